@@ -1,0 +1,141 @@
+package freshness
+
+import "github.com/freshbind/freshbind/internal/revision"
+
+// Operation is the kind of write that is judged.
+type Operation string
+
+const (
+	// Bind is the write after which a claim owns a Sandbox that it did not own
+	// before.
+	Bind Operation = "bind"
+	// ColdStart is the CREATE of a Sandbox directly for a claim.
+	ColdStart Operation = "coldstart"
+	// Birth is the CREATE of a member by its pool.
+	Birth Operation = "birth"
+	// Idle is no write: could any claim of the pool take this member?
+	Idle Operation = "idle"
+)
+
+// OwnerKind classifies the controller of a Sandbox.
+type OwnerKind string
+
+const (
+	OwnedByNobody  OwnerKind = ""
+	OwnedByPool    OwnerKind = "Pool"
+	OwnedByClaim   OwnerKind = "Claim"
+	OwnedByAnother OwnerKind = "Another"
+)
+
+// Owner is an owner reference, reduced to what is judged.
+type Owner struct {
+	Kind      OwnerKind
+	Name, UID string
+}
+
+// Snapshot is everything that one verdict depends on. A nil pointer says that
+// the object does not exist; whatever could not be read leaves no snapshot.
+type Snapshot struct {
+	Operation Operation
+	Member    Member
+	// ClaimRef is the claim that the write names; empty for Birth and Idle.
+	ClaimRef Owner
+	Claim    *Claim
+	// Held are the live sandboxes, other than Member, that the claim controls.
+	Held     []string
+	Pool     *Pool
+	Template *Template
+	Pod      *Pod
+	// Known are the older revisions of the template, rendered as Template is.
+	Known []Known
+	// Injected and PodInjected are the paths at which a member and its Pod may
+	// have leaves that the template has not.
+	Injected, PodInjected revision.PathSet
+}
+
+// Member is the Sandbox, as it was before the write (for Birth and ColdStart:
+// as it is to be created).
+type Member struct {
+	Name, UID  string
+	Controller Owner
+	Deleting   bool
+	// Used: its marks say that it had a claim once.
+	Used bool
+	// Generation is metadata.generation. At 1 its Pod was built from this very
+	// content.
+	Generation int64
+	// Template is the name of the template it says it was built from; "" when
+	// it does not say.
+	Template string
+	Content  revision.Blueprint
+	// Proposed is its content after the write; used by Bind only.
+	Proposed revision.Blueprint
+	// PodName is the Pod that it says is its own.
+	PodName string
+	// PodIPs are the addresses its status shows.
+	PodIPs []string
+}
+
+// Claim is the claim as stored.
+type Claim struct {
+	UID      string
+	Deleting bool
+	// Pool is the name of the pool it asks for; "" when it asks for none.
+	Pool string
+	// Template is the template it names itself (v0.4.6 and older); "" when
+	// its template is its pool's.
+	Template string
+	// AnyPool: every pool of Template will do.
+	AnyPool bool
+	// Names are the sandboxes that it says, outside its status, it was given.
+	Names []string
+}
+
+// Pool is the pool as stored.
+type Pool struct {
+	Name, UID string
+	Deleting  bool
+	Template  string
+	Strategy  Strategy
+	// AdmitAny: while it rolls, it asks to serve stale members too.
+	AdmitAny bool
+}
+
+// Template is the template in force, rendered for the operation: as the pool
+// would build a member now, or as a cold start of this claim would be built.
+type Template struct {
+	Name string
+	// Hash names the revision in force; Content may differ from it by what a
+	// claim adds to its cold start.
+	Hash    string
+	Content revision.Blueprint
+	// Unrenderable says why no sandbox can be built from it for this claim.
+	Unrenderable string
+}
+
+// Pod is the Pod that the member says is its own.
+type Pod struct {
+	ControllerUID string
+	Deleting      bool
+	Finished      bool
+	IPs           []string
+	Content       revision.Blueprint
+}
+
+// Known is an older revision of the template.
+type Known struct {
+	Hash    string
+	Content revision.Blueprint
+}
+
+// Verdict is the outcome.
+type Verdict struct {
+	Allowed bool
+	Reason  Reason
+	// Tolerated: stale, and allowed because the pool chose so.
+	Tolerated bool
+	// Found and Expected name revisions by their template-spec-hash.
+	Found, Expected string
+	// Detail is one line for people.
+	Detail string
+}
