@@ -1,0 +1,74 @@
+# freshbind: run `make help`.
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+BIN := bin
+
+# The race detector needs a C compiler; without one the tests run without it.
+RACE := $(if $(shell command -v $(shell $(GO) env CC) 2>/dev/null),-race,)
+FUZZTIME ?= 60s
+
+# Tests that start control planes, and those that need nothing but Go.
+CLUSTER_TESTS := ./test/...
+UNIT_TESTS = $(shell $(GO) list ./... | grep -v /test/)
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build the freshbind program into bin/.
+	$(GO) build -trimpath -o $(BIN)/freshbind ./cmd/freshbind
+
+.PHONY: demo
+demo: ## The main job, on an embedded real control plane (DEMO_LAG, DEMO_ROUNDS, DEMO_UPSTREAM, DEMO_KEEP, KUBE_CONTEXT).
+	@$(GO) run ./test/demo
+
+.PHONY: test
+test: unit-test cluster-test ## Everything that proves it: unit tests, then tests on a real control plane.
+
+.PHONY: unit-test
+unit-test: ## Tests that need nothing but Go.
+	$(GO) test $(RACE) $(UNIT_TESTS)
+
+.PHONY: cluster-test
+cluster-test: ## Tests on a real control plane, which is built on first use.
+	$(GO) test $(RACE) -timeout 40m -p 1 $(CLUSTER_TESTS)
+
+.PHONY: upstream-test
+upstream-test: ## Every release of agent-sandbox, with and without late caches: no stale bind, every claim ready, no ghosts.
+	@$(GO) run ./test/upstreamtest
+
+.PHONY: fuzz
+fuzz: ## Each fuzz target for FUZZTIME.
+	@for pkg in $$($(GO) list ./... | grep -v /test/); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "fuzz: $$f in $$pkg for $(FUZZTIME)"; \
+	    $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg; \
+	  done; \
+	done
+
+.PHONY: bench
+bench: ## Benchmarks.
+	$(GO) test -run '^$$' -bench . -benchmem ./internal/...
+
+.PHONY: lint
+lint: $(BIN)/golangci-lint ## Linters, and modules that are not tidy.
+	$(BIN)/golangci-lint run ./...
+	@for mod in $$(git ls-files 'go.mod' '**/go.mod'); do \
+	  (cd $$(dirname $$mod) && $(GO) mod tidy -diff) || { echo "$$mod is not tidy: run go mod tidy there"; exit 1; }; \
+	done
+
+$(BIN)/golangci-lint: test/lint/go.mod
+	@echo "building golangci-lint, once (about 2 minutes)"
+	cd test/lint && $(GO) build -trimpath -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: tools
+tools: ## Build what tests and demo need, ahead of time.
+	$(GO) run ./test/tools etcd kube-apiserver kwok kube-controller-manager agent-sandbox@v1.0.3
+
+.PHONY: clean
+clean: ## Remove what was built here (the cache of tools stays).
+	rm -rf $(BIN) .demo

@@ -1,0 +1,131 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/freshbind/freshbind/controllers/history"
+	"github.com/freshbind/freshbind/controllers/recreate"
+	"github.com/freshbind/freshbind/controllers/waiting"
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/liveread"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/webhooks"
+)
+
+// liveResources are those that verdicts read, the closed label set of the
+// metrics of live reads.
+var liveResources = []string{"namespaces", "pods", "sandboxes", "sandboxclaims", "sandboxtemplates", "sandboxwarmpools"}
+
+// assemble connects platform, webhooks and controllers to the manager.
+func (o *ManagerOptions) assemble(mgr manager.Manager) error {
+	kinds, err := kindsOf(mgr)
+	if err != nil {
+		return err
+	}
+	getter, err := liveread.NewDynamicGetter(mgr.GetConfig())
+	if err != nil {
+		return fmt.Errorf("creating the live reader: %w", err)
+	}
+	resolver, err := liveread.NewResolver(mgr.GetConfig(), agentsandbox.Versions...)
+	if err != nil {
+		return fmt.Errorf("creating the resolver of API versions: %w", err)
+	}
+	p := &agentsandbox.Platform{
+		Reader: liveread.NewReader(getter, liveread.NewMetrics(metrics.Registry, liveResources...),
+			liveread.OnUnserved(resolver.Refresh)),
+		Resolver:        resolver,
+		History:         history.NewReader(mgr.GetClient()),
+		DefaultStrategy: freshness.Strategy(o.Strategy),
+	}
+	modes := &webhooks.Modes{Live: p, Cached: mgr.GetClient(), Default: webhooks.Mode(o.Enforcement)}
+	// Informers that the handlers read from have to be filled before the first
+	// request, not by it.
+	for _, obj := range []client.Object{&corev1.Namespace{}, &appsv1.ControllerRevision{}} {
+		if _, err := mgr.GetCache().GetInformer(context.Background(), obj); err != nil {
+			return fmt.Errorf("watching %T: %w", obj, err)
+		}
+	}
+	err = history.Setup(mgr, history.Options{
+		Templates: kinds.templates, Members: kinds.sandboxes, Limit: o.RevisionLimit, Digests: o.RevisionDigests,
+	})
+	if err != nil {
+		return err
+	}
+	after, err := newAftermath(mgr, p, modes, kinds)
+	if err != nil {
+		return err
+	}
+	register(mgr.GetWebhookServer(), p, modes, after)
+	return nil
+}
+
+func register(server webhook.Server, p *agentsandbox.Platform, modes *webhooks.Modes, after webhooks.Aftermath) {
+	m := webhooks.NewMetrics(metrics.Registry)
+	for _, hook := range []webhooks.Hook{webhooks.BindHook, webhooks.ColdStartHook, webhooks.BirthHook} {
+		server.Register(hook.Path, &webhook.Admission{Handler: &webhooks.Guard{
+			PlatformName: agentsandbox.Name, Platform: p, Modes: modes, Metrics: m, Aftermath: after,
+			Clock: clock.RealClock{}, Timeout: hook.HandlerTimeout(), FailOpen: hook.FailOpen,
+		}})
+	}
+	server.Register(webhooks.StampHook.Path, &webhook.Admission{Handler: &webhooks.Stamp{
+		Revisions: p, Modes: modes, Timeout: webhooks.StampHook.HandlerTimeout(),
+	}})
+}
+
+type kinds struct{ templates, sandboxes, claims schema.GroupVersionKind }
+
+func kindsOf(mgr manager.Manager) (kinds, error) {
+	var k kinds
+	for _, want := range []struct {
+		into *schema.GroupVersionKind
+		gk   schema.GroupKind
+	}{
+		{&k.templates, schema.GroupKind{Group: agentsandbox.ExtensionsGroup, Kind: "SandboxTemplate"}},
+		{&k.claims, schema.GroupKind{Group: agentsandbox.ExtensionsGroup, Kind: "SandboxClaim"}},
+		{&k.sandboxes, schema.GroupKind{Group: agentsandbox.CoreGroup, Kind: "Sandbox"}},
+	} {
+		m, err := mgr.GetRESTMapper().RESTMapping(want.gk, agentsandbox.Versions...)
+		if err != nil {
+			return kinds{}, fmt.Errorf("looking for agent-sandbox (install its CRDs, with extensions, first): %w", err)
+		}
+		*want.into = m.GroupVersionKind
+	}
+	return k, nil
+}
+
+// aftermath passes hints to the controllers that follow up.
+type aftermath struct {
+	refused *recreate.Refused
+	waiting *waiting.Claims
+}
+
+func newAftermath(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks.Modes, k kinds) (aftermath, error) {
+	live := func(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
+		return p.Get(ctx, agentsandbox.Sandboxes, key.Namespace, key.Name)
+	}
+	refused, err := recreate.SetupRefused(mgr, live, p)
+	if err != nil {
+		return aftermath{}, err
+	}
+	claims, err := waiting.Setup(mgr, k.claims, modes.Enforced, serving(mgr))
+	if err != nil {
+		return aftermath{}, err
+	}
+	return aftermath{refused: refused, waiting: claims}, nil
+}
+
+func (a aftermath) Refused(member *unstructured.Unstructured) { a.refused.Note(member) }
+
+func (a aftermath) Undecided(namespace, claim string) { a.waiting.Note(namespace, claim) }

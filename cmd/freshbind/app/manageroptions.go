@@ -1,0 +1,114 @@
+package app
+
+import (
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/freshbind/freshbind/controllers/history"
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/webhooks"
+)
+
+// ManagerOptions configure the process that serves webhooks and controllers.
+type ManagerOptions struct {
+	Kubeconfig string
+	Context    string
+
+	WebhookAddress string
+	CertDir        string
+	HealthAddress  string
+	MetricsAddress string
+	// GracePeriod is how long running requests may take after a stop signal.
+	GracePeriod time.Duration
+
+	LeaderElect          bool
+	LeaderElectNamespace string
+
+	Enforcement     string
+	Strategy        string
+	RevisionLimit   int
+	RevisionDigests bool
+
+	log zap.Options
+
+	webhookHost string
+	webhookPort int
+}
+
+// NewManagerOptions returns the defaults.
+func NewManagerOptions() *ManagerOptions {
+	return &ManagerOptions{
+		WebhookAddress: ":9443",
+		CertDir:        "/etc/freshbind/certs",
+		HealthAddress:  ":8081",
+		MetricsAddress: ":8080",
+		GracePeriod:    20 * time.Second,
+		LeaderElect:    true,
+		Enforcement:    string(webhooks.Audit),
+		Strategy:       string(freshness.OnReplenish),
+		RevisionLimit:  history.DefaultLimit,
+	}
+}
+
+// AddFlags adds the options to fs.
+func (o *ManagerOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Path of a kubeconfig; empty for the in-cluster configuration or $KUBECONFIG.")
+	fs.StringVar(&o.Context, "context", o.Context, "Context of the kubeconfig.")
+	fs.StringVar(&o.WebhookAddress, "webhook-bind-address", o.WebhookAddress, "Address (host:port) that serves the webhooks over TLS.")
+	fs.StringVar(&o.CertDir, "cert-dir", o.CertDir, "Directory with tls.crt and tls.key, read again when they change.")
+	fs.StringVar(&o.HealthAddress, "health-probe-bind-address", o.HealthAddress, "Address that serves /healthz and /readyz; 0 for none.")
+	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress, "Address that serves /metrics; 0 for none.")
+	fs.DurationVar(&o.GracePeriod, "grace-period", o.GracePeriod, "How long running requests may take after a stop signal.")
+	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Elect a leader, which runs the controllers; all replicas serve webhooks.")
+	fs.StringVar(&o.LeaderElectNamespace, "leader-election-namespace", o.LeaderElectNamespace, "Namespace of the lease; empty for the namespace this runs in.")
+	fs.StringVar(&o.Enforcement, "default-enforcement", o.Enforcement, "Mode where neither namespace nor pool says one: audit or enforce.")
+	fs.StringVar(&o.Strategy, "default-rollout-strategy", o.Strategy, "Strategy where the pool says none: OnReplenish, Recreate or RollingUpdate.")
+	fs.IntVar(&o.RevisionLimit, "revision-history-limit", o.RevisionLimit, "How many revisions of a template are kept, those in use not counted.")
+	fs.BoolVar(&o.RevisionDigests, "revision-digests", o.RevisionDigests, "Keep digests of a revision's values instead of the values: stale members are still named, but a rollout cannot be undone from history.")
+	logFlags := flag.NewFlagSet("log", flag.ContinueOnError)
+	o.log.BindFlags(logFlags)
+	fs.AddGoFlagSet(logFlags)
+}
+
+// Complete fills in what follows from the options.
+func (o *ManagerOptions) Complete() error {
+	host, port, err := net.SplitHostPort(o.WebhookAddress)
+	if err != nil {
+		return fmt.Errorf("--webhook-bind-address: %w (want host:port)", err)
+	}
+	if o.webhookPort, err = strconv.Atoi(port); err != nil {
+		return fmt.Errorf("--webhook-bind-address: port %q is not a number", port)
+	}
+	o.webhookHost = host
+	return nil
+}
+
+// Validate reports the first option that cannot be used.
+func (o *ManagerOptions) Validate() error {
+	if _, err := webhooks.ParseMode(o.Enforcement); err != nil {
+		return fmt.Errorf("--default-enforcement: %w", err)
+	}
+	if _, err := freshness.ParseStrategy(o.Strategy); err != nil {
+		return fmt.Errorf("--default-rollout-strategy: %w", err)
+	}
+	if o.RevisionLimit < 1 {
+		return fmt.Errorf("--revision-history-limit: %d is too few, keep at least 1", o.RevisionLimit)
+	}
+	if o.GracePeriod < 0 {
+		return fmt.Errorf("--grace-period: %s is negative", o.GracePeriod)
+	}
+	for _, name := range []string{"tls.crt", "tls.key"} {
+		if _, err := os.Stat(filepath.Join(o.CertDir, name)); err != nil {
+			return fmt.Errorf("--cert-dir: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package app
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/freshbind/freshbind/webhooks"
+)
+
+type webhookConfigOptions struct {
+	endpoint webhooks.Endpoint
+	caFile   string
+	exempt   []string
+}
+
+func (o *webhookConfigOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.endpoint.URL, "url", "", "Base URL of the webhooks, https://host:port, instead of a Service.")
+	fs.StringVar(&o.endpoint.ServiceName, "service-name", "", "Name of the Service in front of the manager.")
+	fs.StringVar(&o.endpoint.ServiceNamespace, "service-namespace", "freshbind-system", "Namespace of the Service; it is left out of the webhooks.")
+	fs.Int32Var(&o.endpoint.ServicePort, "service-port", 443, "Port of the Service.")
+	fs.StringVar(&o.caFile, "ca-file", "", "PEM file with the CA that signed the serving certificate; empty when something injects it.")
+	fs.StringSliceVar(&o.exempt, "exempt-namespaces", nil, "Further namespaces to leave out; kube-system always is.")
+}
+
+func (o *webhookConfigOptions) Complete() error {
+	if o.caFile == "" {
+		return nil
+	}
+	ca, err := os.ReadFile(o.caFile)
+	if err != nil {
+		return fmt.Errorf("reading --ca-file: %w", err)
+	}
+	o.endpoint.CABundle = ca
+	return nil
+}
+
+func (o *webhookConfigOptions) Validate() error {
+	if err := o.endpoint.Validate(); err != nil {
+		return &ExitError{Code: exitUsage, Err: fmt.Errorf("--url, --service-name: %w", err)}
+	}
+	return nil
+}
+
+func newWebhookConfigCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &webhookConfigOptions{}
+	cmd := &cobra.Command{
+		Use:   "webhook-config",
+		Short: "Print the webhook configurations that make the API server ask Freshbind",
+		Example: "  freshbind webhook-config --service-name freshbind --ca-file ca.crt | kubectl apply -f -\n" +
+			"  freshbind webhook-config --url https://127.0.0.1:9443 --ca-file ca.crt",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if err := o.Complete(); err != nil {
+				return err
+			}
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			mutating, validating := webhooks.Configurations(o.endpoint, append(o.exempt, o.endpoint.ServiceNamespace)...)
+			for _, obj := range []runtime.Object{mutating, validating} {
+				if err := (&printers.YAMLPrinter{}).PrintObj(obj, streams.Out); err != nil {
+					return fmt.Errorf("printing webhook configuration: %w", err)
+				}
+			}
+			return nil
+		},
+	}
+	o.AddFlags(cmd.Flags())
+	return cmd
+}

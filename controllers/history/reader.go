@@ -1,0 +1,75 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+)
+
+// Reader reads recorded revisions from a cache. It may be late: a revision that
+// is missing makes a stale member unknown, and both are refused alike.
+type Reader struct {
+	client  client.Reader
+	decoded *lru.Cache
+}
+
+// decodedSize bounds memory: a decoded revision is some 20 KiB.
+const decodedSize = 2048
+
+// NewReader returns a Reader on c, which should be a cache.
+func NewReader(c client.Reader) *Reader {
+	return &Reader{client: c, decoded: lru.New(decodedSize)}
+}
+
+var _ agentsandbox.History = (*Reader)(nil)
+
+// Revisions returns the template's recorded revisions, the newest first. A
+// revision that cannot be decoded is left out: it names nothing.
+func (r *Reader) Revisions(ctx context.Context, template *unstructured.Unstructured) ([]agentsandbox.Recorded, error) {
+	list, err := revisionsOf(ctx, r.client, template)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list, func(a, b appsv1.ControllerRevision) int { return cmp.Compare(b.Revision, a.Revision) })
+	out := make([]agentsandbox.Recorded, 0, len(list))
+	for i := range list {
+		if recorded, ok := r.decode(&list[i]); ok {
+			out = append(out, recorded)
+		}
+	}
+	return out, nil
+}
+
+func revisionsOf(ctx context.Context, c client.Reader, template *unstructured.Unstructured) ([]appsv1.ControllerRevision, error) {
+	var list appsv1.ControllerRevisionList
+	err := c.List(ctx, &list, client.InNamespace(template.GetNamespace()),
+		client.MatchingLabels{TemplateUIDLabel: string(template.GetUID())})
+	if err != nil {
+		return nil, fmt.Errorf("listing revisions of template %s/%s: %w", template.GetNamespace(), template.GetName(), err)
+	}
+	return list.Items, nil
+}
+
+// decode remembers its outcome by UID: the API server lets nobody change a
+// revision's data.
+func (r *Reader) decode(cr *appsv1.ControllerRevision) (agentsandbox.Recorded, bool) {
+	if v, ok := r.decoded.Get(cr.UID); ok {
+		recorded, ok := v.(agentsandbox.Recorded)
+		return recorded, ok
+	}
+	recorded, err := decode(cr)
+	if err != nil {
+		r.decoded.Add(cr.UID, nil)
+		return agentsandbox.Recorded{}, false
+	}
+	r.decoded.Add(cr.UID, recorded)
+	return recorded, true
+}

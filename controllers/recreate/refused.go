@@ -1,0 +1,155 @@
+// Package recreate puts right what a pool's members have become: a member that
+// can never be bound again is deleted, one that was refused without fault of
+// its own is offered again.
+package recreate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+)
+
+// Refusal names a member whose bind was refused.
+type Refusal struct {
+	types.NamespacedName
+	UID types.UID
+}
+
+// Snapshots takes what a verdict depends on.
+type Snapshots interface {
+	Snapshot(ctx context.Context, w platform.Write) (platform.Facts, error)
+}
+
+// Live reads one Sandbox as it is stored now; nil when it does not exist.
+type Live func(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error)
+
+// Refused settles what a refused bind leaves behind. It runs beside the
+// admission handlers of every replica, because only the replica that refused
+// knows, and outside of them, because a handler must have no side effects. Each
+// member is judged again before anything is done, so that a hint which is late,
+// doubled or wrong does no harm.
+type Refused struct {
+	client    client.Client
+	live      Live
+	snapshots Snapshots
+	hints     chan Refusal
+}
+
+// hintsBuffer is how many refusals may wait for the worker; more are dropped,
+// and the member is refused again when it is next tried.
+const hintsBuffer = 4096
+
+// SetupRefused adds the controller to the manager.
+func SetupRefused(mgr manager.Manager, live Live, snapshots Snapshots) (*Refused, error) {
+	r := &Refused{client: mgr.GetClient(), live: live, snapshots: snapshots, hints: make(chan Refusal, hintsBuffer)}
+	err := builder.TypedControllerManagedBy[Refusal](mgr).Named("refused").
+		WatchesRawSource(source.TypedFunc[Refusal](r.feed)).
+		WithOptions(controller.TypedOptions[Refusal]{
+			NeedLeaderElection:      ptr.To(false),
+			MaxConcurrentReconciles: 10,
+		}).Complete(r)
+	if err != nil {
+		return nil, fmt.Errorf("setting up the controller of refused members: %w", err)
+	}
+	return r, nil
+}
+
+// recheck is how long a state that passes by itself is given.
+const recheck = time.Second
+
+// Note tells that a bind of the member was refused for its own fault.
+func (r *Refused) Note(member *unstructured.Unstructured) {
+	select {
+	case r.hints <- Refusal{NamespacedName: client.ObjectKeyFromObject(member), UID: member.GetUID()}:
+	default:
+	}
+}
+
+func (r *Refused) feed(ctx context.Context, q workqueue.TypedRateLimitingInterface[Refusal]) error {
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case hint := <-r.hints:
+				q.Add(hint)
+			}
+		}
+	}()
+	return nil
+}
+
+// Reconcile judges the member as it is now, and deletes or offers it.
+func (r *Refused) Reconcile(ctx context.Context, req Refusal) (reconcile.Result, error) {
+	member, err := r.live(ctx, req.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if member == nil || member.GetUID() != req.UID || member.GetDeletionTimestamp() != nil {
+		return reconcile.Result{}, nil
+	}
+	facts, err := r.snapshots.Snapshot(ctx, platform.Write{Operation: freshness.Idle, New: member})
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("judging refused member %s: %w", req, err)
+	}
+	v := freshness.Judge(facts.Snapshot)
+	logf.FromContext(ctx).V(2).Info("Settling refused member", "reason", v.Reason, "allowed", v.Allowed)
+	switch {
+	case facts.Member.Controller.Kind != freshness.OwnedByPool:
+		return reconcile.Result{}, nil
+	case v.Allowed:
+		return reconcile.Result{}, client.IgnoreNotFound(r.offer(ctx, member))
+	case v.Reason.Fault() == freshness.FaultMember:
+		return reconcile.Result{}, r.delete(ctx, member)
+	}
+	// It passes by itself, and the member must not have been forgotten then.
+	return reconcile.Result{RequeueAfter: recheck}, nil
+}
+
+// delete removes exactly the version that was judged: a claim that got the
+// member meanwhile keeps it.
+func (r *Refused) delete(ctx context.Context, member *unstructured.Unstructured) error {
+	err := r.client.Delete(ctx, member, client.Preconditions{
+		UID: ptr.To(member.GetUID()), ResourceVersion: ptr.To(member.GetResourceVersion()),
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting refused member %s: %w", member.GetName(), err)
+	}
+	return nil
+}
+
+// offer takes the member out of the candidates and puts it back: upstream
+// queues a member when it becomes adoptable, and forgets one answered 404.
+func (r *Refused) offer(ctx context.Context, member *unstructured.Unstructured) error {
+	if member.GetLabels()[agentsandbox.TemplateRefHashLabel] != "" {
+		if err := r.patch(ctx, member, agentsandbox.HidePatch(member)); err != nil {
+			return fmt.Errorf("hiding member %s: %w", member.GetName(), err)
+		}
+	}
+	if err := r.patch(ctx, member, agentsandbox.ShowPatch(member)); err != nil {
+		return fmt.Errorf("offering member %s: %w", member.GetName(), err)
+	}
+	return nil
+}
+
+// patch leaves the stored object, with its new resourceVersion, in member.
+func (r *Refused) patch(ctx context.Context, member *unstructured.Unstructured, patch []byte) error {
+	return r.client.Patch(ctx, member, client.RawPatch(types.MergePatchType, patch))
+}

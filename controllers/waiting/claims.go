@@ -1,0 +1,161 @@
+// Package waiting wakes claims that wait longer than they need to. The claim
+// controller backs off exponentially, up to many minutes, while binds cannot be
+// decided; nothing wakes it when they can be decided again but an event on the
+// claim itself.
+package waiting
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// NudgedAnnotation on a claim says when it was last woken, RFC 3339.
+const NudgedAnnotation = "freshbind.dev/nudged-at"
+
+const (
+	// retryAfter is how long an undecided bind is left to its own writer.
+	retryAfter = time.Second
+	// buffer is how many hints may wait; more are dropped.
+	buffer = 4096
+)
+
+// sweeps are the pauses before each sweep over all claims. The first one can be
+// too early: until the Service has this process among its endpoints, a woken
+// claim fails as before.
+var sweeps = []time.Duration{0, 2 * time.Second, 3 * time.Second}
+
+// Enforced reports whether binds in the namespace are enforced; where they are
+// not, Freshbind made no claim wait.
+type Enforced func(ctx context.Context, namespace string) (bool, error)
+
+// Claims wakes claims: all that wait, once this process serves its webhooks,
+// and later each one whose bind could not be decided.
+type Claims struct {
+	client   client.Client
+	live     client.Reader
+	kind     schema.GroupVersionKind
+	enforced Enforced
+	serving  func(ctx context.Context) error
+	hints    chan types.NamespacedName
+	now      func() time.Time
+}
+
+// Setup adds the controller to the manager. serving blocks until the webhooks
+// are served.
+func Setup(mgr manager.Manager, kind schema.GroupVersionKind, enforced Enforced, serving func(ctx context.Context) error) (*Claims, error) {
+	c := &Claims{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), kind: kind, enforced: enforced, serving: serving,
+		hints: make(chan types.NamespacedName, buffer), now: time.Now,
+	}
+	err := builder.ControllerManagedBy(mgr).Named("waiting").
+		WatchesRawSource(source.Func(c.feed)).
+		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false)}).
+		Complete(c)
+	if err != nil {
+		return nil, fmt.Errorf("setting up the controller of waiting claims: %w", err)
+	}
+	return c, nil
+}
+
+// Note tells that a write for this claim could not be decided.
+func (c *Claims) Note(namespace, name string) {
+	select {
+	case c.hints <- types.NamespacedName{Namespace: namespace, Name: name}:
+	default:
+	}
+}
+
+func (c *Claims) feed(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	go func() {
+		for _, pause := range sweeps {
+			if err := c.sweep(ctx, q, pause); err != nil && ctx.Err() == nil {
+				logf.FromContext(ctx).Error(err, "Claims that waited for this process are left to their own backoff")
+			}
+		}
+	}()
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case key := <-c.hints:
+				q.AddAfter(reconcile.Request{NamespacedName: key}, retryAfter)
+			}
+		}
+	}()
+	return nil
+}
+
+// sweep wakes all claims that wait, pause after the webhooks are served. It
+// lists from etcd: a claim made a moment ago waits like the others.
+func (c *Claims) sweep(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], pause time.Duration) error {
+	if err := c.serving(ctx); err != nil {
+		return fmt.Errorf("waiting for the webhooks: %w", err)
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(pause):
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(c.kind)
+	if err := c.live.List(ctx, list); err != nil {
+		return fmt.Errorf("listing claims: %w", err)
+	}
+	for i := range list.Items {
+		if waits(&list.Items[i]) {
+			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return nil
+}
+
+// waits reports whether a claim has nothing yet.
+func waits(claim *unstructured.Unstructured) bool {
+	name, _, _ := unstructured.NestedString(claim.Object, "status", "sandbox", "name")
+	return name == "" && claim.GetDeletionTimestamp() == nil
+}
+
+// Reconcile touches one claim, if it still waits.
+func (c *Claims) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	enforced, err := c.enforced(ctx, req.Namespace)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	claim := &unstructured.Unstructured{}
+	claim.SetGroupVersionKind(c.kind)
+	if err := c.live.Get(ctx, req.NamespacedName, claim); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !enforced || !waits(claim) {
+		return reconcile.Result{}, nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":         claim.GetUID(),
+		"annotations": map[string]any{NudgedAnnotation: c.now().UTC().Format(time.RFC3339Nano)},
+	}})
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("marshalling nudge: %w", err)
+	}
+	err = c.client.Patch(ctx, claim, client.RawPatch(types.MergePatchType, patch))
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("waking claim %s: %w", req, err)
+	}
+	logf.FromContext(ctx).V(2).Info("Woke claim")
+	return reconcile.Result{}, nil
+}

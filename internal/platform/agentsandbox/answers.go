@@ -1,0 +1,34 @@
+package agentsandbox
+
+import (
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+)
+
+// Answer returns the status that makes unmodified controllers do the right
+// thing after a denial. Measured with v0.4.6, v0.5.6 and v1.0.3:
+//
+//   - A bind answered 404 makes the claim go on to the next member, and this
+//     one is never offered again; right when the member can never be bound.
+//     A bind answered 409 leaves the member in the queue.
+//   - A cold start answered AlreadyExists is tried again every 200 ms;
+//     Conflict takes seconds.
+//   - A birth is answered 403: AlreadyExists makes the API server try eight
+//     names.
+//
+// details.retryAfterSeconds is never set: client-go would sleep inside of the
+// controller's worker.
+func (*Platform) Answer(op freshness.Operation, r freshness.Reason) (code int32, reason metav1.StatusReason) {
+	switch {
+	case op == freshness.ColdStart:
+		return http.StatusConflict, metav1.StatusReasonAlreadyExists
+	case op == freshness.Birth:
+		return http.StatusForbidden, metav1.StatusReasonForbidden
+	case r.Fault() == freshness.FaultMember:
+		return http.StatusNotFound, metav1.StatusReasonNotFound
+	}
+	return http.StatusConflict, metav1.StatusReasonConflict
+}

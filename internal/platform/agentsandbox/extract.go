@@ -1,0 +1,177 @@
+package agentsandbox
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/revision"
+)
+
+func str(obj map[string]any, path ...string) string {
+	s, _, _ := unstructured.NestedString(obj, path...)
+	return s
+}
+
+// IsSandbox reports whether kind is the platform's Sandbox, of any version.
+func IsSandbox(gk schema.GroupKind) bool {
+	return gk.Group == CoreGroup && gk.Kind == kindSandbox
+}
+
+// ContentOf returns what a Sandbox is built from.
+func ContentOf(sandbox *unstructured.Unstructured) (revision.Blueprint, error) {
+	spec, _, err := unstructured.NestedMap(sandbox.Object, "spec")
+	if err != nil {
+		return revision.Blueprint{}, fmt.Errorf("reading spec of sandbox %s: %w", sandbox.GetName(), err)
+	}
+	b, err := revision.FromSpec(spec)
+	if err != nil {
+		return revision.Blueprint{}, fmt.Errorf("reading blueprint of sandbox %s: %w", sandbox.GetName(), err)
+	}
+	return b, nil
+}
+
+func memberOf(w platform.Write) (freshness.Member, error) {
+	obj := w.Judged()
+	content, err := ContentOf(obj)
+	if err != nil {
+		return freshness.Member{}, err
+	}
+	m := freshness.Member{
+		Name:       obj.GetName(),
+		UID:        string(obj.GetUID()),
+		Controller: controllerOf(obj),
+		Deleting:   obj.GetDeletionTimestamp() != nil,
+		Used:       wasClaimed(obj),
+		Generation: obj.GetGeneration(),
+		Template:   obj.GetAnnotations()[templateRefAnnotation],
+		Content:    content,
+		Proposed:   content,
+		PodName:    podNameOf(obj),
+		PodIPs:     nestedStrings(obj.Object, "status", "podIPs"),
+	}
+	if w.Operation == freshness.Bind {
+		if m.Proposed, err = ContentOf(w.New); err != nil {
+			return freshness.Member{}, err
+		}
+	}
+	return m, nil
+}
+
+func podNameOf(sandbox *unstructured.Unstructured) string {
+	if name := sandbox.GetAnnotations()[podNameAnnotation]; name != "" {
+		return name
+	}
+	return sandbox.GetName()
+}
+
+// wasClaimed reads the marks that a claim leaves on its Sandbox: the label (on
+// the pod template only in v0.3.10) and our own.
+func wasClaimed(sandbox *unstructured.Unstructured) bool {
+	podLabels, _, _ := unstructured.NestedStringMap(sandbox.Object, "spec", "podTemplate", "metadata", "labels")
+	return sandbox.GetLabels()[claimUIDLabel] != "" || podLabels[claimUIDLabel] != "" ||
+		sandbox.GetAnnotations()[boundToKey] != ""
+}
+
+func nestedStrings(obj map[string]any, path ...string) []string {
+	s, _, _ := unstructured.NestedStringSlice(obj, path...)
+	return s
+}
+
+// claimOf reads both shapes of a claim: v1beta1 names its pool, v1alpha1 its
+// template and, since v0.3.10, "none", "default" (any pool of that template)
+// or a pool.
+func claimOf(obj *unstructured.Unstructured) *freshness.Claim {
+	c := &freshness.Claim{
+		UID:      string(obj.GetUID()),
+		Deleting: obj.GetDeletionTimestamp() != nil,
+		Pool:     str(obj.Object, "spec", "warmPoolRef", "name"),
+		Names:    namesOn(obj),
+	}
+	if template := str(obj.Object, "spec", "sandboxTemplateRef", "name"); template != "" {
+		c.Template = template
+		switch pool := str(obj.Object, "spec", "warmpool"); pool {
+		case "none":
+		case "", "default":
+			c.AnyPool = true
+		default:
+			c.Pool = pool
+		}
+	}
+	return c
+}
+
+func namesOn(claim *unstructured.Unstructured) []string {
+	var names []string
+	for _, name := range []string{claim.GetAnnotations()[sandboxNameKey], claim.GetLabels()[sandboxNameKey]} {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (p *Platform) poolOf(obj *unstructured.Unstructured) *freshness.Pool {
+	annotations := obj.GetAnnotations()
+	return &freshness.Pool{
+		Name:     obj.GetName(),
+		UID:      string(obj.GetUID()),
+		Deleting: obj.GetDeletionTimestamp() != nil,
+		Template: str(obj.Object, "spec", "sandboxTemplateRef", "name"),
+		Strategy: freshness.ResolveStrategy(annotations[strategyKey],
+			str(obj.Object, "spec", "updateStrategy", "type"), p.DefaultStrategy),
+		AdmitAny: annotations[admitKey] == "any",
+	}
+}
+
+// injectedPaths returns the paths that the pool's owner vouches for. A value
+// that cannot be parsed allows nothing.
+func injectedPaths(pool *unstructured.Unstructured) revision.PathSet {
+	if pool == nil {
+		return revision.PathSet{}
+	}
+	set, err := revision.ParsePaths(revision.SplitPaths(pool.GetAnnotations()[injectedPathKey])...)
+	if err != nil {
+		return revision.PathSet{}
+	}
+	return set
+}
+
+func podOf(obj *unstructured.Unstructured) (*freshness.Pod, error) {
+	spec, _, err := unstructured.NestedMap(obj.Object, "spec")
+	if err != nil {
+		return nil, fmt.Errorf("reading spec of pod %s: %w", obj.GetName(), err)
+	}
+	content, err := revision.FromPodSpec(spec)
+	if err != nil {
+		return nil, fmt.Errorf("reading blueprint of pod %s: %w", obj.GetName(), err)
+	}
+	p := &freshness.Pod{
+		ControllerUID: podController(obj),
+		Deleting:      obj.GetDeletionTimestamp() != nil,
+		Content:       content,
+	}
+	switch str(obj.Object, "status", "phase") {
+	case "Failed", "Succeeded":
+		p.Finished = true
+	}
+	ips, _, _ := unstructured.NestedSlice(obj.Object, "status", "podIPs")
+	for _, ip := range ips {
+		if m, ok := ip.(map[string]any); ok {
+			p.IPs = append(p.IPs, str(m, "ip"))
+		}
+	}
+	return p, nil
+}
+
+func podController(pod *unstructured.Unstructured) string {
+	for _, ref := range pod.GetOwnerReferences() {
+		if ref.Controller != nil && *ref.Controller {
+			return string(ref.UID)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,170 @@
+package agentsandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/lru"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/liveread"
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/revision"
+)
+
+// Reader reads one object as it is stored now.
+type Reader interface {
+	Get(ctx context.Context, ref liveread.Ref) (*unstructured.Unstructured, error)
+}
+
+// Resolver finds the served version of a resource.
+type Resolver interface {
+	Resource(ctx context.Context, gr schema.GroupResource) (schema.GroupVersionResource, error)
+}
+
+// History has the revisions that a template has had, as templates, the newest
+// first. It names what is stale; no verdict needs it.
+type History interface {
+	Revisions(ctx context.Context, template *unstructured.Unstructured) ([]Recorded, error)
+}
+
+// Recorded is one revision of a template.
+type Recorded struct {
+	Hash string
+	// Template has the revision's spec; nil when only digests were kept.
+	Template *unstructured.Unstructured
+	// Rendered is what a member of this revision is built from.
+	Rendered revision.Blueprint
+}
+
+// Platform reads what a verdict depends on. Reader, Resolver, History and
+// DefaultStrategy have to be set.
+type Platform struct {
+	Reader          Reader
+	Resolver        Resolver
+	History         History
+	DefaultStrategy freshness.Strategy
+
+	memo Memo
+}
+
+// Memo remembers renderings by UID and resourceVersion, which together name one
+// content for ever.
+type Memo struct {
+	once  sync.Once
+	cache *lru.Cache
+}
+
+// memoSize is a bound on memory: a rendering is some 10 KiB.
+const memoSize = 1024
+
+// Render returns RenderMember(template), from memory when it was asked before.
+func (m *Memo) Render(template *unstructured.Unstructured) (revision.Blueprint, error) {
+	m.once.Do(func() { m.cache = lru.New(memoSize) })
+	key := string(template.GetUID()) + "/" + template.GetResourceVersion()
+	if b, ok := m.cache.Get(key); ok {
+		return b.(revision.Blueprint), nil
+	}
+	b, err := RenderMember(template)
+	if err == nil {
+		m.cache.Add(key, b)
+	}
+	return b, err
+}
+
+// Get returns an object as it is stored now; nil when it does not exist. Any
+// other outcome is an error: it could not be read.
+func (p *Platform) Get(ctx context.Context, gr schema.GroupResource, namespace, name string) (*unstructured.Unstructured, error) {
+	gvr, err := p.Resolver.Resource(ctx, gr)
+	if err != nil {
+		return nil, fmt.Errorf("finding the served version of %s: %w", gr, err)
+	}
+	obj, err := p.Reader.Get(ctx, liveread.Ref{GVR: gvr, Namespace: namespace, Name: name})
+	if liveread.IsAbsent(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %s/%s: %w", gr.Resource, namespace, name, err)
+	}
+	return obj, nil
+}
+
+// Snapshot reads, in parallel, everything that the verdict on w depends on.
+// An error means that something could not be read or understood.
+func (p *Platform) Snapshot(ctx context.Context, w platform.Write) (platform.Facts, error) {
+	member, err := memberOf(w)
+	if err != nil {
+		return platform.Facts{}, err
+	}
+	objs, err := p.read(ctx, w, member)
+	if err != nil {
+		return platform.Facts{}, err
+	}
+	f := platform.Facts{Snapshot: freshness.Snapshot{
+		Operation: w.Operation,
+		Member:    member,
+		ClaimRef:  w.Claim,
+		Held:      objs.held,
+		Injected:  injectedPaths(objs.pool),
+	}}
+	if f.PodInjected, err = podInjections(w.Judged(), f.Injected); err != nil {
+		return platform.Facts{}, err
+	}
+	if objs.claim != nil {
+		f.Claim = claimOf(objs.claim)
+	}
+	if objs.pool != nil {
+		f.Pool = p.poolOf(objs.pool)
+		f.Enforcement = objs.pool.GetAnnotations()[platform.EnforcementKey]
+	}
+	if objs.pod != nil {
+		if f.Pod, err = podOf(objs.pod); err != nil {
+			return platform.Facts{}, err
+		}
+	}
+	if objs.template != nil {
+		if err := p.renderInto(ctx, &f, objs); err != nil {
+			return platform.Facts{}, err
+		}
+	}
+	return f, nil
+}
+
+// renderInto renders the template in force, and those it followed, for the
+// operation.
+func (p *Platform) renderInto(ctx context.Context, f *platform.Facts, objs stored) error {
+	asMember, err := p.memo.Render(objs.template)
+	if err != nil {
+		return err
+	}
+	f.Template = &freshness.Template{Name: objs.template.GetName(), Hash: asMember.Hash(), Content: asMember}
+	cold := f.Operation == freshness.ColdStart && objs.claim != nil
+	if cold {
+		content, err := renderCold(objs.template, objs.claim)
+		var refused *unrenderableError
+		if errors.As(err, &refused) {
+			f.Template.Unrenderable = refused.why
+		} else if err != nil {
+			return err
+		}
+		f.Template.Content = content
+	}
+	recorded, err := p.History.Revisions(ctx, objs.template)
+	if err != nil {
+		return fmt.Errorf("reading history of template %s: %w", objs.template.GetName(), err)
+	}
+	for _, r := range recorded {
+		k := freshness.Known{Hash: r.Hash, Content: r.Rendered}
+		if cold && r.Template != nil {
+			if k.Content, err = renderCold(r.Template, objs.claim); err != nil {
+				continue
+			}
+		}
+		f.Known = append(f.Known, k)
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package agentsandbox
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
+)
+
+// stored are the objects as they are in etcd now; nil says absent.
+type stored struct {
+	claim, pool, template, pod *unstructured.Unstructured
+	// held are the sandboxes, other than the written one, that the claim has.
+	held []string
+}
+
+// read gets everything at once that the Sandbox itself names; a second round
+// follows only for what only those objects name.
+func (p *Platform) read(ctx context.Context, w platform.Write, m freshness.Member) (stored, error) {
+	var out stored
+	namespace := w.Judged().GetNamespace()
+	g := p.group(ctx, namespace)
+	if w.Claim.Name != "" {
+		g.get(&out.claim, Claims, w.Claim.Name)
+	}
+	if m.Controller.Kind == freshness.OwnedByPool {
+		g.get(&out.pool, Pools, m.Controller.Name)
+	}
+	if w.Operation == freshness.Bind || w.Operation == freshness.Idle {
+		g.get(&out.pod, pods, m.PodName)
+	}
+	if m.Template != "" {
+		g.get(&out.template, Templates, m.Template)
+	}
+	if err := g.wait(); err != nil {
+		return stored{}, err
+	}
+	if err := p.readNamed(ctx, w, m, &out); err != nil {
+		return stored{}, err
+	}
+	return out, nil
+}
+
+// readNamed reads what the claim and the pool name.
+func (p *Platform) readNamed(ctx context.Context, w platform.Write, m freshness.Member, out *stored) error {
+	namespace := w.Judged().GetNamespace()
+	if w.Operation == freshness.ColdStart && out.claim != nil {
+		if pool := claimOf(out.claim).Pool; pool != "" {
+			var err error
+			if out.pool, err = p.Get(ctx, Pools, namespace, pool); err != nil {
+				return err
+			}
+		}
+	}
+	g := p.group(ctx, namespace)
+	if want := p.templateInForce(out); want != m.Template {
+		out.template = nil
+		if want != "" {
+			g.get(&out.template, Templates, want)
+		}
+	}
+	if out.claim != nil {
+		g.held(out, m.Name)
+	}
+	return g.wait()
+}
+
+// templateInForce returns the name of the template that the claim or, without
+// one, the pool refers to now.
+func (p *Platform) templateInForce(s *stored) string {
+	if s.claim != nil {
+		if name := claimOf(s.claim).Template; name != "" && s.pool == nil {
+			return name
+		}
+	}
+	if s.pool != nil {
+		return p.poolOf(s.pool).Template
+	}
+	return ""
+}
+
+// holdings are the names under which a claim may have a sandbox: its own (cold
+// starts), the one it was given, the one in its status.
+func holdings(claim *unstructured.Unstructured) []string {
+	names := append([]string{claim.GetName()}, namesOn(claim)...)
+	if name := str(claim.Object, "status", "sandbox", "name"); name != "" {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// readGroup gets objects in parallel.
+type readGroup struct {
+	*errgroup.Group
+	ctx       context.Context
+	p         *Platform
+	namespace string
+	mu        sync.Mutex
+}
+
+func (p *Platform) group(ctx context.Context, namespace string) *readGroup {
+	g, ctx := errgroup.WithContext(ctx)
+	return &readGroup{Group: g, ctx: ctx, p: p, namespace: namespace}
+}
+
+func (g *readGroup) get(into **unstructured.Unstructured, gr schema.GroupResource, name string) {
+	g.Go(func() (err error) {
+		*into, err = g.p.Get(g.ctx, gr, g.namespace, name)
+		return err
+	})
+}
+
+func (g *readGroup) held(out *stored, member string) {
+	uid := string(out.claim.GetUID())
+	for _, name := range holdings(out.claim) {
+		if name == member {
+			continue
+		}
+		g.Go(func() error {
+			sandbox, err := g.p.Get(g.ctx, Sandboxes, g.namespace, name)
+			if err != nil || sandbox == nil || sandbox.GetDeletionTimestamp() != nil {
+				return err
+			}
+			if slices.ContainsFunc(owners(sandbox), func(o freshness.Owner) bool { return o.UID == uid }) {
+				g.mu.Lock()
+				defer g.mu.Unlock()
+				out.held = append(out.held, name)
+			}
+			return nil
+		})
+	}
+}
+
+func (g *readGroup) wait() error { return g.Wait() }

@@ -1,0 +1,191 @@
+package agentsandbox
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/freshbind/freshbind/internal/revision"
+)
+
+// RenderMember returns what the pool controller builds a member from, given the
+// template: its blueprint with upstream's secure defaults
+// (extensions/controllers/utils.go, ApplySandboxSecureDefaults). Its hash is
+// the template's template-spec-hash.
+func RenderMember(template *unstructured.Unstructured) (revision.Blueprint, error) {
+	spec, podSpec, err := copyBlueprint(template.Object)
+	if err != nil {
+		return revision.Blueprint{}, fmt.Errorf("template %s: %w", template.GetName(), err)
+	}
+	secureDefaults(template.Object, podSpec)
+	b, err := revision.FromSpec(spec)
+	if err != nil {
+		return revision.Blueprint{}, fmt.Errorf("template %s: %w", template.GetName(), err)
+	}
+	return b, nil
+}
+
+// copyBlueprint returns a deep copy of the blueprint fields of a template's
+// spec, and the pod spec inside of it.
+func copyBlueprint(object map[string]any) (spec, podSpec map[string]any, err error) {
+	source, _ := object["spec"].(map[string]any)
+	spec = map[string]any{}
+	for _, key := range []string{"podTemplate", "volumeClaimTemplates", "service"} {
+		if v, ok := source[key]; ok {
+			spec[key] = runtime.DeepCopyJSONValue(v)
+		}
+	}
+	podTemplate, _ := spec["podTemplate"].(map[string]any)
+	podSpec, _ = podTemplate["spec"].(map[string]any)
+	if podSpec == nil {
+		return nil, nil, fmt.Errorf("spec.podTemplate.spec: required, and must be an object")
+	}
+	return spec, podSpec, nil
+}
+
+func secureDefaults(template, podSpec map[string]any) {
+	if podSpec["automountServiceAccountToken"] == nil {
+		podSpec["automountServiceAccountToken"] = false
+	}
+	spec, _ := template["spec"].(map[string]any)
+	management := str(spec, "networkPolicyManagement")
+	managed := management == "" || management == "Managed"
+	if policy := str(podSpec, "dnsPolicy"); managed && spec["networkPolicy"] == nil && policy == "" {
+		podSpec["dnsPolicy"] = "None"
+		podSpec["dnsConfig"] = map[string]any{"nameservers": []any{"8.8.8.8", "1.1.1.1"}}
+	}
+}
+
+// unrenderableError says why a template gives a claim no sandbox.
+type unrenderableError struct{ why string }
+
+func (e *unrenderableError) Error() string { return e.why }
+
+func unrenderable(format string, args ...any) error {
+	return &unrenderableError{why: fmt.Sprintf(format, args...)}
+}
+
+// renderCold returns what the claim controller builds a cold start from
+// (extensions/controllers/sandboxclaim_controller.go, createSandbox). The error
+// is an *unrenderableError when the template's policies refuse the claim.
+func renderCold(template, claim *unstructured.Unstructured) (revision.Blueprint, error) {
+	spec, podSpec, err := copyBlueprint(template.Object)
+	if err != nil {
+		return revision.Blueprint{}, fmt.Errorf("template %s: %w", template.GetName(), err)
+	}
+	claimSpec, _ := claim.Object["spec"].(map[string]any)
+	if err := mergeVolumeClaims(spec, claimSpec, str(template.Object, "spec", "volumeClaimTemplatesPolicy")); err != nil {
+		return revision.Blueprint{}, err
+	}
+	if err := injectEnv(podSpec, claimSpec, str(template.Object, "spec", "envVarsInjectionPolicy")); err != nil {
+		return revision.Blueprint{}, err
+	}
+	secureDefaults(template.Object, podSpec)
+	return revision.FromSpec(spec)
+}
+
+func objects(m map[string]any, key string) []map[string]any {
+	list, _ := m[key].([]any)
+	var out []map[string]any
+	for _, v := range list {
+		if o, ok := v.(map[string]any); ok {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// injectEnv adds the claim's variables: to the container each one names (init
+// containers too), else to the first container, after those that name it.
+func injectEnv(podSpec, claimSpec map[string]any, policy string) error {
+	env := objects(claimSpec, "env")
+	if len(env) == 0 {
+		return nil
+	}
+	if policy != "Allowed" && policy != "Overrides" {
+		return unrenderable("envVarsInjectionPolicy %q allows no claim to set env", policy)
+	}
+	byContainer := map[string][]map[string]any{}
+	for _, e := range env {
+		name := str(e, "containerName")
+		byContainer[name] = append(byContainer[name], e)
+	}
+	known := map[string]bool{"": true}
+	for _, key := range []string{"initContainers", "containers"} {
+		for i, c := range objects(podSpec, key) {
+			name := str(c, "name")
+			known[name] = true
+			add := slices.Clone(byContainer[name])
+			if key == "containers" && i == 0 {
+				add = append(add, byContainer[""]...)
+			}
+			if err := setEnv(c, add, policy); err != nil {
+				return err
+			}
+		}
+	}
+	for name := range byContainer {
+		if !known[name] {
+			return unrenderable("spec.env names container %q, which the template has not", name)
+		}
+	}
+	return nil
+}
+
+func setEnv(container map[string]any, add []map[string]any, policy string) error {
+	list, _ := container["env"].([]any)
+	for _, e := range add {
+		name := str(e, "name")
+		entry := map[string]any{"name": name, "value": str(e, "value")}
+		i := slices.IndexFunc(list, func(v any) bool {
+			m, _ := v.(map[string]any)
+			return str(m, "name") == name
+		})
+		switch {
+		case i < 0:
+			list = append(list, entry)
+		case policy == "Overrides":
+			list[i] = entry
+		default:
+			return unrenderable("envVarsInjectionPolicy Allowed lets no claim override env %q", name)
+		}
+	}
+	if len(list) > 0 {
+		container["env"] = list
+	}
+	return nil
+}
+
+// mergeVolumeClaims adds the claim's volumeClaimTemplates; under Overrides one
+// of the same name takes the place of the template's.
+func mergeVolumeClaims(spec, claimSpec map[string]any, policy string) error {
+	fromClaim, _ := claimSpec["volumeClaimTemplates"].([]any)
+	if len(fromClaim) == 0 {
+		return nil
+	}
+	if policy != "Allowed" && policy != "Overrides" {
+		return unrenderable("volumeClaimTemplatesPolicy %q allows no claim to set volumeClaimTemplates", policy)
+	}
+	merged, _ := spec["volumeClaimTemplates"].([]any)
+	for _, v := range fromClaim {
+		name := volumeClaimName(v)
+		i := slices.IndexFunc(merged, func(m any) bool { return volumeClaimName(m) == name })
+		switch {
+		case i < 0:
+			merged = append(merged, runtime.DeepCopyJSONValue(v))
+		case policy == "Overrides":
+			merged[i] = runtime.DeepCopyJSONValue(v)
+		default:
+			return unrenderable("volumeClaimTemplatesPolicy Allowed lets no claim override volume %q", name)
+		}
+	}
+	spec["volumeClaimTemplates"] = merged
+	return nil
+}
+
+func volumeClaimName(v any) string {
+	m, _ := v.(map[string]any)
+	return str(m, "metadata", "name")
+}

@@ -1,0 +1,44 @@
+// Package platform holds what all warm-pool systems have in common. One folder
+// below it a system says what differs.
+package platform
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+)
+
+// Write is a write that has to be judged.
+type Write struct {
+	Operation freshness.Operation
+	// Old is what is stored until now; nil for a CREATE.
+	Old *unstructured.Unstructured
+	// New is what is to be stored.
+	New *unstructured.Unstructured
+	// Claim is the claim that gains the sandbox; empty for a birth.
+	Claim freshness.Owner
+}
+
+// Judged returns the object whose content is judged: what ran until now, or
+// what is to be created.
+func (w Write) Judged() *unstructured.Unstructured {
+	if w.Old != nil {
+		return w.Old
+	}
+	return w.New
+}
+
+// Facts is a snapshot, and what else the objects it was taken from say.
+type Facts struct {
+	freshness.Snapshot
+	// Enforcement is the pool's own mode, as written; "" when it says none.
+	Enforcement string
+}
+
+// Stamp is what a stamp has to say.
+type Stamp struct {
+	// Hash names the revision; "" when there is none to name.
+	Hash string
+	// Enforcement is the pool's own mode, as written; "" when it says none.
+	Enforcement string
+}

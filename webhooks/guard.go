@@ -1,0 +1,188 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/utils/clock"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
+)
+
+// Platform is what the guard needs to know of a warm-pool system.
+type Platform interface {
+	// Classify says what a write is; false when it is not to be judged.
+	Classify(op admissionv1.Operation, old, obj *unstructured.Unstructured) (platform.Write, bool)
+	// Snapshot reads what the verdict depends on. An error says that it could
+	// not be decided.
+	Snapshot(ctx context.Context, w platform.Write) (platform.Facts, error)
+	// Answer returns the status that a denial is given as.
+	Answer(op freshness.Operation, r freshness.Reason) (code int32, reason metav1.StatusReason)
+}
+
+// Aftermath takes hints on what an answer leaves behind. The calls must return
+// at once; nothing of what follows from them happens while a write is admitted.
+type Aftermath interface {
+	// Refused: a bind of the member was refused for the member's own fault.
+	Refused(member *unstructured.Unstructured)
+	// Undecided: a write for the claim could not be decided.
+	Undecided(namespace, claim string)
+}
+
+// Guard judges binds, cold starts and births.
+type Guard struct {
+	PlatformName string
+	Platform     Platform
+	Modes        *Modes
+	Metrics      *Metrics
+	Aftermath    Aftermath
+	Clock        clock.PassiveClock
+	// Timeout bounds one verdict. It has to be shorter than the webhook's own,
+	// or the answer comes when nobody listens any more.
+	Timeout time.Duration
+	// FailOpen: what cannot be decided is allowed. It has to be what the
+	// webhook's failurePolicy says, which covers no answer that is given.
+	FailOpen bool
+}
+
+var _ admission.Handler = (*Guard)(nil)
+
+// outcome is a verdict, or that there is none, in a mode.
+type outcome struct {
+	freshness.Verdict
+	mode Mode
+	err  error
+}
+
+func (o outcome) verdict() string {
+	switch {
+	case o.err != nil:
+		return "error"
+	case !o.Allowed:
+		return "deny"
+	case o.Tolerated:
+		return "tolerate"
+	}
+	return "allow"
+}
+
+func (o outcome) reason() string {
+	if o.err != nil {
+		return "Undecided"
+	}
+	return string(o.Reason)
+}
+
+// Handle answers one request. It has no side effects but metrics, logs and the
+// hints to Aftermath, none of them for a dry run.
+func (g *Guard) Handle(ctx context.Context, req admission.Request) admission.Response {
+	old, obj, err := decode(req)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	w, ours := g.Platform.Classify(req.Operation, old, obj)
+	if !ours {
+		return admission.Allowed("")
+	}
+	start := g.Clock.Now()
+	o := g.judge(ctx, req.Namespace, w)
+	if req.DryRun == nil || !*req.DryRun {
+		g.Metrics.observe(g.PlatformName, w.Operation, o, g.Clock.Since(start))
+		g.hint(w, o)
+	}
+	log := logf.FromContext(ctx).V(2)
+	log.Info("Judged write", "operation", w.Operation, "sandbox", w.Judged().GetName(), "claim", w.Claim.Name,
+		"verdict", o.verdict(), "reason", o.reason(), "mode", o.mode, "found", o.Found, "expected", o.Expected,
+		"detail", o.Detail)
+	return g.respond(w, o)
+}
+
+func (g *Guard) judge(ctx context.Context, namespace string, w platform.Write) outcome {
+	ctx, cancel := context.WithTimeout(ctx, g.Timeout)
+	defer cancel()
+	facts, err := g.Platform.Snapshot(ctx, w)
+	mode, modeErr := g.Modes.Of(ctx, namespace, facts.Enforcement)
+	if err = errors.Join(err, modeErr); err != nil {
+		return outcome{mode: mode, err: err}
+	}
+	return outcome{mode: mode, Verdict: freshness.Judge(facts.Snapshot)}
+}
+
+func (g *Guard) hint(w platform.Write, o outcome) {
+	switch {
+	case o.mode != Enforce:
+	case o.err != nil && w.Claim.Name != "":
+		g.Aftermath.Undecided(w.Judged().GetNamespace(), w.Claim.Name)
+	case !o.Allowed && w.Operation == freshness.Bind && o.Reason.Fault() == freshness.FaultMember:
+		g.Aftermath.Refused(w.Old)
+	}
+}
+
+func (g *Guard) respond(w platform.Write, o outcome) admission.Response {
+	resp := admission.Allowed("")
+	switch {
+	case o.mode != Enforce:
+	case o.err != nil && g.FailOpen:
+		resp = resp.WithWarnings("freshbind could not judge this write and let it pass: " + o.err.Error())
+	case o.err != nil:
+		resp = admission.Errored(http.StatusInternalServerError, fmt.Errorf("could not decide: %w", o.err))
+	case !o.Allowed:
+		resp = g.denied(w, o.Verdict)
+	}
+	resp.AuditAnnotations = map[string]string{
+		"verdict": o.verdict(), "reason": o.reason(), "mode": string(o.mode),
+		"found": o.Found, "expected": o.Expected,
+	}
+	return resp
+}
+
+func (g *Guard) denied(w platform.Write, v freshness.Verdict) admission.Response {
+	code, reason := g.Platform.Answer(w.Operation, v.Reason)
+	message := fmt.Sprintf("%s: %s", v.Reason, v.Detail)
+	if v.Found != "" && v.Found != v.Expected {
+		message += fmt.Sprintf(" (is %s, in force is %s)", v.Found, v.Expected)
+	}
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{
+		Result: &metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message},
+	}}
+}
+
+// decode returns the stored object, nil for a CREATE, and the one to be stored.
+func decode(req admission.Request) (old, obj *unstructured.Unstructured, err error) {
+	if obj, err = decodeObject(req.Object.Raw, req.Namespace); err != nil {
+		return nil, nil, fmt.Errorf("decoding object: %w", err)
+	}
+	if req.Operation == admissionv1.Update {
+		if old, err = decodeObject(req.OldObject.Raw, req.Namespace); err != nil {
+			return nil, nil, fmt.Errorf("decoding oldObject: %w", err)
+		}
+	}
+	return old, obj, nil
+}
+
+// decodeObject decodes numbers as the API machinery does. The namespace is the
+// request's: an object may leave it out.
+func decodeObject(raw []byte, namespace string) (*unstructured.Unstructured, error) {
+	if len(raw) == 0 {
+		return nil, errors.New("the request holds no object")
+	}
+	u := &unstructured.Unstructured{}
+	if err := json.Unmarshal(raw, &u.Object); err != nil {
+		return nil, err
+	}
+	if u.Object == nil {
+		return nil, errors.New("the request's object is null")
+	}
+	u.SetNamespace(namespace)
+	return u, nil
+}

@@ -1,0 +1,230 @@
+package webhooks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/test/builders"
+)
+
+var (
+	template = builders.MakeTemplate("ns", "python").Obj()
+	pool     = builders.MakePool("ns", "python").Obj()
+	claim    = builders.MakeClaim("ns", "c1").Obj()
+	member   = builders.MakeMember(pool, template).Name("python-abc").Obj()
+)
+
+// fakePlatform classifies and answers as agent-sandbox does, and takes the
+// snapshot it is given.
+type fakePlatform struct {
+	agentsandbox.Platform
+	facts platform.Facts
+	err   error
+}
+
+func (f *fakePlatform) Snapshot(ctx context.Context, w platform.Write) (platform.Facts, error) {
+	if f.err != nil {
+		return platform.Facts{}, f.err
+	}
+	if _, bounded := ctx.Deadline(); !bounded {
+		return platform.Facts{}, errors.New("the verdict has no deadline")
+	}
+	f.facts.Operation = w.Operation
+	f.facts.ClaimRef = w.Claim
+	return f.facts, nil
+}
+
+// hints records what the guard tells the controllers.
+type hints struct{ refused, undecided []string }
+
+func (h *hints) Refused(m *unstructured.Unstructured) { h.refused = append(h.refused, m.GetName()) }
+
+func (h *hints) Undecided(namespace, name string) {
+	h.undecided = append(h.undecided, namespace+"/"+name)
+}
+
+// liveNamespaces answers as the API server would; an error instead of labels
+// says that it does not.
+type liveNamespaces struct {
+	labels map[string]string
+	err    error
+}
+
+func (l liveNamespaces) Get(_ context.Context, _ schema.GroupResource, _, name string) (*unstructured.Unstructured, error) {
+	if l.err != nil {
+		return nil, l.err
+	}
+	u := &unstructured.Unstructured{}
+	u.SetName(name)
+	u.SetLabels(l.labels)
+	return u, nil
+}
+
+func modes(t *testing.T, mode Mode, readErr error) *Modes {
+	t.Helper()
+	labels := map[string]string{platform.EnforcementKey: string(mode)}
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	cached := fake.NewClientBuilder().WithScheme(scheme).
+		WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: labels}}).Build()
+	return &Modes{Live: liveNamespaces{labels: labels, err: readErr}, Cached: cached, Default: Audit}
+}
+
+func bindRequest(t *testing.T) admission.Request {
+	t.Helper()
+	return request(t, admissionv1.Update, member, builders.Bound(member, claim, template).Obj())
+}
+
+func request(t *testing.T, op admissionv1.Operation, old, obj *unstructured.Unstructured) admission.Request {
+	t.Helper()
+	req := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		UID: "1", Operation: op, Namespace: "ns", Name: obj.GetName(), Object: raw(t, obj),
+		Kind: metav1.GroupVersionKind(obj.GroupVersionKind()),
+	}}
+	if old != nil {
+		req.OldObject = raw(t, old)
+	}
+	return req
+}
+
+func raw(t *testing.T, obj *unstructured.Unstructured) runtime.RawExtension {
+	t.Helper()
+	b, err := json.Marshal(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runtime.RawExtension{Raw: b}
+}
+
+// facts of a bind that nothing speaks against, but for what change does.
+func facts(change func(*platform.Facts)) platform.Facts {
+	f := platform.Facts{Snapshot: freshness.Snapshot{
+		Member: freshness.Member{
+			Name: "python-abc", UID: "m", Generation: 1,
+			Controller: freshness.Owner{Kind: freshness.OwnedByPool, Name: "python", UID: "p"},
+		},
+		Claim:    &freshness.Claim{UID: string(claim.GetUID()), Pool: "python"},
+		Pool:     &freshness.Pool{Name: "python", UID: "p", Template: "python", Strategy: freshness.Recreate},
+		Template: &freshness.Template{Name: "python", Hash: "v1-new"},
+		Pod:      &freshness.Pod{ControllerUID: "m"},
+	}}
+	change(&f)
+	return f
+}
+
+func TestGuard(t *testing.T) {
+	fresh := facts(func(*platform.Facts) {})
+	dead := facts(func(f *platform.Facts) { f.Pod.Deleting = true })
+	foreign := facts(func(f *platform.Facts) { f.Claim.Pool = "other" })
+	tightened := facts(func(f *platform.Facts) { f.Pod.Deleting = true; f.Enforcement = "enforce" })
+	broken := errors.New("etcd is away")
+
+	type want struct {
+		Allowed  bool
+		Code     int32
+		Reason   metav1.StatusReason
+		Verdict  string
+		Warned   bool
+		Refused  []string
+		Waiting  []string
+		Observed int
+	}
+	cases := map[string]struct {
+		facts    platform.Facts
+		err      error
+		mode     Mode
+		modeErr  error
+		failOpen bool
+		dryRun   bool
+		want     want
+	}{
+		"fresh":                          {facts: fresh, mode: Enforce, want: want{Allowed: true, Code: 200, Verdict: "allow", Observed: 1}},
+		"the member's fault":             {facts: dead, mode: Enforce, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc"}, Observed: 1}},
+		"the claim's fault":              {facts: foreign, mode: Enforce, want: want{Code: 409, Reason: metav1.StatusReasonConflict, Verdict: "deny", Observed: 1}},
+		"audited, not denied":            {facts: dead, mode: Audit, want: want{Allowed: true, Code: 200, Verdict: "deny", Observed: 1}},
+		"nothing said is audit":          {facts: dead, mode: "", want: want{Allowed: true, Code: 200, Verdict: "deny", Observed: 1}},
+		"a mode nobody knows is audit":   {facts: dead, mode: "enforced", want: want{Allowed: true, Code: 200, Verdict: "deny", Observed: 1}},
+		"tightened by the pool":          {facts: tightened, mode: Audit, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc"}, Observed: 1}},
+		"dry run leaves nothing behind":  {facts: dead, mode: Enforce, dryRun: true, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny"}},
+		"undecided":                      {err: broken, mode: Enforce, want: want{Code: 500, Reason: "", Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
+		"undecided, failing open":        {err: broken, mode: Enforce, failOpen: true, want: want{Allowed: true, Code: 200, Verdict: "error", Warned: true, Waiting: []string{"ns/c1"}, Observed: 1}},
+		"undecided, audited":             {err: broken, mode: Audit, want: want{Allowed: true, Code: 200, Verdict: "error", Observed: 1}},
+		"mode unreadable, was enforced":  {facts: fresh, mode: Enforce, modeErr: broken, want: want{Code: 500, Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
+		"mode unreadable, was audited":   {facts: fresh, mode: Audit, modeErr: broken, want: want{Allowed: true, Code: 200, Verdict: "error", Observed: 1}},
+		"the pool's own mode is no read": {facts: tightened, mode: Audit, modeErr: broken, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc"}, Observed: 1}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var h hints
+			reg := prometheus.NewRegistry()
+			g := &Guard{
+				PlatformName: "agent-sandbox", Platform: &fakePlatform{facts: tc.facts, err: tc.err},
+				Modes: modes(t, tc.mode, tc.modeErr), Metrics: NewMetrics(reg), Aftermath: &h,
+				Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0)), Timeout: time.Minute, FailOpen: tc.failOpen,
+			}
+			req := bindRequest(t)
+			req.DryRun = ptr.To(tc.dryRun)
+			resp := g.Handle(t.Context(), req)
+			observed, err := testutil.GatherAndCount(reg, "freshbind_bind_verdicts_total")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := want{
+				Allowed: resp.Allowed, Code: resp.Result.Code, Reason: resp.Result.Reason,
+				Verdict: resp.AuditAnnotations["verdict"], Warned: len(resp.Warnings) > 0,
+				Refused: h.refused, Waiting: h.undecided, Observed: observed,
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("Handle() (-want,+got):\n%s\n%s", diff, resp.Result.Message)
+			}
+			if resp.Result.Details != nil && resp.Result.Details.RetryAfterSeconds != 0 {
+				t.Error("retryAfterSeconds makes client-go sleep inside the controller's worker")
+			}
+		})
+	}
+}
+
+func TestGuardLetsPassWhatIsNotItsOwn(t *testing.T) {
+	g := &Guard{Platform: &fakePlatform{err: errors.New("must not be asked")}}
+	resp := g.Handle(t.Context(), request(t, admissionv1.Update, member, builders.SandboxFrom(member).Label("a", "b").Obj()))
+	if !resp.Allowed {
+		t.Errorf("a label change is denied: %v", resp.Result)
+	}
+}
+
+func TestGuardRefusesWhatItCannotDecode(t *testing.T) {
+	cases := map[string]string{"no object": "", "no JSON": "{", "null": "null", "a list": "[]"}
+	for name, body := range cases {
+		t.Run(name, func(t *testing.T) {
+			req := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(body)},
+			}}
+			resp := (&Guard{Platform: &fakePlatform{}}).Handle(t.Context(), req)
+			if resp.Allowed || resp.Result.Code != 400 {
+				t.Errorf("Handle() = allowed %t, code %d, want a 400", resp.Allowed, resp.Result.Code)
+			}
+		})
+	}
+}

@@ -1,0 +1,182 @@
+package webhooks
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+)
+
+// Hook is one webhook: what the API server is told of it and what the binary
+// itself has to know of that.
+type Hook struct {
+	// Name is the webhook's, and the prefix of its audit annotations.
+	Name string
+	Path string
+	// FailOpen: its failurePolicy is Ignore.
+	FailOpen bool
+	Timeout  time.Duration
+
+	rules      []admissionregistrationv1.RuleWithOperations
+	conditions []admissionregistrationv1.MatchCondition
+}
+
+const (
+	create = admissionregistrationv1.Create
+	update = admissionregistrationv1.Update
+
+	claimOwner = `o.kind == 'SandboxClaim' && o.apiVersion.startsWith('` + agentsandbox.ExtensionsGroup + `/')`
+	poolOwner  = `o.kind == 'SandboxWarmPool' && o.apiVersion.startsWith('` + agentsandbox.ExtensionsGroup + `/')`
+	boxOwner   = `o.kind == 'Sandbox' && o.apiVersion.startsWith('` + agentsandbox.CoreGroup + `/')`
+	owners     = `object.metadata.?ownerReferences.orValue([])`
+	oldOwners  = `oldObject.metadata.?ownerReferences.orValue([])`
+	carries    = `'` + platform.StampKey + `' in object.metadata.?labels.orValue({})`
+)
+
+// The hooks. Each condition says exactly what the handler judges, so that no
+// other write costs a call.
+var (
+	BindHook = Hook{
+		Name: "bind.freshbind.dev", Path: "/bind", Timeout: 2 * time.Second,
+		rules: sandboxes(update),
+		conditions: when("a-claim-gains-the-sandbox",
+			owners+`.exists(o, `+claimOwner+` && !`+oldOwners+`.exists(p, p.uid == o.uid))`),
+	}
+	ColdStartHook = Hook{
+		Name: "coldstart.freshbind.dev", Path: "/coldstart", Timeout: 2 * time.Second,
+		rules:      sandboxes(create),
+		conditions: when("made-for-a-claim", owners+`.exists(o, `+claimOwner+`)`),
+	}
+	BirthHook = Hook{
+		Name: "birth.freshbind.dev", Path: "/birth", FailOpen: true, Timeout: 2 * time.Second,
+		rules: sandboxes(create),
+		conditions: when("made-for-a-pool",
+			owners+`.exists(o, `+poolOwner+`) && !`+owners+`.exists(o, `+claimOwner+`)`),
+	}
+	StampHook = Hook{
+		Name: "stamp.freshbind.dev", Path: "/stamp", FailOpen: true, Timeout: 2 * time.Second,
+		rules: sandboxes(create),
+		conditions: when("made-for-a-pool-or-claim-or-carrying-a-stamp",
+			owners+`.exists(o, `+poolOwner+` || `+claimOwner+`) || `+carries),
+	}
+	StampPodHook = Hook{
+		Name: "stamp-pod.freshbind.dev", Path: "/stamp", FailOpen: true, Timeout: 2 * time.Second,
+		rules: []admissionregistrationv1.RuleWithOperations{rule("", "v1", "pods", create)},
+		conditions: when("made-for-a-sandbox",
+			owners+`.exists(o, `+boxOwner+`)`),
+	}
+)
+
+// HandlerTimeout is how long a handler may take: less than the API server waits,
+// so that the answer still says why.
+func (h Hook) HandlerTimeout() time.Duration { return h.Timeout * 9 / 10 }
+
+func when(name, expression string) []admissionregistrationv1.MatchCondition {
+	return []admissionregistrationv1.MatchCondition{{Name: name, Expression: expression}}
+}
+
+func sandboxes(op admissionregistrationv1.OperationType) []admissionregistrationv1.RuleWithOperations {
+	// Every version, so that no request has to pass the conversion webhook
+	// first, which may be down.
+	return []admissionregistrationv1.RuleWithOperations{rule(agentsandbox.CoreGroup, "*", "sandboxes", op)}
+}
+
+func rule(group, version, resource string, op admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+	return admissionregistrationv1.RuleWithOperations{
+		Operations: []admissionregistrationv1.OperationType{op},
+		Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource},
+			Scope: ptr.To(admissionregistrationv1.NamespacedScope),
+		},
+	}
+}
+
+// Endpoint is where the API server finds the webhooks: a Service, or a URL.
+type Endpoint struct {
+	// URL is the base, https://host:port; empty when a Service is named.
+	URL string
+	// ServiceNamespace, ServiceName and ServicePort name the Service.
+	ServiceNamespace, ServiceName string
+	ServicePort                   int32
+	// CABundle is PEM; empty when something else injects it.
+	CABundle []byte
+}
+
+func (e Endpoint) at(path string) admissionregistrationv1.WebhookClientConfig {
+	cfg := admissionregistrationv1.WebhookClientConfig{CABundle: e.CABundle}
+	if e.URL != "" {
+		cfg.URL = ptr.To(e.URL + path)
+		return cfg
+	}
+	cfg.Service = &admissionregistrationv1.ServiceReference{
+		Namespace: e.ServiceNamespace, Name: e.ServiceName, Path: ptr.To(path), Port: ptr.To(e.ServicePort),
+	}
+	return cfg
+}
+
+// Validate reports what is missing.
+func (e Endpoint) Validate() error {
+	if (e.URL == "") == (e.ServiceName == "") {
+		return fmt.Errorf("either a URL or a service is needed, not both")
+	}
+	return nil
+}
+
+// ConfigurationName is the name of both webhook configurations.
+const ConfigurationName = "freshbind"
+
+// Configurations returns the webhook configurations that make the API server
+// ask us. exempt are namespaces that are left out, our own above all: a guard
+// that stands in its own way cannot come back.
+func Configurations(e Endpoint, exempt ...string) (
+	*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration,
+) {
+	exempt = append([]string{"kube-system"}, exempt...)
+	slices.Sort(exempt)
+	scope := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+		Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: slices.Compact(exempt),
+	}}}
+	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},
+		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName},
+	}
+	for _, h := range []Hook{StampHook, StampPodHook} {
+		mutating.Webhooks = append(mutating.Webhooks, admissionregistrationv1.MutatingWebhook{
+			Name: h.Name, ClientConfig: e.at(h.Path), Rules: h.rules, MatchConditions: h.conditions,
+			FailurePolicy: h.failurePolicy(), TimeoutSeconds: h.seconds(), NamespaceSelector: scope,
+			MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
+			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+			ReinvocationPolicy:      ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy),
+			AdmissionReviewVersions: []string{"v1"},
+		})
+	}
+	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"},
+		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName},
+	}
+	for _, h := range []Hook{BindHook, ColdStartHook, BirthHook} {
+		validating.Webhooks = append(validating.Webhooks, admissionregistrationv1.ValidatingWebhook{
+			Name: h.Name, ClientConfig: e.at(h.Path), Rules: h.rules, MatchConditions: h.conditions,
+			FailurePolicy: h.failurePolicy(), TimeoutSeconds: h.seconds(), NamespaceSelector: scope,
+			MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
+			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+			AdmissionReviewVersions: []string{"v1"},
+		})
+	}
+	return mutating, validating
+}
+
+func (h Hook) failurePolicy() *admissionregistrationv1.FailurePolicyType {
+	if h.FailOpen {
+		return ptr.To(admissionregistrationv1.Ignore)
+	}
+	return ptr.To(admissionregistrationv1.Fail)
+}
+
+func (h Hook) seconds() *int32 { return ptr.To(int32(h.Timeout / time.Second)) }

@@ -1,0 +1,84 @@
+package webhooks
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+)
+
+func TestConfigurations(t *testing.T) {
+	mutating, validating := Configurations(Endpoint{URL: "https://h:1", CABundle: []byte("ca")}, "freshbind-system", "kube-system")
+	got := map[string]admissionregistrationv1.FailurePolicyType{}
+	for _, w := range mutating.Webhooks {
+		got[w.Name] = *w.FailurePolicy
+		check(t, w.Name, w.ClientConfig, w.MatchConditions, w.SideEffects, w.NamespaceSelector.MatchExpressions[0].Values)
+	}
+	for _, w := range validating.Webhooks {
+		got[w.Name] = *w.FailurePolicy
+		check(t, w.Name, w.ClientConfig, w.MatchConditions, w.SideEffects, w.NamespaceSelector.MatchExpressions[0].Values)
+	}
+	want := map[string]admissionregistrationv1.FailurePolicyType{
+		"bind.freshbind.dev":      admissionregistrationv1.Fail,
+		"coldstart.freshbind.dev": admissionregistrationv1.Fail,
+		"birth.freshbind.dev":     admissionregistrationv1.Ignore,
+		"stamp.freshbind.dev":     admissionregistrationv1.Ignore,
+		"stamp-pod.freshbind.dev": admissionregistrationv1.Ignore,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("failure policies (-want,+got):\n%s", diff)
+	}
+}
+
+func check(t *testing.T, name string, cc admissionregistrationv1.WebhookClientConfig,
+	conditions []admissionregistrationv1.MatchCondition, effects *admissionregistrationv1.SideEffectClass, exempt []string,
+) {
+	t.Helper()
+	if len(conditions) == 0 {
+		t.Errorf("%s: every write costs a call", name)
+	}
+	if *effects != admissionregistrationv1.SideEffectClassNone {
+		t.Errorf("%s: dry runs are refused", name)
+	}
+	if cc.URL == nil || string(cc.CABundle) != "ca" {
+		t.Errorf("%s: client config is %v", name, cc)
+	}
+	if diff := cmp.Diff([]string{"freshbind-system", "kube-system"}, exempt); diff != "" {
+		t.Errorf("%s: exempt namespaces (-want,+got):\n%s", name, diff)
+	}
+}
+
+func TestEndpointByService(t *testing.T) {
+	_, validating := Configurations(Endpoint{ServiceNamespace: "ns", ServiceName: "svc", ServicePort: 8443})
+	cc := validating.Webhooks[0].ClientConfig
+	if cc.URL != nil || cc.Service == nil || *cc.Service.Path != "/bind" || *cc.Service.Port != 8443 {
+		t.Errorf("client config is %v", cc)
+	}
+}
+
+func TestEndpointValidate(t *testing.T) {
+	cases := map[string]struct {
+		endpoint Endpoint
+		wantErr  bool
+	}{
+		"url":     {Endpoint{URL: "https://h"}, false},
+		"service": {Endpoint{ServiceName: "svc"}, false},
+		"neither": {Endpoint{}, true},
+		"both":    {Endpoint{URL: "https://h", ServiceName: "svc"}, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if err := tc.endpoint.Validate(); (err != nil) != tc.wantErr {
+				t.Errorf("Validate() = %v, want error %t", err, tc.wantErr)
+			}
+		})
+	}
+}
+
+func TestHandlersAnswerBeforeTheAPIServerGivesUp(t *testing.T) {
+	for _, h := range []Hook{BindHook, ColdStartHook, BirthHook, StampHook, StampPodHook} {
+		if h.HandlerTimeout() >= h.Timeout || h.HandlerTimeout() <= 0 {
+			t.Errorf("%s: handler may take %s of %s", h.Name, h.HandlerTimeout(), h.Timeout)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freshbind/freshbind/internal/platform"
+)
+
+// Mode says what becomes of a verdict.
+type Mode string
+
+const (
+	// Enforce: a denial is a denial.
+	Enforce Mode = "enforce"
+	// Audit: everything is judged and counted, nothing is denied or changed.
+	Audit Mode = "audit"
+)
+
+// ParseMode returns the mode of that name.
+func ParseMode(s string) (Mode, error) {
+	switch m := Mode(s); m {
+	case Enforce, Audit:
+		return m, nil
+	}
+	return "", fmt.Errorf("%q is not a mode: use %s or %s", s, Enforce, Audit)
+}
+
+// Live reads one object as it is stored now; nil when it does not exist.
+type Live interface {
+	Get(ctx context.Context, gr schema.GroupResource, namespace, name string) (*unstructured.Unstructured, error)
+}
+
+// Modes finds the mode that holds for a namespace and a pool.
+type Modes struct {
+	// Live is asked first.
+	Live Live
+	// Cached answers when Live cannot: it is enough to know how to fail.
+	Cached client.Reader
+	// Default holds where nothing is said, or nothing that can be understood.
+	Default Mode
+}
+
+var namespaces = schema.GroupResource{Resource: "namespaces"}
+
+// Of returns the mode for a namespace and for what the pool itself says ("" for
+// nothing). An error says that it could not be read; the mode returned with it
+// is the last one known.
+func (m *Modes) Of(ctx context.Context, namespace, pool string) (Mode, error) {
+	if Mode(pool) == Enforce {
+		return Enforce, nil
+	}
+	obj, err := m.Live.Get(ctx, namespaces, "", namespace)
+	if err != nil {
+		return m.lastKnown(ctx, namespace), fmt.Errorf("reading the mode of namespace %s: %w", namespace, err)
+	}
+	if obj == nil {
+		return m.Default, nil
+	}
+	return m.of(obj.GetLabels()), nil
+}
+
+// lastKnown reads the cache even when the caller's time is up: the cache needs
+// none.
+func (m *Modes) lastKnown(ctx context.Context, namespace string) Mode {
+	var ns corev1.Namespace
+	if err := m.Cached.Get(context.WithoutCancel(ctx), types.NamespacedName{Name: namespace}, &ns); err != nil {
+		return m.Default
+	}
+	return m.of(ns.Labels)
+}
+
+func (m *Modes) of(labels map[string]string) Mode {
+	if mode, err := ParseMode(labels[platform.EnforcementKey]); err == nil {
+		return mode
+	}
+	return m.Default
+}
+
+// Enforced reports whether binds in the namespace are enforced.
+func (m *Modes) Enforced(ctx context.Context, namespace string) (bool, error) {
+	mode, err := m.Of(ctx, namespace, "")
+	return mode == Enforce, err
+}

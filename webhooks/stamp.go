@@ -1,0 +1,76 @@
+package webhooks
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"gomodules.xyz/jsonpatch/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/freshbind/freshbind/internal/platform"
+)
+
+// Revisions finds the revision that something about to be created is built
+// from, by its own content.
+type Revisions interface {
+	SandboxRevision(ctx context.Context, sandbox *unstructured.Unstructured) (platform.Stamp, error)
+	PodRevision(ctx context.Context, pod *unstructured.Unstructured) (platform.Stamp, error)
+}
+
+// Stamp sets the stamp at CREATE, whatever the request carried. A stamp that
+// cannot be found is left out and a forged one removed: the webhook's
+// failurePolicy is Ignore, and nothing depends on a stamp.
+type Stamp struct {
+	Revisions Revisions
+	Modes     *Modes
+	Timeout   time.Duration
+}
+
+var _ admission.Handler = (*Stamp)(nil)
+
+// Handle answers with a patch of that one label, so that no field which this
+// program does not know can get lost.
+func (s *Stamp) Handle(ctx context.Context, req admission.Request) admission.Response {
+	obj, err := decodeObject(req.Object.Raw, req.Namespace)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	find := s.Revisions.SandboxRevision
+	if gk := (schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}); gk == podKind {
+		find = s.Revisions.PodRevision
+	}
+	stamp, err := find(ctx, obj)
+	if err != nil {
+		logf.FromContext(ctx).V(2).Info("Left unstamped", "reason", err.Error())
+	}
+	if mode, err := s.Modes.Of(ctx, req.Namespace, stamp.Enforcement); err != nil || mode != Enforce {
+		return admission.Allowed("")
+	}
+	return admission.Patched("", stampPatch(obj.GetLabels(), stamp.Hash)...)
+}
+
+var podKind = schema.GroupKind{Kind: "Pod"}
+
+// stampPatch returns the operations after which labels carry exactly this stamp.
+func stampPatch(labels map[string]string, hash string) []jsonpatch.JsonPatchOperation {
+	path := "/metadata/labels/" + strings.ReplaceAll(platform.StampKey, "/", "~1")
+	carried, has := labels[platform.StampKey]
+	switch {
+	case hash == carried:
+		return nil
+	case hash == "" && has:
+		return []jsonpatch.JsonPatchOperation{jsonpatch.NewOperation("remove", path, nil)}
+	case labels == nil:
+		return []jsonpatch.JsonPatchOperation{
+			jsonpatch.NewOperation("add", "/metadata/labels", map[string]any{platform.StampKey: hash}),
+		}
+	}
+	return []jsonpatch.JsonPatchOperation{jsonpatch.NewOperation("add", path, hash)}
+}

@@ -1,0 +1,99 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"gomodules.xyz/jsonpatch/v2"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/test/builders"
+)
+
+// fakeRevisions says by kind what it was asked for.
+type fakeRevisions struct {
+	enforcement string
+	err         error
+}
+
+func (f fakeRevisions) SandboxRevision(context.Context, *unstructured.Unstructured) (platform.Stamp, error) {
+	return f.stamp("v1-sandbox")
+}
+
+func (f fakeRevisions) PodRevision(context.Context, *unstructured.Unstructured) (platform.Stamp, error) {
+	return f.stamp("v1-pod")
+}
+
+func (f fakeRevisions) stamp(hash string) (platform.Stamp, error) {
+	if f.err != nil {
+		return platform.Stamp{}, f.err
+	}
+	return platform.Stamp{Hash: hash, Enforcement: f.enforcement}, nil
+}
+
+func TestStamp(t *testing.T) {
+	const path = "/metadata/labels/freshbind.dev~1template-spec-hash"
+	add := func(v string) []jsonpatch.JsonPatchOperation {
+		return []jsonpatch.JsonPatchOperation{{Operation: "add", Path: path, Value: v}}
+	}
+	pod := builders.MakePod(member)
+	cases := map[string]struct {
+		obj  *unstructured.Unstructured
+		rev  fakeRevisions
+		mode Mode
+		want []jsonpatch.JsonPatchOperation
+	}{
+		"a member":        {obj: member, mode: Enforce, want: add("v1-sandbox")},
+		"a pod":           {obj: pod.Obj(), mode: Enforce, want: add("v1-pod")},
+		"without labels":  {obj: builders.SandboxFrom(member).Unset("metadata", "labels").Obj(), mode: Enforce, want: []jsonpatch.JsonPatchOperation{{Operation: "add", Path: "/metadata/labels", Value: map[string]any{platform.StampKey: "v1-sandbox"}}}},
+		"forged":          {obj: builders.SandboxFrom(member).Label(platform.StampKey, "v1-forged").Obj(), mode: Enforce, want: add("v1-sandbox")},
+		"stamped already": {obj: builders.SandboxFrom(member).Label(platform.StampKey, "v1-sandbox").Obj(), mode: Enforce},
+		"audit":           {obj: member, mode: Audit},
+		"tightened":       {obj: member, mode: Audit, rev: fakeRevisions{enforcement: "enforce"}, want: add("v1-sandbox")},
+		"cannot be found": {obj: member, mode: Enforce, rev: fakeRevisions{err: errors.New("etcd is away")}},
+		"forged, not found": {
+			obj: builders.SandboxFrom(member).Label(platform.StampKey, "v1-forged").Obj(), mode: Enforce,
+			rev: fakeRevisions{err: errors.New("etcd is away")}, want: []jsonpatch.JsonPatchOperation{{Operation: "remove", Path: path}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := &Stamp{Revisions: tc.rev, Modes: modes(t, tc.mode, nil), Timeout: time.Minute}
+			resp := s.Handle(t.Context(), request(t, admissionv1.Create, nil, tc.obj))
+			if !resp.Allowed {
+				t.Fatalf("denied: %v", resp.Result)
+			}
+			if diff := cmp.Diff(tc.want, resp.Patches); diff != "" {
+				t.Errorf("patches (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestStampPatchIsEmptyTheSecondTime(t *testing.T) {
+	cases := map[string]struct {
+		labels map[string]string
+		hash   string
+		want   map[string]string
+	}{
+		"set":      {map[string]string{"a": "b"}, "v1-x", map[string]string{"a": "b", platform.StampKey: "v1-x"}},
+		"replaced": {map[string]string{platform.StampKey: "v1-y"}, "v1-x", map[string]string{platform.StampKey: "v1-x"}},
+		"removed":  {map[string]string{platform.StampKey: "v1-y"}, "", map[string]string{}},
+		"nothing":  {nil, "", nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if first := stampPatch(tc.labels, tc.hash); len(first) > 1 {
+				t.Errorf("stampPatch() = %v, want one operation at most", first)
+			}
+			if again := stampPatch(tc.want, tc.hash); len(again) > 0 {
+				t.Errorf("stampPatch() of its own outcome = %v, want nothing", again)
+			}
+		})
+	}
+}
