@@ -58,18 +58,19 @@ func revisionsOf(ctx context.Context, c client.Reader, template *unstructured.Un
 	return list.Items, nil
 }
 
-// decode remembers its outcome by UID: the API server lets nobody change a
-// revision's data.
+// decode remembers its outcome: the API server lets nobody change the data of a
+// revision, so that name and UID stand for it for ever.
 func (r *Reader) decode(cr *appsv1.ControllerRevision) (agentsandbox.Recorded, bool) {
-	if v, ok := r.decoded.Get(cr.UID); ok {
+	key := cr.Namespace + "/" + cr.Name + "/" + string(cr.UID)
+	if v, ok := r.decoded.Get(key); ok {
 		recorded, ok := v.(agentsandbox.Recorded)
 		return recorded, ok
 	}
 	recorded, err := decode(cr)
 	if err != nil {
-		r.decoded.Add(cr.UID, nil)
+		r.decoded.Add(key, nil)
 		return agentsandbox.Recorded{}, false
 	}
-	r.decoded.Add(cr.UID, recorded)
+	r.decoded.Add(key, recorded)
 	return recorded, true
 }

@@ -1,0 +1,200 @@
+package history
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/revision"
+	"github.com/freshbind/freshbind/test/builders"
+)
+
+var sandboxKind = schema.GroupVersionKind{Group: agentsandbox.CoreGroup, Version: "v1beta1", Kind: "Sandbox"}
+
+func newClient(t *testing.T, objs ...client.Object) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := appsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	scheme.AddKnownTypeWithName(sandboxKind, &unstructured.Unstructured{})
+	scheme.AddKnownTypeWithName(sandboxKind.GroupVersion().WithKind("SandboxList"), &unstructured.UnstructuredList{})
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objs...).Build()
+}
+
+func newRecorder(c client.Client, limit int) *Recorder {
+	return &Recorder{
+		client: c, live: c, members: sandboxKind, limit: limit,
+		pending: map[types.NamespacedName][]*unstructured.Unstructured{},
+	}
+}
+
+// see delivers versions of a template as a watch would, then reconciles once.
+func see(t *testing.T, r *Recorder, versions ...*unstructured.Unstructured) {
+	t.Helper()
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer q.ShutDown()
+	for _, v := range versions {
+		r.note(v, q)
+	}
+	if q.Len() != 1 {
+		t.Fatalf("%d requests for one template", q.Len())
+	}
+	req, _ := q.Get()
+	if _, err := r.Reconcile(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func version(image string, rv int64) *unstructured.Unstructured {
+	return builders.MakeTemplate("ns", "python").Image(image).RV(rv).Obj()
+}
+
+func hashOf(t *testing.T, template *unstructured.Unstructured) string {
+	t.Helper()
+	b, err := agentsandbox.RenderMember(template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Hash()
+}
+
+// recorded returns hash and number of what is stored, the newest first.
+func recorded(t *testing.T, c client.Client) []string {
+	t.Helper()
+	list, err := NewReader(c).Revisions(t.Context(), version("any", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, r := range list {
+		out = append(out, r.Hash)
+	}
+	return out
+}
+
+func TestEveryVersionOfTheWatchIsRecorded(t *testing.T) {
+	c := newClient(t)
+	a, b, d := version("a", 1), version("b", 2), version("d", 3)
+	// The queue merges the three events into one request; the versions must not
+	// be merged with it.
+	see(t, newRecorder(c, DefaultLimit), a, b, d)
+	want := []string{hashOf(t, d), hashOf(t, b), hashOf(t, a)}
+	if diff := cmp.Diff(want, recorded(t, c)); diff != "" {
+		t.Errorf("recorded (-want,+got):\n%s", diff)
+	}
+}
+
+func TestARevisionInForceAgainIsTheNewest(t *testing.T) {
+	c := newClient(t)
+	r := newRecorder(c, DefaultLimit)
+	see(t, r, version("a", 1), version("b", 2), version("a", 3))
+	want := []string{hashOf(t, version("a", 1)), hashOf(t, version("b", 2))}
+	if diff := cmp.Diff(want, recorded(t, c)); diff != "" {
+		t.Errorf("recorded (-want,+got):\n%s", diff)
+	}
+}
+
+func TestMetadataAloneIsNoRevision(t *testing.T) {
+	c := newClient(t)
+	labelled := builders.MakeTemplate("ns", "python").Image("a").RV(2).
+		Set(map[string]any{"labels": map[string]any{"x": "y"}}, "spec", "podTemplate", "metadata").Obj()
+	see(t, newRecorder(c, DefaultLimit), version("a", 1), labelled)
+	if got := recorded(t, c); len(got) != 1 {
+		t.Errorf("recorded %v, want one revision", got)
+	}
+}
+
+func TestATemplateThatNothingCanBeBuiltFromBlocksNoOther(t *testing.T) {
+	c := newClient(t)
+	broken := builders.MakeTemplate("ns", "python").Unset("spec", "podTemplate", "spec").RV(2).Obj()
+	see(t, newRecorder(c, DefaultLimit), version("a", 1), broken, version("b", 3))
+	if got := recorded(t, c); len(got) != 2 {
+		t.Errorf("recorded %v, want two revisions", got)
+	}
+}
+
+func TestPruneKeepsWhatAMemberHas(t *testing.T) {
+	a := version("a", 1)
+	member := builders.MakeMember(builders.MakePool("ns", "python").Obj(), a).Name("python-1").
+		Label(platform.StampKey, hashOf(t, a)).Obj()
+	c := newClient(t, member)
+	r := newRecorder(c, 2)
+	see(t, r, a, version("b", 2), version("d", 3), version("e", 4))
+	want := []string{hashOf(t, version("e", 4)), hashOf(t, version("d", 3)), hashOf(t, a)}
+	if diff := cmp.Diff(want, recorded(t, c)); diff != "" {
+		t.Errorf("recorded (-want,+got):\n%s", diff)
+	}
+}
+
+func TestAnotherIncarnationStartsAnew(t *testing.T) {
+	c := newClient(t)
+	r := newRecorder(c, DefaultLimit)
+	see(t, r, version("a", 1))
+	again := builders.MakeTemplate("ns", "python").Image("b").UID("second").RV(9).Obj()
+	see(t, r, again)
+	list, err := NewReader(c).Revisions(t.Context(), again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list) != 1 || list[0].Hash != hashOf(t, again) {
+		t.Errorf("the new template has the history of its predecessor: %v", list)
+	}
+}
+
+func TestDigestsNameButDoNotTell(t *testing.T) {
+	c := newClient(t)
+	r := newRecorder(c, DefaultLimit)
+	r.digests = true
+	secret := builders.MakeTemplate("ns", "python").Image("a").Env("TOKEN", "hunter2").RV(1).Obj()
+	see(t, r, secret)
+
+	var stored appsv1.ControllerRevisionList
+	if err := c.List(t.Context(), &stored); err != nil {
+		t.Fatal(err)
+	}
+	if raw := string(stored.Items[0].Data.Raw); len(raw) == 0 || strings.Contains(raw, "hunter2") || strings.Contains(raw, `"a"`) {
+		t.Errorf("the stored revision tells values: %s", raw)
+	}
+	list, err := NewReader(c).Revisions(t.Context(), secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := agentsandbox.RenderMember(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list) != 1 || list[0].Hash != rendered.Hash() || !revision.Equal(list[0].Rendered, rendered, revision.PathSet{}) {
+		t.Error("a revision kept as digests does not name the content it was made from")
+	}
+	if list[0].Template != nil {
+		t.Error("a revision kept as digests claims to know the template")
+	}
+}
+
+func TestRevisionNameFits(t *testing.T) {
+	long := make([]byte, maxName)
+	for i := range long {
+		long[i] = 'a'
+	}
+	long[maxName-21] = '.'
+	const hash = "v1-0123456789abcdef"
+	for _, template := range []string{"python", string(long)} {
+		got := revisionName(template, hash)
+		if len(got) > maxName || got[len(got)-len(hash):] != hash || strings.Contains(got, ".-") {
+			t.Errorf("revisionName(%q) = %q", template, got)
+		}
+	}
+}
