@@ -113,7 +113,12 @@ type aftermath struct {
 
 func newAftermath(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks.Modes, k kinds) (aftermath, error) {
 	live := func(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
-		return p.Get(ctx, agentsandbox.Sandboxes, key.Namespace, key.Name)
+		obj, err := p.Get(ctx, agentsandbox.Sandboxes, key.Namespace, key.Name)
+		if obj == nil {
+			return nil, err
+		}
+		// What is read live is shared, and the answer to a patch goes into it.
+		return obj.DeepCopy(), err
 	}
 	refused, err := recreate.SetupRefused(mgr, live, p)
 	if err != nil {

@@ -69,7 +69,6 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		newManagerCommand(),
 		newWebhookConfigCommand(streams),
 		newVersionCommand(streams),
-		NewAuditCommand(streams),
 		NewHashCommand(streams, agentsandbox.RenderMember),
 	)
 	return cmd
