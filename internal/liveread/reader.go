@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // DefaultTimeout bounds one read. A caller that arrives while one is in flight can wait for two.
@@ -19,10 +20,10 @@ type Reader struct {
 	getter     Getter
 	metrics    *Metrics
 	timeout    time.Duration
-	onUnserved func(Ref)
+	onUnserved func(schema.GroupVersionResource)
 
-	mu   sync.Mutex
-	keys map[Ref]*reads
+	mu      sync.Mutex
+	objects map[Ref]*reads
 }
 
 // Option changes how a Reader works.
@@ -33,15 +34,15 @@ func WithTimeout(d time.Duration) Option {
 	return func(r *Reader) { r.timeout = d }
 }
 
-// WithOnUnserved sets what is called after a 404 that does not name the object, which is how an API version that is not served answers.
+// OnUnserved sets what is called after a 404 that does not name the object, which is how an API version that is not served answers.
 // It runs before the callers of that read go on, so it must not block.
-func WithOnUnserved(f func(Ref)) Option {
+func OnUnserved(f func(schema.GroupVersionResource)) Option {
 	return func(r *Reader) { r.onUnserved = f }
 }
 
 // NewReader returns a Reader that gets through g. m may be nil.
 func NewReader(g Getter, m *Metrics, opts ...Option) *Reader {
-	r := &Reader{getter: g, metrics: m, timeout: DefaultTimeout, onUnserved: func(Ref) {}, keys: map[Ref]*reads{}}
+	r := &Reader{getter: g, metrics: m, timeout: DefaultTimeout, onUnserved: func(schema.GroupVersionResource) {}, objects: map[Ref]*reads{}}
 	for _, opt := range opts {
 		opt(r)
 	}
@@ -89,11 +90,11 @@ func (r *Reader) Get(ctx context.Context, ref Ref) (*unstructured.Unstructured, 
 func (r *Reader) join(ref Ref) *read {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	of := r.keys[ref]
+	of := r.objects[ref]
 	switch {
 	case of == nil:
 		of = &reads{running: newRead()}
-		r.keys[ref] = of
+		r.objects[ref] = of
 		r.start(ref, of)
 		return of.running
 	case of.next == nil:
@@ -119,7 +120,7 @@ func (r *Reader) leave(ref Ref, left *read) {
 		left.cancel()
 		return
 	}
-	if of := r.keys[ref]; of != nil && of.next == left {
+	if of := r.objects[ref]; of != nil && of.next == left {
 		of.next = nil
 	}
 }
@@ -138,7 +139,7 @@ func (r *Reader) start(ref Ref, of *reads) {
 		r.metrics.countRead(ref, this.err)
 		var unserved *unservedError
 		if errors.As(this.err, &unserved) {
-			r.onUnserved(ref)
+			r.onUnserved(ref.GVR)
 		}
 	}()
 }
@@ -166,7 +167,7 @@ func (r *Reader) finish(ref Ref, of *reads, ended *read) {
 	close(ended.done)
 	of.running, of.next = of.next, nil
 	if of.running == nil {
-		delete(r.keys, ref)
+		delete(r.objects, ref)
 		return
 	}
 	r.start(ref, of)

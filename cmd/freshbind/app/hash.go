@@ -1,13 +1,224 @@
 package app
 
 import (
-	"github.com/freshbind/freshbind/internal/revision"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
+
+	"github.com/freshbind/freshbind/internal/revision"
 )
 
-// NewHashCommand prints the hash of templates, offline.
-func NewHashCommand(streams genericiooptions.IOStreams, render func(obj *unstructured.Unstructured) (revision.Blueprint, error)) *cobra.Command {
-	return &cobra.Command{Use: "hash"}
+var (
+	templateKind = schema.GroupKind{Group: "extensions.agents.x-k8s.io", Kind: "SandboxTemplate"}
+	sandboxKind  = schema.GroupKind{Group: "agents.x-k8s.io", Kind: "Sandbox"}
+)
+
+// hashOutputs are the values of --output; the first is what is said by saying nothing.
+var hashOutputs = []string{"", "json", "yaml", "name"}
+
+type hashOptions struct {
+	streams genericiooptions.IOStreams
+	render  func(template *unstructured.Unstructured) (revision.Blueprint, error)
+	files   []string
+	output  string
+}
+
+// hashedObject is one line of output.
+type hashedObject struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Hash      string `json:"hash"`
+}
+
+// NewHashCommand returns the command that prints template-spec-hashes without a cluster. render returns what the platform builds a pool
+// member of a template from.
+func NewHashCommand(streams genericiooptions.IOStreams, render func(template *unstructured.Unstructured) (revision.Blueprint, error)) *cobra.Command {
+	o := &hashOptions{streams: streams, render: render}
+	cmd := &cobra.Command{
+		Use:   "hash -f FILE",
+		Short: "Print the template-spec-hash of templates and sandboxes, offline",
+		Long: "Print the template-spec-hash of each SandboxTemplate and Sandbox in the files, without a cluster.\n\n" +
+			"The hash of a SandboxTemplate is that of the members a pool makes from it, with what the platform adds.\n" +
+			"That of a Sandbox is made of its own content. So equal hashes say that the sandbox is what the template asks for.\n\n" +
+			"Fields with a default in the CRD have it only in what the API server stored: for the hash that a cluster\n" +
+			"shows, hash what kubectl get -o yaml prints.",
+		Example: "  freshbind hash -f template.yaml\n" +
+			"  kubectl get sandboxtemplates,sandboxes -A -o yaml | freshbind hash -f -\n" +
+			"  test \"$(freshbind hash -f old.yaml -o name)\" = \"$(freshbind hash -f new.yaml -o name)\" || echo pools will be rebuilt",
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := o.validate(args); err != nil {
+				return &ExitError{Code: exitUsage, Err: err}
+			}
+			return o.run()
+		},
+	}
+	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "File with YAML or JSON documents, - for standard input. Can be given several times.")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Output format: json, yaml, or name for the hashes alone.")
+	return cmd
+}
+
+func (o *hashOptions) validate(args []string) error {
+	switch {
+	case len(args) > 0:
+		return fmt.Errorf("unexpected argument %q: name files with -f", args[0])
+	case len(o.files) == 0:
+		return errors.New("-f is required: name a file, or - for standard input")
+	case slices.Contains(o.files, ""):
+		return errors.New("-f: the name of the file is empty")
+	case !slices.Contains(hashOutputs, o.output):
+		return fmt.Errorf("-o %q: accepted are %s", o.output, strings.Join(hashOutputs[1:], ", "))
+	}
+	stdin := 0
+	for _, file := range o.files {
+		if file == "-" {
+			stdin++
+		}
+	}
+	if stdin > 1 {
+		return errors.New("-f -: standard input can be read only once")
+	}
+	return nil
+}
+
+// run prints nothing unless every document has a hash, so that a script never takes a part for the whole.
+func (o *hashOptions) run() error {
+	var hashed []hashedObject
+	var errs []error
+	for _, file := range o.files {
+		objects, err := o.hashFile(file)
+		hashed = append(hashed, objects...)
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return o.print(hashed)
+}
+
+func (o *hashOptions) hashFile(file string) ([]hashedObject, error) {
+	source := file
+	if file == "-" {
+		source = "standard input"
+	}
+	data, err := o.read(file)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", source, err)
+	}
+	documents, err := decodeDocuments(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", source, err)
+	}
+	if len(documents) == 0 {
+		return nil, fmt.Errorf("%s: no document found: accepted are %s and %s", source, templateKind.Kind, sandboxKind.Kind)
+	}
+	var hashed []hashedObject
+	var errs []error
+	for _, d := range documents {
+		h, err := o.hash(d.object)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %s: %w", source, d.position, err))
+			continue
+		}
+		hashed = append(hashed, h)
+	}
+	return hashed, errors.Join(errs...)
+}
+
+func (o *hashOptions) read(file string) ([]byte, error) {
+	if file == "-" {
+		return io.ReadAll(o.streams.In)
+	}
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
+		return nil, errors.New("is a directory: name the files in it")
+	}
+	return os.ReadFile(file)
+}
+
+func (o *hashOptions) hash(object *unstructured.Unstructured) (hashedObject, error) {
+	var b revision.Blueprint
+	var err error
+	switch object.GroupVersionKind().GroupKind() {
+	case templateKind:
+		b, err = o.render(object)
+	case sandboxKind:
+		b, err = ofSandbox(object)
+	default:
+		return hashedObject{}, fmt.Errorf("kind %q of apiVersion %q: accepted are %s of %s and %s of %s",
+			object.GetKind(), object.GetAPIVersion(), templateKind.Kind, templateKind.Group, sandboxKind.Kind, sandboxKind.Group)
+	}
+	if err != nil {
+		return hashedObject{}, fmt.Errorf("%s %q: %w", object.GetKind(), object.GetName(), err)
+	}
+	return hashedObject{object.GetKind(), object.GetNamespace(), object.GetName(), b.Hash()}, nil
+}
+
+func ofSandbox(sandbox *unstructured.Unstructured) (revision.Blueprint, error) {
+	spec, ok := sandbox.Object["spec"].(map[string]any)
+	if !ok {
+		return revision.Blueprint{}, errors.New("spec: required, and must be an object")
+	}
+	podTemplate, _ := spec["podTemplate"].(map[string]any)
+	if _, ok := podTemplate["spec"].(map[string]any); !ok {
+		return revision.Blueprint{}, errors.New("spec.podTemplate.spec: required, and must be an object")
+	}
+	return revision.FromSpec(spec)
+}
+
+func (o *hashOptions) print(hashed []hashedObject) error {
+	switch o.output {
+	case "json", "yaml":
+		return o.printItems(hashed)
+	case "name":
+		for _, h := range hashed {
+			if _, err := fmt.Fprintln(o.streams.Out, h.Hash); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	w := tabwriter.NewWriter(o.streams.Out, 0, 0, 2, ' ', 0)
+	for _, h := range hashed {
+		if _, err := fmt.Fprintf(w, "%s\t%s\n", h.title(), h.Hash); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+func (o *hashOptions) printItems(hashed []hashedObject) error {
+	items := struct {
+		Items []hashedObject `json:"items"`
+	}{hashed}
+	data, err := yaml.Marshal(items)
+	if o.output == "json" {
+		data, err = indentedJSON(items)
+	}
+	if err != nil {
+		return fmt.Errorf("encode output: %w", err)
+	}
+	_, err = o.streams.Out.Write(data)
+	return err
+}
+
+func (h hashedObject) title() string {
+	name := h.Name
+	if name == "" {
+		name = "<unnamed>"
+	}
+	if h.Namespace != "" {
+		name = h.Namespace + "/" + name
+	}
+	return h.Kind + "/" + name
 }

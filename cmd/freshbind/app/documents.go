@@ -1,0 +1,97 @@
+package app
+
+import (
+	"bufio"
+	stdjson "encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// document is one object of a file and where in the file it stands.
+type document struct {
+	position string // document 2, or document 2, item 1 for the items of a List
+	object   *unstructured.Unstructured
+}
+
+// decodeDocuments reads YAML documents, of which JSON is a part, and takes Lists apart. Documents with nothing but comments do not
+// count, and have no number.
+func decodeDocuments(r io.Reader) ([]document, error) {
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(r))
+	var out []document
+	for number := 1; ; {
+		data, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", number, err)
+		}
+		position := fmt.Sprintf("document %d", number)
+		content, err := decodeDocument(data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", position, err)
+		}
+		if content == nil {
+			continue
+		}
+		number++
+		items, err := takeApart(position, content)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, items...)
+	}
+}
+
+// decodeDocument returns nil for a document that is empty. A key that is given twice is an error: which one counts depends on the reader.
+func decodeDocument(data []byte) (map[string]any, error) {
+	asJSON, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return nil, fmt.Errorf("is not YAML: %w", err)
+	}
+	var content any
+	if err := json.Unmarshal(asJSON, &content); err != nil {
+		return nil, fmt.Errorf("decode: %w", err)
+	}
+	if content == nil {
+		return nil, nil
+	}
+	object, ok := content.(map[string]any)
+	if !ok {
+		return nil, errors.New("must be an object with apiVersion, kind, metadata and spec")
+	}
+	return object, nil
+}
+
+func takeApart(position string, content map[string]any) ([]document, error) {
+	object := &unstructured.Unstructured{Object: content}
+	if !strings.HasSuffix(object.GetKind(), "List") {
+		return []document{{position, object}}, nil
+	}
+	items, ok := content["items"].([]any)
+	if !ok {
+		return nil, fmt.Errorf("%s: items: required in a %s, and must be a list", position, object.GetKind())
+	}
+	out := make([]document, 0, len(items))
+	for i, item := range items {
+		itemPosition := fmt.Sprintf("%s, item %d", position, i+1)
+		itemObject, ok := item.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("%s: must be an object with apiVersion, kind, metadata and spec", itemPosition)
+		}
+		out = append(out, document{itemPosition, &unstructured.Unstructured{Object: itemObject}})
+	}
+	return out, nil
+}
+
+func indentedJSON(v any) ([]byte, error) {
+	data, err := stdjson.MarshalIndent(v, "", "  ")
+	return append(data, '\n'), err
+}
