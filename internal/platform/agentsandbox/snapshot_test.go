@@ -1,0 +1,223 @@
+package agentsandbox
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/liveread"
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/test/builders"
+)
+
+// store answers as an API server that has these objects, and notes what was read.
+type store struct {
+	objs map[string]*unstructured.Unstructured
+	fail map[string]error
+
+	mu   sync.Mutex
+	read []string
+}
+
+func newStore(objs ...*unstructured.Unstructured) *store {
+	s := &store{objs: map[string]*unstructured.Unstructured{}, fail: map[string]error{}}
+	for _, o := range objs {
+		s.objs[strings.ToLower(o.GetKind())+"/"+o.GetName()] = o
+	}
+	return s
+}
+
+func (s *store) Get(_ context.Context, ref liveread.Ref) (*unstructured.Unstructured, error) {
+	key := singular(ref.GVR.Resource) + "/" + ref.Name
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.read = append(s.read, key)
+	if err := s.fail[key]; err != nil {
+		return nil, err
+	}
+	if o, ok := s.objs[key]; ok {
+		return o, nil
+	}
+	return nil, apierrors.NewNotFound(ref.GVR.GroupResource(), ref.Name)
+}
+
+func singular(resource string) string {
+	if resource == "sandboxes" {
+		return "sandbox"
+	}
+	return strings.TrimSuffix(resource, "s")
+}
+
+func (s *store) Resource(_ context.Context, gr schema.GroupResource) (schema.GroupVersionResource, error) {
+	return gr.WithVersion("v1beta1"), nil
+}
+
+// history has recorded these templates.
+type history []*unstructured.Unstructured
+
+func (h history) Revisions(context.Context, *unstructured.Unstructured) ([]Recorded, error) {
+	var out []Recorded
+	for _, t := range h {
+		b, err := RenderMember(t)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Recorded{Hash: b.Hash(), Template: t, Rendered: b})
+	}
+	return out, nil
+}
+
+func newPlatform(s *store, h history) *Platform {
+	return &Platform{Reader: liveread.NewReader(s, nil), Resolver: s, History: h, DefaultStrategy: freshness.OnReplenish}
+}
+
+// running is the member with its pod, and the pod.
+func running(template *unstructured.Unstructured) (member, pod *unstructured.Unstructured) {
+	member = builders.MakeMember(testPool, template).Name("python-abc").UID("uid-m").
+		Set([]any{"10.0.0.1"}, "status", "podIPs").Obj()
+	pod = builders.MakePod(member).Stored("node-1").Set([]any{map[string]any{"ip": "10.0.0.1"}}, "status", "podIPs").Obj()
+	return member, pod
+}
+
+func TestSnapshotJudged(t *testing.T) {
+	v1 := builders.MakeTemplate("ns", "python").Image("sandbox:v1").Obj()
+	v2 := builders.MakeTemplate("ns", "python").Image("sandbox:v2").Obj()
+	other := builders.MakeTemplate("ns", "other").Image("sandbox:v2").Obj()
+	recreate := builders.MakePool("ns", "python").Strategy("Recreate").Obj()
+	claim := builders.MakeClaim("ns", "c1").Names("python-abc").Obj()
+	stale, stalePod := running(v1)
+	fresh, freshPod := running(v2)
+	held := builders.MakeColdStart(claim, v2).Obj()
+	heldElsewhere := builders.SandboxFrom(held).Name("elsewhere").Obj()
+	bind := func(m *unstructured.Unstructured) platform.Write {
+		w, _ := (&Platform{}).Classify(admissionv1.Update, m, builders.Bound(m, claim, v2).Obj())
+		return w
+	}
+	create := func(m *unstructured.Unstructured) platform.Write {
+		w, _ := (&Platform{}).Classify(admissionv1.Create, nil, m)
+		return w
+	}
+	alpha := builders.MakeClaimV1Alpha1("ns", "c1", "python", "none").Obj()
+	cases := map[string]struct {
+		write  platform.Write
+		stored []*unstructured.Unstructured
+		want   freshness.Reason
+	}{
+		"fresh":                         {bind(fresh), []*unstructured.Unstructured{claim, recreate, v2, freshPod}, freshness.Fresh},
+		"stale":                         {bind(stale), []*unstructured.Unstructured{claim, recreate, v2, stalePod}, freshness.StaleRevision},
+		"pod gone":                      {bind(fresh), []*unstructured.Unstructured{claim, recreate, v2}, freshness.PodFinished},
+		"claim gone":                    {bind(fresh), []*unstructured.Unstructured{recreate, v2, freshPod}, freshness.ClaimGone},
+		"pool gone":                     {bind(fresh), []*unstructured.Unstructured{claim, v2, freshPod}, freshness.PoolGone},
+		"template gone":                 {bind(fresh), []*unstructured.Unstructured{claim, recreate, freshPod}, freshness.TemplateGone},
+		"pool switched":                 {bind(fresh), []*unstructured.Unstructured{claim, builders.PoolFrom(recreate).Template("other").Obj(), v2, other, freshPod}, freshness.TemplateMismatch},
+		"cold sandbox held":             {bind(fresh), []*unstructured.Unstructured{claim, recreate, v2, freshPod, held}, freshness.ClaimHoldsAnother},
+		"held by status":                {bind(fresh), []*unstructured.Unstructured{builders.ClaimFrom(claim).Set("elsewhere", "status", "sandbox", "name").Obj(), recreate, v2, freshPod, heldElsewhere}, freshness.ClaimHoldsAnother},
+		"the held one is going":         {bind(fresh), []*unstructured.Unstructured{claim, recreate, v2, freshPod, builders.SandboxFrom(held).Deleting(time.Unix(1, 0)).Obj()}, freshness.Fresh},
+		"of that name, not the claim's": {bind(fresh), []*unstructured.Unstructured{claim, recreate, v2, freshPod, builders.SandboxFrom(held).Owners().Obj()}, freshness.Fresh},
+		"cold start, current":           {create(builders.MakeColdStart(claim, v2).Obj()), []*unstructured.Unstructured{claim, recreate, v2}, freshness.Fresh},
+		"cold start, late cache":        {create(builders.MakeColdStart(claim, v1).Obj()), []*unstructured.Unstructured{claim, recreate, v2}, freshness.StaleRevision},
+		"cold start, pool switched":     {create(builders.MakeColdStart(claim, v2).Obj()), []*unstructured.Unstructured{claim, builders.PoolFrom(recreate).Template("other").Obj(), v2, other}, freshness.TemplateMismatch},
+		"cold start beside a warm one":  {create(builders.MakeColdStart(claim, v2).Obj()), []*unstructured.Unstructured{claim, recreate, v2, builders.Bound(fresh, claim, v2).Obj()}, freshness.ClaimHoldsAnother},
+		"cold start without a pool":     {create(builders.MakeColdStart(alpha, v1).Obj()), []*unstructured.Unstructured{alpha, v2}, freshness.StaleRevision},
+		"birth":                         {create(builders.MakeMember(recreate, v2).Obj()), []*unstructured.Unstructured{recreate, v2}, freshness.Fresh},
+		"birth, late cache":             {create(builders.MakeMember(recreate, v1).Obj()), []*unstructured.Unstructured{recreate, v2}, freshness.StaleRevision},
+		"idle":                          {platform.Write{Operation: freshness.Idle, New: fresh}, []*unstructured.Unstructured{recreate, v2, freshPod}, freshness.Fresh},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f, err := newPlatform(newStore(tc.stored...), history{v2, v1}).Snapshot(t.Context(), tc.write)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := freshness.Judge(f.Snapshot); v.Reason != tc.want {
+				t.Errorf("judged %s (%s), want %s", v.Reason, v.Detail, tc.want)
+			}
+		})
+	}
+}
+
+// What is read is part of the price of a bind, and none of it may be missing.
+func TestSnapshotReads(t *testing.T) {
+	v2 := builders.MakeTemplate("ns", "python").Obj()
+	claim := builders.MakeClaim("ns", "c1").Names("python-abc").Obj()
+	member, pod := running(v2)
+	s := newStore(claim, testPool, v2, pod)
+	w, _ := (&Platform{}).Classify(admissionv1.Update, member, builders.Bound(member, claim, v2).Obj())
+	if _, err := newPlatform(s, nil).Snapshot(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(s.read)
+	want := []string{"pod/python-abc", "sandbox/c1", "sandboxclaim/c1", "sandboxtemplate/python", "sandboxwarmpool/python"}
+	if diff := cmp.Diff(want, s.read); diff != "" {
+		t.Errorf("reads (-want,+got):\n%s", diff)
+	}
+}
+
+func TestWhatCannotBeReadIsNotDecided(t *testing.T) {
+	v2 := builders.MakeTemplate("ns", "python").Obj()
+	claim := builders.MakeClaim("ns", "c1").Names("python-abc").Obj()
+	member, pod := running(v2)
+	away := errors.New("etcd is away")
+	for _, key := range []string{"pod/python-abc", "sandbox/c1", "sandboxclaim/c1", "sandboxtemplate/python", "sandboxwarmpool/python"} {
+		t.Run(key, func(t *testing.T) {
+			s := newStore(claim, testPool, v2, pod)
+			s.fail[key] = away
+			w, _ := (&Platform{}).Classify(admissionv1.Update, member, builders.Bound(member, claim, v2).Obj())
+			if _, err := newPlatform(s, nil).Snapshot(t.Context(), w); !errors.Is(err, away) {
+				t.Errorf("Snapshot() error = %v, want one that wraps the read's", err)
+			}
+		})
+	}
+}
+
+func TestStamps(t *testing.T) {
+	v1 := builders.MakeTemplate("ns", "python").Image("sandbox:v1").Obj()
+	v2 := builders.MakeTemplate("ns", "python").Image("sandbox:v2").EnvPolicy("Allowed").Obj()
+	hash := func(template *unstructured.Unstructured) string {
+		b, err := RenderMember(template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.Hash()
+	}
+	claim := builders.MakeClaim("ns", "c1").Obj()
+	stale, _ := running(v1)
+	fresh, _ := running(v2)
+	enforcing := builders.MakePool("ns", "python").Annotation(platform.EnforcementKey, "enforce").Obj()
+	p := newPlatform(newStore(claim, enforcing, v2, fresh), history{v2, v1})
+
+	cases := map[string]struct {
+		find func(context.Context, *unstructured.Unstructured) (platform.Stamp, error)
+		obj  *unstructured.Unstructured
+		want platform.Stamp
+	}{
+		"member":                  {p.SandboxRevision, fresh, platform.Stamp{Hash: hash(v2), Enforcement: "enforce"}},
+		"member of a late cache":  {p.SandboxRevision, stale, platform.Stamp{Hash: hash(v1), Enforcement: "enforce"}},
+		"cold start":              {p.SandboxRevision, builders.MakeColdStart(claim, v2).Obj(), platform.Stamp{Hash: hash(v2), Enforcement: "enforce"}},
+		"pod":                     {p.PodRevision, builders.MakePod(fresh).Stored("node-1").Obj(), platform.Stamp{Hash: hash(v2), Enforcement: "enforce"}},
+		"pod older than its spec": {p.PodRevision, builders.MakePod(stale).Stored("node-1").Obj(), platform.Stamp{Hash: hash(v1), Enforcement: "enforce"}},
+		"pod of nobody":           {p.PodRevision, builders.MakePod(fresh).Owners().Obj(), platform.Stamp{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := tc.find(t.Context(), tc.obj)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
