@@ -3,6 +3,8 @@ package webhooks
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -64,6 +66,13 @@ var (
 		rules: sandboxes(create),
 		conditions: when("made-for-a-pool-or-claim-or-carrying-a-stamp",
 			owners+`.exists(o, `+poolOwner+` || `+claimOwner+`) || `+carries),
+	}
+	// ProtectHook judges deletes by the users of Scope.PoolControllers only.
+	ProtectHook = Hook{
+		Name: "protect.freshbind.dev", Path: "/protect", FailOpen: true, Timeout: 2 * time.Second,
+		rules: sandboxes(admissionregistrationv1.Delete),
+		conditions: append(when("of-a-claim", oldOwners+`.exists(o, `+claimOwner+`)`),
+			when("without-a-uid", `!request.?options.?preconditions.?uid.hasValue()`)...),
 	}
 	StampPodHook = Hook{
 		Name: "stamp-pod.freshbind.dev", Path: "/stamp", FailOpen: true, Timeout: 2 * time.Second,
@@ -131,13 +140,35 @@ func (e Endpoint) Validate() error {
 // ConfigurationName is the name of both webhook configurations.
 const ConfigurationName = "freshbind"
 
+// Scope says whose writes are judged.
+type Scope struct {
+	// Exempt are namespaces that are left out besides kube-system, our own
+	// above all: a guard that stands in its own way cannot come back.
+	Exempt []string
+	// PoolControllers are the users whose deletes of a claim's sandbox are taken
+	// to be meant for an idle member; agent-sandbox's own when empty.
+	PoolControllers []string
+}
+
+// madeBy is the condition that one of the pool controllers makes the request.
+func (s Scope) madeBy() []admissionregistrationv1.MatchCondition {
+	users := s.PoolControllers
+	if len(users) == 0 {
+		users = []string{agentsandbox.ControllerUser}
+	}
+	quoted := make([]string, len(users))
+	for i, u := range users {
+		quoted[i] = strconv.Quote(u)
+	}
+	return when("by-a-pool-controller", `request.userInfo.username in [`+strings.Join(quoted, ", ")+`]`)
+}
+
 // Configurations returns the webhook configurations that make the API server
-// ask us. exempt are namespaces that are left out, our own above all: a guard
-// that stands in its own way cannot come back.
-func Configurations(e Endpoint, exempt ...string) (
+// ask us.
+func Configurations(e Endpoint, s Scope) (
 	*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration,
 ) {
-	exempt = append([]string{"kube-system"}, exempt...)
+	exempt := append([]string{"kube-system"}, s.Exempt...)
 	slices.Sort(exempt)
 	scope := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
 		Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: slices.Compact(exempt),
@@ -160,7 +191,9 @@ func Configurations(e Endpoint, exempt ...string) (
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"},
 		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName},
 	}
-	for _, h := range []Hook{BindHook, ColdStartHook, BirthHook} {
+	protect := ProtectHook
+	protect.conditions = slices.Concat(s.madeBy(), protect.conditions)
+	for _, h := range []Hook{BindHook, ColdStartHook, BirthHook, protect} {
 		validating.Webhooks = append(validating.Webhooks, admissionregistrationv1.ValidatingWebhook{
 			Name: h.Name, ClientConfig: e.at(h.Path), Rules: h.rules, MatchConditions: h.conditions,
 			FailurePolicy: h.failurePolicy(), TimeoutSeconds: h.seconds(), NamespaceSelector: scope,

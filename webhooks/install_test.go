@@ -8,7 +8,8 @@ import (
 )
 
 func TestConfigurations(t *testing.T) {
-	mutating, validating := Configurations(Endpoint{URL: "https://h:1", CABundle: []byte("ca")}, "freshbind-system", "kube-system")
+	mutating, validating := Configurations(Endpoint{URL: "https://h:1", CABundle: []byte("ca")},
+		Scope{Exempt: []string{"freshbind-system", "kube-system"}})
 	got := map[string]admissionregistrationv1.FailurePolicyType{}
 	for _, w := range mutating.Webhooks {
 		got[w.Name] = *w.FailurePolicy
@@ -22,6 +23,7 @@ func TestConfigurations(t *testing.T) {
 		"bind.freshbind.dev":      admissionregistrationv1.Fail,
 		"coldstart.freshbind.dev": admissionregistrationv1.Fail,
 		"birth.freshbind.dev":     admissionregistrationv1.Ignore,
+		"protect.freshbind.dev":   admissionregistrationv1.Ignore,
 		"stamp.freshbind.dev":     admissionregistrationv1.Ignore,
 		"stamp-pod.freshbind.dev": admissionregistrationv1.Ignore,
 	}
@@ -49,7 +51,7 @@ func check(t *testing.T, name string, cc admissionregistrationv1.WebhookClientCo
 }
 
 func TestEndpointByService(t *testing.T) {
-	_, validating := Configurations(Endpoint{ServiceNamespace: "ns", ServiceName: "svc", ServicePort: 8443})
+	_, validating := Configurations(Endpoint{ServiceNamespace: "ns", ServiceName: "svc", ServicePort: 8443}, Scope{})
 	cc := validating.Webhooks[0].ClientConfig
 	if cc.URL != nil || cc.Service == nil || *cc.Service.Path != "/bind" || *cc.Service.Port != 8443 {
 		t.Errorf("client config is %v", cc)
@@ -76,7 +78,7 @@ func TestEndpointValidate(t *testing.T) {
 }
 
 func TestHandlersAnswerBeforeTheAPIServerGivesUp(t *testing.T) {
-	for _, h := range []Hook{BindHook, ColdStartHook, BirthHook, StampHook, StampPodHook} {
+	for _, h := range []Hook{BindHook, ColdStartHook, BirthHook, StampHook, StampPodHook, ProtectHook} {
 		if h.HandlerTimeout() >= h.Timeout || h.HandlerTimeout() <= 0 {
 			t.Errorf("%s: handler may take %s of %s", h.Name, h.HandlerTimeout(), h.Timeout)
 		}

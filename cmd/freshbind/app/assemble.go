@@ -79,6 +79,9 @@ func register(server webhook.Server, p *agentsandbox.Platform, modes *webhooks.M
 			Clock: clock.RealClock{}, Timeout: hook.HandlerTimeout(), FailOpen: hook.FailOpen,
 		}})
 	}
+	server.Register(webhooks.ProtectHook.Path, &webhook.Admission{Handler: &webhooks.Protect{
+		Deletions: p, Modes: modes, Clock: clock.RealClock{}, Timeout: webhooks.ProtectHook.HandlerTimeout(),
+	}})
 	server.Register(webhooks.StampHook.Path, &webhook.Admission{Handler: &webhooks.Stamp{
 		Revisions: p, Modes: modes, Timeout: webhooks.StampHook.HandlerTimeout(),
 	}})

@@ -10,13 +10,14 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
 type webhookConfigOptions struct {
 	endpoint webhooks.Endpoint
 	caFile   string
-	exempt   []string
+	scope    webhooks.Scope
 }
 
 func (o *webhookConfigOptions) AddFlags(fs *pflag.FlagSet) {
@@ -25,10 +26,13 @@ func (o *webhookConfigOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.endpoint.ServiceNamespace, "service-namespace", "freshbind-system", "Namespace of the Service; it is left out of the webhooks.")
 	fs.Int32Var(&o.endpoint.ServicePort, "service-port", 443, "Port of the Service.")
 	fs.StringVar(&o.caFile, "ca-file", "", "PEM file with the CA that signed the serving certificate; empty when something injects it.")
-	fs.StringSliceVar(&o.exempt, "exempt-namespaces", nil, "Further namespaces to leave out; kube-system always is.")
+	fs.StringSliceVar(&o.scope.Exempt, "exempt-namespaces", nil, "Further namespaces to leave out; kube-system always is.")
+	fs.StringSliceVar(&o.scope.PoolControllers, "pool-controller-users", []string{agentsandbox.ControllerUser},
+		"Users whose deletes of a claim's sandbox are refused as meant for an idle member.")
 }
 
 func (o *webhookConfigOptions) Complete() error {
+	o.scope.Exempt = append(o.scope.Exempt, o.endpoint.ServiceNamespace)
 	if o.caFile == "" {
 		return nil
 	}
@@ -62,7 +66,7 @@ func newWebhookConfigCommand(streams genericiooptions.IOStreams) *cobra.Command 
 			if err := o.Validate(); err != nil {
 				return err
 			}
-			mutating, validating := webhooks.Configurations(o.endpoint, append(o.exempt, o.endpoint.ServiceNamespace)...)
+			mutating, validating := webhooks.Configurations(o.endpoint, o.scope)
 			for _, obj := range []runtime.Object{mutating, validating} {
 				if err := (&printers.YAMLPrinter{}).PrintObj(obj, streams.Out); err != nil {
 					return fmt.Errorf("printing webhook configuration: %w", err)

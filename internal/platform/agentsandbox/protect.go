@@ -1,0 +1,72 @@
+package agentsandbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+)
+
+// ControllerUser is the identity of all of upstream's controllers, in every
+// release as it is installed by default. Admission cannot tell them apart.
+const ControllerUser = "system:serviceaccount:agent-sandbox-system:agent-sandbox-controller"
+
+// expiryMargin is how much earlier than by our clock a claim or sandbox may be
+// taken to have ended: refusing the delete of one that has would keep it alive.
+const expiryMargin = time.Minute
+
+// Deletion reads what the verdict on the delete of a Sandbox depends on.
+func (p *Platform) Deletion(ctx context.Context, sandbox *unstructured.Unstructured, now time.Time) (freshness.Deletion, error) {
+	d := freshness.Deletion{
+		Sandbox:        sandbox.GetName(),
+		Owner:          controllerOf(sandbox),
+		SandboxExpired: past(str(sandbox.Object, "spec", "shutdownTime"), now),
+	}
+	if d.Owner.Kind != freshness.OwnedByClaim {
+		return d, nil
+	}
+	claim, err := p.Get(ctx, Claims, sandbox.GetNamespace(), d.Owner.Name)
+	if err != nil {
+		return freshness.Deletion{}, fmt.Errorf("judging the delete of sandbox %s: %w", d.Sandbox, err)
+	}
+	if claim != nil {
+		d.Claim = claimOf(claim)
+		d.ClaimExpired = claimExpired(claim, now)
+	}
+	return d, nil
+}
+
+// claimExpired follows upstream: at its shutdown time, or a while after the
+// sandbox finished (extensions/controllers/sandboxclaim_controller.go,
+// checkExpiration).
+func claimExpired(claim *unstructured.Unstructured, now time.Time) bool {
+	if past(str(claim.Object, "spec", "lifecycle", "shutdownTime"), now) {
+		return true
+	}
+	ttl, ok, _ := unstructured.NestedInt64(claim.Object, "spec", "lifecycle", "ttlSecondsAfterFinished")
+	status, _ := claim.Object["status"].(map[string]any)
+	for _, c := range objects(status, "conditions") {
+		switch str(c, "type") {
+		case "Finished":
+			finished, err := time.Parse(time.RFC3339, str(c, "lastTransitionTime"))
+			if ok && err == nil && str(c, "status") == "True" && !finished.Add(time.Duration(ttl)*time.Second).After(now.Add(expiryMargin)) {
+				return true
+			}
+		case "Ready":
+			if str(c, "reason") == "ClaimExpired" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// past reports whether an RFC 3339 time has come; "" and what cannot be parsed
+// never comes.
+func past(at string, now time.Time) bool {
+	t, err := time.Parse(time.RFC3339, at)
+	return err == nil && !t.After(now.Add(expiryMargin))
+}

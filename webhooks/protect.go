@@ -1,0 +1,67 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/clock"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+)
+
+// Deletions reads what the verdict on a delete depends on.
+type Deletions interface {
+	Deletion(ctx context.Context, sandbox *unstructured.Unstructured, now time.Time) (freshness.Deletion, error)
+}
+
+// Protect keeps a claim's sandbox from the delete that its former pool's
+// controller meant for an idle member. Its webhook's failurePolicy is Ignore,
+// and what cannot be decided is allowed: no delete ever waits for Freshbind.
+type Protect struct {
+	Deletions Deletions
+	Modes     *Modes
+	Clock     clock.PassiveClock
+	Timeout   time.Duration
+}
+
+var _ admission.Handler = (*Protect)(nil)
+
+// Handle answers a refused delete with 404, which upstream's pool controller
+// takes for "done".
+func (p *Protect) Handle(ctx context.Context, req admission.Request) admission.Response {
+	sandbox, err := decodeObject(req.OldObject.Raw, req.Namespace)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decoding oldObject: %w", err))
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
+	defer cancel()
+	log := logf.FromContext(ctx).V(2)
+	d, err := p.Deletions.Deletion(ctx, sandbox, p.Clock.Now())
+	if err != nil {
+		log.Info("Let a delete pass unjudged", "sandbox", sandbox.GetName(), "reason", err.Error())
+		return admission.Allowed("")
+	}
+	v := freshness.JudgeDelete(d)
+	mode, err := p.Modes.Of(ctx, req.Namespace, "")
+	if err != nil {
+		mode = Audit
+	}
+	o := outcome{Verdict: v, mode: mode}
+	log.Info("Judged delete", "sandbox", sandbox.GetName(), "claim", d.Owner.Name, "verdict", o.verdict(), "mode", mode)
+	resp := admission.Allowed("")
+	if !v.Allowed && mode == Enforce {
+		resp = admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+			Message: fmt.Sprintf("%s: %s", v.Reason, v.Detail),
+		}}}
+	}
+	resp.AuditAnnotations = map[string]string{"verdict": o.verdict(), "reason": o.reason(), "mode": string(mode)}
+	return resp
+}

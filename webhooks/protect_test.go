@@ -1,0 +1,64 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/test/builders"
+)
+
+type deletions struct {
+	d   freshness.Deletion
+	err error
+}
+
+func (f deletions) Deletion(context.Context, *unstructured.Unstructured, time.Time) (freshness.Deletion, error) {
+	return f.d, f.err
+}
+
+func TestProtect(t *testing.T) {
+	inUse := freshness.Deletion{
+		Sandbox: "m", Owner: freshness.Owner{Kind: freshness.OwnedByClaim, Name: "c", UID: "u"}, Claim: &freshness.Claim{UID: "u"},
+	}
+	idle := freshness.Deletion{Sandbox: "m", Owner: freshness.Owner{Kind: freshness.OwnedByPool, Name: "p", UID: "u"}}
+	away := errors.New("etcd is away")
+	cases := map[string]struct {
+		deletions deletions
+		mode      Mode
+		modeErr   error
+		allowed   bool
+		verdict   string
+	}{
+		"in use":                  {deletions{d: inUse}, Enforce, nil, false, "deny"},
+		"in use, audited":         {deletions{d: inUse}, Audit, nil, true, "deny"},
+		"idle":                    {deletions{d: idle}, Enforce, nil, true, "allow"},
+		"undecided never waits":   {deletions{err: away}, Enforce, nil, true, ""},
+		"mode unreadable, passes": {deletions{d: inUse}, Enforce, away, true, "deny"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := &Protect{
+				Deletions: tc.deletions, Modes: modes(t, tc.mode, tc.modeErr), Timeout: time.Minute,
+				Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0)),
+			}
+			resp := p.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				Operation: admissionv1.Delete, Namespace: "ns", OldObject: raw(t, builders.Bound(member, claim, template).Obj()),
+			}})
+			if resp.Allowed != tc.allowed || resp.AuditAnnotations["verdict"] != tc.verdict {
+				t.Errorf("Handle() = allowed %t, verdict %q, want %t, %q", resp.Allowed, resp.AuditAnnotations["verdict"], tc.allowed, tc.verdict)
+			}
+			if !resp.Allowed && (resp.Result.Code != 404 || resp.Result.Reason != metav1.StatusReasonNotFound) {
+				t.Errorf("Handle() = %d %s, want 404 NotFound", resp.Result.Code, resp.Result.Reason)
+			}
+		})
+	}
+}
