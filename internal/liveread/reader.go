@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -134,20 +133,23 @@ func (r *Reader) start(ref Ref, of *reads) {
 	go func() {
 		defer cancel()
 		defer r.finish(ref, of, this)
+		defer func() {
+			r.metrics.countRead(ref, this.err)
+			var unserved *unservedError
+			if errors.As(this.err, &unserved) {
+				r.onUnserved(ref.GVR)
+			}
+		}()
+		// This stands if the getter ends its goroutine.
 		this.err = undecided(ref, errors.New("the read ended without an answer"))
 		this.object, this.err = r.get(ctx, ref)
-		r.metrics.countRead(ref, this.err)
-		var unserved *unservedError
-		if errors.As(this.err, &unserved) {
-			r.onUnserved(ref.GVR)
-		}
 	}()
 }
 
 func (r *Reader) get(ctx context.Context, ref Ref) (object *unstructured.Unstructured, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			object, err = nil, undecided(ref, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+			object, err = nil, undecided(ref, fmt.Errorf("panic: %v", p))
 		}
 	}()
 	object, err = r.getter.Get(ctx, ref)

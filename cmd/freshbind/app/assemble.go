@@ -26,7 +26,7 @@ import (
 
 // liveResources are those that verdicts read, the closed label set of the
 // metrics of live reads.
-var liveResources = []string{"namespaces", "pods", "sandboxes", "sandboxclaims", "sandboxtemplates", "sandboxwarmpools"}
+var liveResources = []string{"namespaces", "nodes", "pods", "sandboxes", "sandboxclaims", "sandboxtemplates", "sandboxwarmpools"}
 
 // assemble connects platform, webhooks and controllers to the manager.
 func (o *ManagerOptions) assemble(mgr manager.Manager) error {

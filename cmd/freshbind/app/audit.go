@@ -1,0 +1,69 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/freshbind/freshbind/internal/audit"
+)
+
+// auditOutputs are the values of --output.
+var auditOutputs = []string{"table", "wide", "json", "yaml"}
+
+// errAuditFound is what makes the exit code 1 when the judgement found something.
+var errAuditFound = errors.New("findings that are stale or worse")
+
+// NewAuditCommand returns the command that judges binds from the history of a cluster alone.
+func NewAuditCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Find stale binds from the history of a cluster, read-only",
+		Long: "Audit watches agent-sandbox's objects and Pods, and judges from what was stored, and in which order, whether\n" +
+			"each claim got a sandbox of the template that was in force: alive, unused, and of the claim's own pool.\n" +
+			"It only reads (get, list, watch), needs nothing installed, and looks at none of Freshbind's labels.",
+		Args: auditNoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newAuditWatchCommand(streams), newAuditCheckCommand(streams))
+	return cmd
+}
+
+func auditNoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return auditUsage("unexpected argument %q (see %s --help)", args[0], cmd.CommandPath())
+	}
+	return nil
+}
+
+func auditUsage(format string, args ...any) error {
+	return &ExitError{Code: exitUsage, Err: fmt.Errorf(format, args...)}
+}
+
+func auditCheckOutput(output string) error {
+	if !slices.Contains(auditOutputs, output) {
+		return auditUsage("-o %q: accepted are %s", output, strings.Join(auditOutputs, ", "))
+	}
+	return nil
+}
+
+// auditResult turns findings into the documented exit code.
+func auditResult(r *audit.Report) error {
+	if n := r.Bad(); n > 0 {
+		return &ExitError{Code: exitFailed, Err: fmt.Errorf("%d %w", n, errAuditFound)}
+	}
+	return nil
+}
+
+// auditTalk returns where lines for people go: beside the report, unless a program reads the report.
+func auditTalk(streams genericiooptions.IOStreams, output string) io.Writer {
+	if output == "json" || output == "yaml" {
+		return streams.ErrOut
+	}
+	return streams.Out
+}

@@ -1,0 +1,147 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/yaml"
+
+	"github.com/freshbind/freshbind/internal/audit"
+)
+
+// printAuditReport writes the report in the format asked for.
+func printAuditReport(out io.Writer, output string, r *audit.Report) error {
+	var raw []byte
+	var err error
+	switch output {
+	case "json":
+		raw, err = json.MarshalIndent(r, "", "  ")
+		raw = append(raw, '\n')
+	case "yaml":
+		raw, err = yaml.Marshal(r)
+	default:
+		raw = []byte(auditTable(r, output == "wide"))
+	}
+	if err != nil {
+		return fmt.Errorf("encode report: %w", err)
+	}
+	if _, err := out.Write(raw); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
+}
+
+// auditColumn is one column of the table; those that are not always shown are for -o wide.
+type auditColumn struct {
+	name   string
+	always bool
+	value  func(s audit.Summary) string
+}
+
+func auditColumns() []auditColumn {
+	class := func(c audit.Class) func(audit.Summary) string {
+		return func(s audit.Summary) string { return fmt.Sprint(s.Classes[c]) }
+	}
+	count := func(f func(s audit.Summary) int) func(audit.Summary) string {
+		return func(s audit.Summary) string { return fmt.Sprint(f(s)) }
+	}
+	return []auditColumn{
+		{"NAMESPACE", true, func(s audit.Summary) string { return s.Namespace }},
+		{"MODE", true, func(s audit.Summary) string { return auditOr(s.Mode, "<default>") }},
+		{"CLAIMS", true, count(func(s audit.Summary) int { return s.Claims })},
+		{"STALE", true, class(audit.Stale)},
+		{"WORSE", true, count(func(s audit.Summary) int { return s.Bad() - s.Classes[audit.Stale] })},
+		{"DEAD", false, class(audit.DeadMember)},
+		{"DUPLICATE", false, class(audit.Duplicate)},
+		{"FOREIGN", false, class(audit.ForeignMember)},
+		{"USED", false, class(audit.UsedMember)},
+		{"RACED", true, class(audit.Raced)},
+		{"TOLERATED", true, class(audit.Tolerated)},
+		{"UNJUDGED", false, class(audit.Unjudged)},
+		{"WARM", true, count(func(s audit.Summary) int { return s.Warm })},
+		{"COLD", true, count(func(s audit.Summary) int { return s.Cold })},
+		{"READY", true, count(func(s audit.Summary) int { return s.Ready })},
+		{"P50", true, func(s audit.Summary) string { return auditSeconds(s.ReadyP50) }},
+		{"P99", true, func(s audit.Summary) string { return auditSeconds(s.ReadyP99) }},
+		{"BIRTHS", false, count(func(s audit.Summary) int { return s.Births })},
+		{"STALE-BIRTHS", false, count(func(s audit.Summary) int { return s.StaleBirths })},
+		{"DELETES", false, count(func(s audit.Summary) int { return s.MemberDeletes })},
+		{"HIDDEN", false, count(func(s audit.Summary) int { return s.Hidden })},
+		{"COLD-BESIDE-READY", false, count(func(s audit.Summary) int { return s.ColdBesideReady })},
+	}
+}
+
+func auditOr(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+func auditSeconds(s audit.Seconds) string {
+	if s == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2fs", time.Duration(s).Seconds())
+}
+
+// auditTable is the report for people: a line per namespace, and what has to be known to read it.
+func auditTable(r *audit.Report, wide bool) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Judged from %s to %s (from resourceVersion %s on).\n",
+		r.Since.Local().Format(time.DateTime), r.Until.Local().Format(time.DateTime), r.SinceRV)
+	w := printers.GetNewTabWriter(&b)
+	var names []string
+	for _, c := range auditColumns() {
+		if c.always || wide {
+			names = append(names, c.name)
+		}
+	}
+	fmt.Fprintln(w, strings.Join(names, "\t"))
+	for _, s := range r.Namespaces {
+		var values []string
+		for _, c := range auditColumns() {
+			if c.always || wide {
+				values = append(values, c.value(s))
+			}
+		}
+		fmt.Fprintln(w, strings.Join(values, "\t"))
+	}
+	_ = w.Flush() // a strings.Builder takes everything
+	for _, note := range auditNotes(r) {
+		b.WriteString(note + "\n")
+	}
+	return b.String()
+}
+
+// auditNotes says what limits the judgement, and what the table does not show.
+func auditNotes(r *audit.Report) []string {
+	var notes []string
+	for _, l := range r.Lost {
+		notes = append(notes, fmt.Sprintf("Events of %s between resourceVersion %s and %s are lost: for that span, no findings prove nothing.",
+			l.Resource, l.After, l.Until))
+	}
+	unjudged, beside, bound := 0, 0, 0
+	for _, s := range r.Namespaces {
+		unjudged += s.Classes[audit.Unjudged]
+		beside += s.ColdBesideReady
+		bound += s.BoundBefore
+	}
+	if unjudged > 0 {
+		notes = append(notes, fmt.Sprintf("%d binds could not be judged.", unjudged))
+	}
+	if r.Unsettled > 0 {
+		notes = append(notes, fmt.Sprintf("%d binds were judged before all events up to them had arrived.", r.Unsettled))
+	}
+	if beside > 0 {
+		notes = append(notes, fmt.Sprintf("%d claims started cold beside a member that had long been ready: their pools may hold ghosts.", beside))
+	}
+	if bound > 0 {
+		notes = append(notes, auditBoundBefore(bound))
+	}
+	return notes
+}

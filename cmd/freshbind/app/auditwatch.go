@@ -1,0 +1,251 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+
+	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/recorder"
+)
+
+const (
+	// auditTick is how often new binds are looked at.
+	auditTick = 500 * time.Millisecond
+	// auditGrace is how long a bind waits for the other watches before it is told: one that has nothing to say stays silent
+	// for up to a minute. What arrives later still counts in the end, and is told as a correction.
+	auditGrace = 2 * time.Second
+	// auditEnd bounds the wait for the last events at the end.
+	auditEnd = 5 * time.Second
+	// auditKeep is how long what is over is kept, and how often it is looked for.
+	auditKeep = 5 * time.Minute
+)
+
+type auditWatchOptions struct {
+	streams  genericiooptions.IOStreams
+	config   *genericclioptions.ConfigFlags
+	all      bool
+	duration time.Duration
+	output   string
+	record   string
+}
+
+func newAuditWatchCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &auditWatchOptions{streams: streams, config: genericclioptions.NewConfigFlags(true), output: "table"}
+	cmd := &cobra.Command{
+		Use:   "watch [-n NAMESPACE | -A]",
+		Short: "Watch a cluster and name each bind that was not fresh",
+		Long: "Watch names each bind that was not fresh as it happens, and counts all of them per namespace at the end\n" +
+			"(Ctrl-C, or --duration). What happened before the start is not known.\n\n" +
+			"Exit codes: 0 nothing bad was found, 1 something stale or worse was found or the watch failed, 2 wrong usage.",
+		Example: "  freshbind audit watch -A\n" +
+			"  freshbind audit watch -n prod --duration 10m -o json\n" +
+			"  freshbind audit watch -A --record today.jsonl; freshbind audit check -f today.jsonl",
+		Args: auditNoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.validate(); err != nil {
+				return err
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	o.config.AddFlags(cmd.Flags())
+	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Watch all namespaces.")
+	cmd.Flags().DurationVar(&o.duration, "duration", 0, "Stop after this long; 0 means at Ctrl-C.")
+	cmd.Flags().StringVarP(&o.output, "output", "o", o.output, "Format of the report at the end: table, wide, json or yaml.")
+	cmd.Flags().StringVar(&o.record, "record", "",
+		"Also write every event to this new file, for audit check. It holds whole objects, with the values of their env.")
+	return cmd
+}
+
+func (o *auditWatchOptions) validate() error {
+	if o.duration < 0 {
+		return auditUsage("--duration %s: it must not be negative; 0 means until Ctrl-C", o.duration)
+	}
+	return auditCheckOutput(o.output)
+}
+
+func (o *auditWatchOptions) namespace() (string, error) {
+	if o.all {
+		return "", nil
+	}
+	namespace, _, err := o.config.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "", fmt.Errorf("read kubeconfig: %w", err)
+	}
+	return namespace, nil
+}
+
+func (o *auditWatchOptions) run(ctx context.Context) (err error) {
+	namespace, err := o.namespace()
+	if err != nil {
+		return err
+	}
+	config, err := o.config.ToRESTConfig()
+	if err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	options := recorder.Options{Namespace: namespace}
+	if o.record != "" {
+		file, err := newAuditFile(o.record)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, file.Close()) }()
+		options.Sink = file
+	}
+	report, err := o.watch(ctx, config, options)
+	if err != nil {
+		return err
+	}
+	if err := printAuditReport(o.streams.Out, o.output, report); err != nil {
+		return err
+	}
+	return auditResult(report)
+}
+
+// watch records until ctx or the duration ends, and returns the judgement of all of it.
+func (o *auditWatchOptions) watch(ctx context.Context, config *rest.Config, options recorder.Options) (*audit.Report, error) {
+	// The recorder outlives ctx: at the end it is asked for the events that are still on their way.
+	recording, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	rec, err := recorder.New(ctx, config, options)
+	if err != nil {
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- rec.Run(recording) }()
+	if err := rec.WaitForSync(ctx); err != nil {
+		return nil, fmt.Errorf("start: %w", err)
+	}
+	if o.duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.duration)
+		defer cancel()
+	}
+	talk := &auditTeller{out: auditTalk(o.streams, o.output), told: map[auditBindKey]audit.Class{}}
+	if err := talk.start(rec, options.Namespace); err != nil {
+		return nil, err
+	}
+	if err := talk.follow(ctx, rec, ended); err != nil {
+		return nil, err
+	}
+	last, cancel := context.WithTimeout(recording, auditEnd)
+	defer cancel()
+	if err := rec.CatchUp(last); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return nil, fmt.Errorf("fetch the last events: %w", err)
+	}
+	report := rec.Report()
+	return report, talk.finish(rec, report)
+}
+
+type auditBindKey struct {
+	claim, sandbox string
+	rv             audit.RV
+}
+
+// auditTeller writes binds that are not fresh as they are found.
+type auditTeller struct {
+	out  io.Writer
+	told map[auditBindKey]audit.Class
+}
+
+func (t *auditTeller) start(rec *recorder.Recorder, namespace string) error {
+	where := "all namespaces"
+	if namespace != "" {
+		where = "namespace " + namespace
+	}
+	report := rec.Report()
+	bound := 0
+	for _, s := range report.Namespaces {
+		bound += s.BoundBefore
+	}
+	_, err := fmt.Fprintf(t.out, "Watching %s since %s (resourceVersion %s, agent-sandbox %s). %s\n", where,
+		report.Until.Local().Format(time.TimeOnly), report.SinceRV, rec.API()[audit.Sandboxes].Version, auditBoundBefore(bound))
+	return err
+}
+
+func auditBoundBefore(n int) string {
+	switch n {
+	case 0:
+		return "No sandbox has a claim yet."
+	case 1:
+		return "1 sandbox had its claim before; how it was bound is not known."
+	}
+	return fmt.Sprintf("%d sandboxes had their claims before; how they were bound is not known.", n)
+}
+
+// follow tells until ctx ends or the recording does.
+func (t *auditTeller) follow(ctx context.Context, rec *recorder.Recorder, ended <-chan error) error {
+	tick := time.NewTicker(auditTick)
+	defer tick.Stop()
+	prune := time.NewTicker(auditKeep)
+	defer prune.Stop()
+	var over audit.RV
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-ended:
+			return fmt.Errorf("record: %w", err)
+		case now := <-tick.C:
+			if err := t.tell(rec, now.Add(-auditGrace)); err != nil {
+				return err
+			}
+		case <-prune.C:
+			rec.View(func(h *audit.History) {
+				if over != "" {
+					h.Prune(over)
+				}
+				over = h.Watermark()
+			})
+		}
+	}
+}
+
+func (t *auditTeller) tell(rec *recorder.Recorder, deadline time.Time) error {
+	var found []audit.Bind
+	rec.View(func(h *audit.History) { found = h.Take(deadline) })
+	for _, b := range found {
+		if b.Unsettled {
+			t.told[auditKeyOf(b)] = b.Class
+		}
+		if b.Class == audit.Fresh {
+			continue
+		}
+		if _, err := fmt.Fprintln(t.out, b.String()); err != nil {
+			return fmt.Errorf("write output: %w", err)
+		}
+	}
+	return nil
+}
+
+// finish tells what was not told yet, and corrects what turned out otherwise.
+func (t *auditTeller) finish(rec *recorder.Recorder, report *audit.Report) error {
+	earlier := t.told
+	t.told = map[auditBindKey]audit.Class{}
+	if err := t.tell(rec, report.Until.Add(time.Hour)); err != nil {
+		return err
+	}
+	for _, b := range report.Binds {
+		class, told := earlier[auditKeyOf(b)]
+		if !told || class == b.Class {
+			continue
+		}
+		if _, err := fmt.Fprintf(t.out, "Corrected, told as %s before late events arrived:\n%s\n", class, b); err != nil {
+			return fmt.Errorf("write output: %w", err)
+		}
+	}
+	return nil
+}
+
+func auditKeyOf(b audit.Bind) auditBindKey {
+	return auditBindKey{string(b.Claim.UID), string(b.Sandbox.UID), b.RV}
+}
