@@ -153,6 +153,8 @@ func podLives(s Snapshot) *Verdict {
 		return deny(PodFinished, "pod %s has ended", m.PodName)
 	case len(m.PodIPs) > 0 && !sameSet(m.PodIPs, p.IPs):
 		return deny(PodForeign, "sandbox %s shows addresses %v, pod %s has %v", m.Name, m.PodIPs, m.PodName, p.IPs)
+	case p.NodeLeaving != "":
+		return deny(NodeLeaving, "pod %s is on a node that is about to go: %s", m.PodName, p.NodeLeaving)
 	}
 	return nil
 }

@@ -108,6 +108,7 @@ func TestJudgeBind(t *testing.T) {
 		"pod being deleted":                     {func(s *Snapshot) { s.Pod.Deleting = true }, deny(PodTerminating)},
 		"pod ended":                             {func(s *Snapshot) { s.Pod.Finished = true }, deny(PodFinished)},
 		"pod of somebody else":                  {func(s *Snapshot) { s.Pod.ControllerUID = "uid-x" }, deny(PodForeign)},
+		"node about to go":                      {func(s *Snapshot) { s.Pod.NodeLeaving = "not ready" }, deny(NodeLeaving)},
 		"status shows another pod's address":    {func(s *Snapshot) { s.Pod.IPs = []string{"10.0.0.9"} }, deny(PodForeign)},
 		"addresses in another order":            {func(s *Snapshot) { s.Member.PodIPs, s.Pod.IPs = []string{"a", "b"}, []string{"b", "a"} }, allow},
 		"status shows no address yet":           {func(s *Snapshot) { s.Member.PodIPs = nil }, allow},

@@ -23,6 +23,8 @@ const (
 	PodForeign Reason = "PodForeign"
 	// PodNotYet: the Sandbox never had a Pod.
 	PodNotYet Reason = "PodNotYet"
+	// NodeLeaving: the Pod's node is being deleted, drained, or not ready.
+	NodeLeaving Reason = "NodeLeaving"
 	// MemberUsed: the Sandbox had a claim before.
 	MemberUsed Reason = "MemberUsed"
 	// MemberClaimed: the Sandbox belongs to another claim.
@@ -69,6 +71,7 @@ var faults = map[Reason]Fault{
 	PodTerminating:    FaultMember,
 	PodFinished:       FaultMember,
 	PodForeign:        FaultMember,
+	NodeLeaving:       FaultMember,
 	MemberUsed:        FaultMember,
 	MemberClaimed:     FaultMember,
 	PoolGone:          FaultMember,
@@ -88,7 +91,7 @@ func (r Reason) Fault() Fault { return faults[r] }
 func Reasons() []Reason {
 	return []Reason{
 		Fresh, StaleRevision, UnknownRevision, MemberTerminating, PodTerminating, PodFinished, PodForeign,
-		PodNotYet, MemberUsed, MemberClaimed, ClaimHoldsAnother, ClaimNamesAnother, ClaimGone, ClaimReplaced,
+		PodNotYet, NodeLeaving, MemberUsed, MemberClaimed, ClaimHoldsAnother, ClaimNamesAnother, ClaimGone, ClaimReplaced,
 		PoolGone, PoolMismatch, TemplateGone, TemplateMismatch, NotAMember, BlueprintChanged,
 	}
 }

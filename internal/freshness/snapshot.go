@@ -120,6 +120,9 @@ type Pod struct {
 	Finished      bool
 	IPs           []string
 	Content       revision.Blueprint
+	// NodeLeaving says why its node is about to go; "" when it is not, or when
+	// the Pod is on none yet.
+	NodeLeaving string
 }
 
 // Known is an older revision of the template.

@@ -30,6 +30,7 @@ var (
 	Templates = schema.GroupResource{Group: ExtensionsGroup, Resource: "sandboxtemplates"}
 	Pools     = schema.GroupResource{Group: ExtensionsGroup, Resource: "sandboxwarmpools"}
 	pods      = schema.GroupResource{Resource: "pods"}
+	nodes     = schema.GroupResource{Resource: "nodes"}
 )
 
 // Versions are the API versions of both groups, the preferred one first.

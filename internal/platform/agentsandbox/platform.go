@@ -125,6 +125,9 @@ func (p *Platform) Snapshot(ctx context.Context, w platform.Write) (platform.Fac
 		if f.Pod, err = podOf(objs.pod); err != nil {
 			return platform.Facts{}, err
 		}
+		if nodeNameOf(objs.pod) != "" {
+			f.Pod.NodeLeaving = leaving(objs.node)
+		}
 	}
 	if objs.template != nil {
 		if err := p.renderInto(ctx, &f, objs); err != nil {

@@ -15,7 +15,7 @@ import (
 
 // stored are the objects as they are in etcd now; nil says absent.
 type stored struct {
-	claim, pool, template, pod *unstructured.Unstructured
+	claim, pool, template, pod, node *unstructured.Unstructured
 	// held are the sandboxes, other than the written one, that the claim has.
 	held []string
 }
@@ -68,6 +68,9 @@ func (p *Platform) readNamed(ctx context.Context, w platform.Write, m freshness.
 	if out.claim != nil {
 		g.held(out, m.Name)
 	}
+	if node := nodeNameOf(out.pod); node != "" {
+		g.getAt(&out.node, nodes, "", node)
+	}
 	return g.wait()
 }
 
@@ -111,8 +114,12 @@ func (p *Platform) group(ctx context.Context, namespace string) *readGroup {
 }
 
 func (g *readGroup) get(into **unstructured.Unstructured, gr schema.GroupResource, name string) {
+	g.getAt(into, gr, g.namespace, name)
+}
+
+func (g *readGroup) getAt(into **unstructured.Unstructured, gr schema.GroupResource, namespace, name string) {
 	g.Go(func() (err error) {
-		*into, err = g.p.Get(g.ctx, gr, g.namespace, name)
+		*into, err = g.p.Get(g.ctx, gr, namespace, name)
 		return err
 	})
 }

@@ -32,7 +32,7 @@ type store struct {
 
 func newStore(objs ...*unstructured.Unstructured) *store {
 	s := &store{objs: map[string]*unstructured.Unstructured{}, fail: map[string]error{}}
-	for _, o := range objs {
+	for _, o := range append(objs, makeNode(func(*unstructured.Unstructured) {})) {
 		s.objs[strings.ToLower(o.GetKind())+"/"+o.GetName()] = o
 	}
 	return s
@@ -158,7 +158,7 @@ func TestSnapshotReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.Sort(s.read)
-	want := []string{"pod/python-abc", "sandbox/c1", "sandboxclaim/c1", "sandboxtemplate/python", "sandboxwarmpool/python"}
+	want := []string{"node/node-1", "pod/python-abc", "sandbox/c1", "sandboxclaim/c1", "sandboxtemplate/python", "sandboxwarmpool/python"}
 	if diff := cmp.Diff(want, s.read); diff != "" {
 		t.Errorf("reads (-want,+got):\n%s", diff)
 	}
@@ -169,7 +169,7 @@ func TestWhatCannotBeReadIsNotDecided(t *testing.T) {
 	claim := builders.MakeClaim("ns", "c1").Names("python-abc").Obj()
 	member, pod := running(v2)
 	away := errors.New("etcd is away")
-	for _, key := range []string{"pod/python-abc", "sandbox/c1", "sandboxclaim/c1", "sandboxtemplate/python", "sandboxwarmpool/python"} {
+	for _, key := range []string{"node/node-1", "pod/python-abc", "sandbox/c1", "sandboxclaim/c1", "sandboxtemplate/python", "sandboxwarmpool/python"} {
 		t.Run(key, func(t *testing.T) {
 			s := newStore(claim, testPool, v2, pod)
 			s.fail[key] = away
