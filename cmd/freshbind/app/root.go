@@ -69,6 +69,7 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		newManagerCommand(),
 		newWebhookConfigCommand(streams),
 		newVersionCommand(streams),
+		NewAuditCommand(streams),
 		NewHashCommand(streams, agentsandbox.RenderMember),
 	)
 	return cmd
