@@ -42,13 +42,11 @@ upstream-test: ## Every release of agent-sandbox, with and without late caches: 
 	@$(GO) run ./test/upstreamtest
 
 .PHONY: fuzz
-fuzz: ## Each fuzz target for FUZZTIME.
+fuzz: ## Each fuzz target for FUZZTIME, two at a time.
 	@for pkg in $$($(GO) list ./... | grep -v /test/); do \
-	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-	    echo "fuzz: $$f in $$pkg for $(FUZZTIME)"; \
-	    $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg; \
-	  done; \
-	done
+	  $(GO) test -list '^Fuzz' $$pkg | awk -v pkg=$$pkg '/^Fuzz/ {print $$1, pkg}'; \
+	done | xargs -P 2 -L 1 bash -c 'echo "fuzz: $$0 in $$1 for $(FUZZTIME)"; \
+	  $(GO) test -run "^$$" -fuzz "^$$0$$" -fuzztime $(FUZZTIME) -parallel 1 $$1'
 
 .PHONY: bench
 bench: ## Benchmarks.

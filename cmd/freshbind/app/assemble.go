@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/freshbind/freshbind/controllers/history"
+	"github.com/freshbind/freshbind/controllers/holdings"
 	"github.com/freshbind/freshbind/controllers/recreate"
 	"github.com/freshbind/freshbind/controllers/waiting"
 	"github.com/freshbind/freshbind/internal/freshness"
@@ -61,6 +62,9 @@ func (o *ManagerOptions) assemble(mgr manager.Manager) error {
 		Templates: kinds.templates, Members: kinds.sandboxes, Limit: o.RevisionLimit, Digests: o.RevisionDigests,
 	})
 	if err != nil {
+		return err
+	}
+	if err := holdings.Setup(mgr, kinds.sandboxes, kinds.claims); err != nil {
 		return err
 	}
 	after, err := newAftermath(mgr, p, modes, kinds)

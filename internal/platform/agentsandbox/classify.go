@@ -1,9 +1,11 @@
 package agentsandbox
 
 import (
+	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -43,15 +45,20 @@ func newClaim(old, obj *unstructured.Unstructured) freshness.Owner {
 			before[o.UID] = true
 		}
 	}
-	for _, o := range owners(obj) {
-		if o.Kind == freshness.OwnedByClaim && !before[o.UID] {
+	for _, o := range ClaimsOf(obj) {
+		if !before[o.UID] {
 			return o
 		}
 	}
 	return freshness.Owner{}
 }
 
-func owners(obj *unstructured.Unstructured) []freshness.Owner {
+// ClaimsOf returns the claims among an object's owners.
+func ClaimsOf(obj metav1.Object) []freshness.Owner {
+	return slices.DeleteFunc(owners(obj), func(o freshness.Owner) bool { return o.Kind != freshness.OwnedByClaim })
+}
+
+func owners(obj metav1.Object) []freshness.Owner {
 	var out []freshness.Owner
 	for _, ref := range obj.GetOwnerReferences() {
 		out = append(out, freshness.Owner{

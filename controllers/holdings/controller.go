@@ -1,0 +1,120 @@
+// Package holdings finds what no admission can exclude: a claim with two
+// sandboxes, and a sandbox with two claims, each made by two writes to two
+// objects that were in flight at once. It reports them on the claim and deletes
+// neither: somebody may be using both.
+package holdings
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+)
+
+// byClaim indexes Sandboxes by the UIDs of the claims that own them.
+const byClaim = "freshbind.claimUID"
+
+// Claim is one incarnation of a claim.
+type Claim struct {
+	types.NamespacedName
+	UID types.UID
+}
+
+// Controller looks at the sandboxes of one claim at a time.
+type Controller struct {
+	cache     client.Reader
+	recorder  events.EventRecorder
+	sandboxes schema.GroupVersionKind
+	claims    schema.GroupVersionKind
+}
+
+// Setup adds the controller to the manager.
+func Setup(mgr manager.Manager, sandboxes, claims schema.GroupVersionKind) error {
+	c := &Controller{
+		cache: mgr.GetCache(), recorder: mgr.GetEventRecorder("freshbind"), sandboxes: sandboxes, claims: claims,
+	}
+	watched := &metav1.PartialObjectMetadata{}
+	watched.SetGroupVersionKind(sandboxes)
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), watched, byClaim, claimUIDs); err != nil {
+		return fmt.Errorf("indexing sandboxes by claim: %w", err)
+	}
+	err := builder.TypedControllerManagedBy[Claim](mgr).Named("holdings").
+		WatchesMetadata(watched, handler.TypedEnqueueRequestsFromMapFunc(claimsOf)).Complete(c)
+	if err != nil {
+		return fmt.Errorf("setting up the controller of holdings: %w", err)
+	}
+	return nil
+}
+
+func claimUIDs(obj client.Object) []string {
+	var uids []string
+	for _, o := range agentsandbox.ClaimsOf(obj) {
+		uids = append(uids, o.UID)
+	}
+	return uids
+}
+
+func claimsOf(_ context.Context, obj client.Object) []Claim {
+	var out []Claim
+	for _, o := range agentsandbox.ClaimsOf(obj) {
+		out = append(out, Claim{types.NamespacedName{Namespace: obj.GetNamespace(), Name: o.Name}, types.UID(o.UID)})
+	}
+	return out
+}
+
+// Reconcile reports what is wrong with the sandboxes of one claim.
+func (c *Controller) Reconcile(ctx context.Context, req Claim) (reconcile.Result, error) {
+	var list metav1.PartialObjectMetadataList
+	list.SetGroupVersionKind(c.sandboxes)
+	err := c.cache.List(ctx, &list, client.InNamespace(req.Namespace), client.MatchingFields{byClaim: string(req.UID)})
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing the sandboxes of claim %s: %w", req, err)
+	}
+	claim := &unstructured.Unstructured{}
+	claim.SetGroupVersionKind(c.claims)
+	claim.SetNamespace(req.Namespace)
+	claim.SetName(req.Name)
+	claim.SetUID(req.UID)
+	for reason, detail := range findings(list.Items) {
+		logf.FromContext(ctx).Info("Claim and sandboxes are not one to one", "reason", reason, "detail", detail)
+		c.recorder.Eventf(claim, nil, corev1.EventTypeWarning, string(reason), "Report", "%s", detail)
+	}
+	return reconcile.Result{}, nil
+}
+
+// findings judges the sandboxes of one claim.
+func findings(sandboxes []metav1.PartialObjectMetadata) map[freshness.Reason]string {
+	out := map[freshness.Reason]string{}
+	var live []string
+	for i := range sandboxes {
+		s := &sandboxes[i]
+		if s.DeletionTimestamp != nil {
+			continue
+		}
+		live = append(live, s.Name)
+		if owners := agentsandbox.ClaimsOf(s); len(owners) > 1 {
+			out[freshness.MemberClaimed] = fmt.Sprintf("sandbox %s belongs to %d claims at once, among them %s and %s; neither is deleted",
+				s.Name, len(owners), owners[0].Name, owners[1].Name)
+		}
+	}
+	if slices.Sort(live); len(live) > 1 {
+		out[freshness.ClaimHoldsAnother] = fmt.Sprintf("this claim has %d sandboxes at once: %s; none is deleted", len(live), strings.Join(live, ", "))
+	}
+	return out
+}
