@@ -1,0 +1,152 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+)
+
+// controllers are the parts of kube-controller-manager that run: what deletes
+// and evicts, and what ordinary workloads need. The rest would only take time
+// from two cores.
+var controllers = []string{
+	"clusterrole-aggregation-controller",
+	"deployment-controller",
+	"disruption-controller",
+	"endpointslice-controller",
+	"garbage-collector-controller",
+	"job-controller",
+	"namespace-controller",
+	"node-lifecycle-controller",
+	"pod-garbage-collector-controller",
+	"replicaset-controller",
+	"resourcequota-controller",
+	"root-ca-certificate-publisher-controller",
+	"serviceaccount-controller",
+	"serviceaccount-token-controller",
+	"statefulset-controller",
+	"taint-eviction-controller",
+	"validatingadmissionpolicy-status-controller",
+}
+
+// startControllers starts the wanted ones of controller manager and scheduler.
+func (c *Cluster) startControllers() error {
+	if c.options.ControllerManager {
+		if err := c.startControllerManager(); err != nil {
+			return err
+		}
+	}
+	if c.options.Scheduler {
+		return c.startScheduler()
+	}
+	return nil
+}
+
+func (c *Cluster) startControllerManager() error {
+	kubeconfig, err := c.userKubeconfig("system:kube-controller-manager")
+	if err != nil {
+		return err
+	}
+	flags := []string{
+		"--kubeconfig=" + kubeconfig,
+		"--controllers=" + strings.Join(controllers, ","),
+		// Each controller acts under its own name, as in a cluster of kubeadm's.
+		"--use-service-account-credentials=true",
+		"--service-account-private-key-file=" + c.certs.tokenKey,
+		"--root-ca-file=" + c.certs.ca,
+		"--leader-elect=false",
+		"--secure-port=0",
+		"--kube-api-qps=200", "--kube-api-burst=400",
+		"--profiling=false",
+	}
+	_, err = c.Run(KubeControllerManager, c.programs[KubeControllerManager], append(flags, c.options.ControllerManagerFlags...)...)
+	return err
+}
+
+func (c *Cluster) startScheduler() error {
+	kubeconfig, err := c.userKubeconfig("system:kube-scheduler")
+	if err != nil {
+		return err
+	}
+	config, err := schedulerConfig(c.options.SchedulerConfig, kubeconfig)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(c.dir, "scheduler.yaml")
+	if err := os.WriteFile(path, config, 0o644); err != nil {
+		return fmt.Errorf("write scheduler configuration: %w", err)
+	}
+	_, err = c.Run(KubeScheduler, c.programs[KubeScheduler], "--config="+path, "--secure-port=0")
+	return err
+}
+
+// schedulerConfig completes a KubeSchedulerConfiguration: once there is a file,
+// kube-scheduler takes the kubeconfig from nowhere else.
+func schedulerConfig(given, kubeconfig string) ([]byte, error) {
+	config := map[string]any{}
+	if err := yaml.Unmarshal([]byte(given), &config); err != nil {
+		return nil, fmt.Errorf("option SchedulerConfig is not YAML: %w", err)
+	}
+	if config == nil {
+		config = map[string]any{}
+	}
+	defaultTo(config, "apiVersion", "kubescheduler.config.k8s.io/v1")
+	defaultTo(config, "kind", "KubeSchedulerConfiguration")
+	defaultTo(config, "leaderElection", map[string]any{"leaderElect": false})
+	config["clientConnection"] = map[string]any{"kubeconfig": kubeconfig, "qps": 200, "burst": 400}
+	out, err := yaml.Marshal(config)
+	if err != nil {
+		return nil, fmt.Errorf("encode scheduler configuration: %w", err)
+	}
+	return out, nil
+}
+
+func defaultTo(config map[string]any, key string, value any) {
+	if _, ok := config[key]; !ok {
+		config[key] = value
+	}
+}
+
+// waitControllers returns when pods can be created: with a controller manager
+// that takes the default service account of the default namespace.
+func (c *Cluster) waitControllers(ctx context.Context) error {
+	if !c.options.ControllerManager {
+		return nil
+	}
+	client, err := kubernetes.NewForConfig(c.Config())
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	err = wait.PollUntilContextTimeout(ctx, readyPoll, startTimeout, true, func(ctx context.Context) (bool, error) {
+		if err := c.Err(); err != nil {
+			return false, err
+		}
+		_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the default service account: %w", err)
+	}
+	return nil
+}
+
+// fileName makes a user's name fit for a file.
+func fileName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == ':' || r == '/' || r == os.PathSeparator {
+			return '-'
+		}
+		return r
+	}, name)
+}

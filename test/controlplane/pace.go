@@ -1,0 +1,176 @@
+package controlplane
+
+import (
+	"bufio"
+	"io"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+)
+
+// rule says when events of a resource may be delivered.
+type rule struct {
+	delay time.Duration
+	held  bool
+}
+
+// pace holds the rules of a proxy.
+type pace struct {
+	clock clock.Clock
+
+	mu    sync.Mutex
+	rules map[schema.GroupResource]rule
+	// changed is closed, and replaced, by every change.
+	changed chan struct{}
+}
+
+func newPace(clock clock.Clock) *pace {
+	return &pace{clock: clock, rules: map[schema.GroupResource]rule{}, changed: make(chan struct{})}
+}
+
+func (p *pace) change(resource schema.GroupResource, f func(*rule)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.rules[resource]
+	f(&r)
+	p.rules[resource] = r
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// get returns the rule in force and a channel that is closed when it may no
+// longer be.
+func (p *pace) get(resource schema.GroupResource) (rule, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rules[resource], p.changed
+}
+
+// arrival is a frame and when it came.
+type arrival struct {
+	frame []byte
+	at    time.Time
+	// free frames are delivered at once: they are the watch's initial objects.
+	free bool
+}
+
+// stream is the body of a watch response, delivered at its resource's pace. The
+// source is read at once and without bound, so that time of arrival is what
+// counts and no other stream of the same connection has to wait.
+type stream struct {
+	source   io.ReadCloser
+	pace     *pace
+	resource schema.GroupResource
+	rest     []byte // of the frame being delivered
+
+	mu     sync.Mutex
+	queue  []arrival
+	gone   int           // how many frames have left the queue
+	end    error         // of the source; nil while it goes on
+	come   chan struct{} // has room for one: something was added
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newStream(source io.ReadCloser, cut framing, pace *pace, resource schema.GroupResource, initial bool) *stream {
+	s := &stream{
+		source: source, pace: pace, resource: resource,
+		come: make(chan struct{}, 1), closed: make(chan struct{}),
+	}
+	go s.fill(bufio.NewReader(source), cut, initial)
+	return s
+}
+
+// fill queues frames until the source ends, as it does when it is closed.
+func (s *stream) fill(source *bufio.Reader, cut framing, initial bool) {
+	for {
+		frame, err := cut(source)
+		s.add(arrival{frame: frame, at: s.pace.clock.Now(), free: initial}, err)
+		if err != nil {
+			return
+		}
+		initial = initial && !endsInitialEvents(frame)
+	}
+}
+
+func (s *stream) add(a arrival, end error) {
+	s.mu.Lock()
+	if len(a.frame) > 0 {
+		s.queue = append(s.queue, a)
+	}
+	s.end = end
+	s.mu.Unlock()
+	select {
+	case s.come <- struct{}{}:
+	default:
+	}
+}
+
+// head is the oldest frame; without one, end tells whether more can come.
+func (s *stream) head() (a arrival, ok bool, end error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) == 0 {
+		return arrival{}, false, s.end
+	}
+	return s.queue[0], true, nil
+}
+
+func (s *stream) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = s.queue[1:]
+	s.gone++
+}
+
+// Read blocks until an event is due.
+func (s *stream) Read(p []byte) (int, error) {
+	for len(s.rest) == 0 {
+		if err := s.next(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, s.rest)
+	s.rest = s.rest[n:]
+	return n, nil
+}
+
+// next makes the oldest frame the one to deliver if it is due, and otherwise
+// waits for something to change.
+func (s *stream) next() error {
+	r, changed := s.pace.get(s.resource)
+	oldest, ok, end := s.head()
+	if end != nil {
+		return end
+	}
+	var due <-chan time.Time
+	if ok {
+		wait := r.delay - s.pace.clock.Since(oldest.at)
+		if oldest.free || !r.held && wait <= 0 {
+			s.rest = oldest.frame
+			s.drop()
+			return nil
+		}
+		if !r.held {
+			timer := s.pace.clock.NewTimer(wait)
+			defer timer.Stop()
+			due = timer.C()
+		}
+	}
+	select {
+	case <-s.come:
+	case <-changed:
+	case <-due:
+	case <-s.closed:
+		return io.ErrClosedPipe
+	}
+	return nil
+}
+
+// Close ends the watch, whatever is still to be delivered.
+func (s *stream) Close() error {
+	s.once.Do(func() { close(s.closed) })
+	return s.source.Close()
+}
