@@ -1,4 +1,5 @@
-// Package holdings finds what no admission can exclude: a claim with two
+// Package holdings keeps the books of who has what. It marks a claim's sandbox
+// as used for ever, and finds what no admission can exclude: a claim with two
 // sandboxes, and a sandbox with two claims, each made by two writes to two
 // objects that were in flight at once. It reports them on the claim and deletes
 // neither: somebody may be using both.
@@ -24,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
@@ -36,18 +38,24 @@ type Claim struct {
 	UID types.UID
 }
 
+// Enforced reports whether binds in the namespace are enforced; elsewhere
+// nothing is marked.
+type Enforced func(ctx context.Context, namespace string) (bool, error)
+
 // Controller looks at the sandboxes of one claim at a time.
 type Controller struct {
 	cache     client.Reader
+	client    client.Writer
+	enforced  Enforced
 	recorder  events.EventRecorder
 	sandboxes schema.GroupVersionKind
 	claims    schema.GroupVersionKind
 }
 
 // Setup adds the controller to the manager.
-func Setup(mgr manager.Manager, sandboxes, claims schema.GroupVersionKind) error {
+func Setup(mgr manager.Manager, sandboxes, claims schema.GroupVersionKind, enforced Enforced) error {
 	c := &Controller{
-		cache: mgr.GetCache(), recorder: mgr.GetEventRecorder("freshbind"), sandboxes: sandboxes, claims: claims,
+		cache: mgr.GetCache(), client: mgr.GetClient(), enforced: enforced, recorder: mgr.GetEventRecorder("freshbind"), sandboxes: sandboxes, claims: claims,
 	}
 	watched := &metav1.PartialObjectMetadata{}
 	watched.SetGroupVersionKind(sandboxes)
@@ -86,6 +94,9 @@ func (c *Controller) Reconcile(ctx context.Context, req Claim) (reconcile.Result
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing the sandboxes of claim %s: %w", req, err)
 	}
+	if err := c.mark(ctx, req, list.Items); err != nil {
+		return reconcile.Result{}, err
+	}
 	claim := &unstructured.Unstructured{}
 	claim.SetGroupVersionKind(c.claims)
 	claim.SetNamespace(req.Namespace)
@@ -96,6 +107,27 @@ func (c *Controller) Reconcile(ctx context.Context, req Claim) (reconcile.Result
 		c.recorder.Eventf(claim, nil, corev1.EventTypeWarning, string(reason), "Report", "%s", detail)
 	}
 	return reconcile.Result{}, nil
+}
+
+// mark writes onto the claim's sandboxes whose they are. The mark outlives the
+// owner reference and, by policy, everybody's edits.
+func (c *Controller) mark(ctx context.Context, claim Claim, sandboxes []metav1.PartialObjectMetadata) error {
+	for i := range sandboxes {
+		s := &sandboxes[i]
+		if s.Annotations[platform.BoundToKey] != "" || s.DeletionTimestamp != nil {
+			continue
+		}
+		if enforced, err := c.enforced(ctx, claim.Namespace); err != nil || !enforced {
+			return err
+		}
+		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, s.UID, platform.BoundToKey, claim.UID)
+		s.SetGroupVersionKind(c.sandboxes)
+		err := c.client.Patch(ctx, s.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("marking sandbox %s: %w", s.Name, err)
+		}
+	}
+	return nil
 }
 
 // findings judges the sandboxes of one claim.

@@ -1,14 +1,17 @@
 package holdings
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -64,4 +67,45 @@ func TestRequestsTellIncarnationsApart(t *testing.T) {
 	if len(first) != 1 || len(second) != 1 || first[0] == second[0] {
 		t.Errorf("requests are %v and %v", first, second)
 	}
+}
+
+func TestMark(t *testing.T) {
+	marked := builders.SandboxFrom(cold).Annotation(platform.BoundToKey, "u").Obj()
+	going := builders.SandboxFrom(cold).Deleting(time.Unix(1, 0)).Obj()
+	cases := map[string]struct {
+		sandbox  *unstructured.Unstructured
+		enforced bool
+		want     []string
+	}{
+		"its first sight": {cold, true, []string{`{"metadata":{"uid":"s","annotations":{"freshbind.dev/bound-to":"u"}}}`}},
+		"marked already":  {marked, true, nil},
+		"being deleted":   {going, true, nil},
+		"audited":         {cold, false, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := &patches{}
+			c := &Controller{client: w, enforced: func(context.Context, string) (bool, error) { return tc.enforced, nil }}
+			list := metadata(tc.sandbox)
+			list[0].UID, list[0].Annotations = "s", tc.sandbox.GetAnnotations()
+			if err := c.mark(t.Context(), Claim{UID: "u"}, list); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, w.bodies); diff != "" {
+				t.Errorf("patches (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// patches records what is patched.
+type patches struct {
+	client.Writer
+	bodies []string
+}
+
+func (p *patches) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	body, err := patch.Data(obj)
+	p.bodies = append(p.bodies, string(body))
+	return err
 }

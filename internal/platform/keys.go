@@ -8,4 +8,7 @@ const (
 	// of the template that it was built from. It is an index for people and
 	// selectors; no verdict reads it.
 	StampKey = "freshbind.dev/template-spec-hash"
+	// BoundToKey is the annotation of a Sandbox with the UID of the claim that
+	// it belongs, or once belonged, to.
+	BoundToKey = "freshbind.dev/bound-to"
 )

@@ -64,7 +64,7 @@ func (o *ManagerOptions) assemble(mgr manager.Manager) error {
 	if err != nil {
 		return err
 	}
-	if err := holdings.Setup(mgr, kinds.sandboxes, kinds.claims); err != nil {
+	if err := holdings.Setup(mgr, kinds.sandboxes, kinds.claims, modes.Enforced); err != nil {
 		return err
 	}
 	after, err := newAftermath(mgr, p, modes, kinds)

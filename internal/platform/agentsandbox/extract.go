@@ -73,7 +73,7 @@ func podNameOf(sandbox *unstructured.Unstructured) string {
 func wasClaimed(sandbox *unstructured.Unstructured) bool {
 	podLabels, _, _ := unstructured.NestedStringMap(sandbox.Object, "spec", "podTemplate", "metadata", "labels")
 	return sandbox.GetLabels()[claimUIDLabel] != "" || podLabels[claimUIDLabel] != "" ||
-		sandbox.GetAnnotations()[boundToKey] != ""
+		sandbox.GetAnnotations()[platform.BoundToKey] != ""
 }
 
 func nestedStrings(obj map[string]any, path ...string) []string {

@@ -54,5 +54,4 @@ const (
 	strategyKey     = "freshbind.dev/rollout-strategy"
 	injectedPathKey = "freshbind.dev/injected-paths"
 	admitKey        = "freshbind.dev/admit"
-	boundToKey      = "freshbind.dev/bound-to"
 )

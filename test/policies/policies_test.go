@@ -1,0 +1,206 @@
+// Package policies tests the admission policies on a real API server, without
+// Freshbind or anybody's controllers.
+package policies
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/controlplane"
+	"github.com/freshbind/freshbind/test/fixture"
+	"github.com/freshbind/freshbind/test/upstream"
+	"github.com/freshbind/freshbind/webhooks"
+)
+
+const within = 30 * time.Second
+
+// stage is an API server with the policies and two namespaces, one of which
+// enforces.
+type stage struct {
+	admin, self client.Client
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	ctx := t.Context()
+	crds, err := upstream.CRDs(ctx, "v1.0.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := controlplane.Start(ctx, controlplane.Options{CRDs: crds, Log: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cluster.Stop() })
+	admin, err := client.New(cluster.Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	identity, err := cluster.User(fixture.User, "system:masters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := client.New(identity, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fixture.ApplyPolicies(ctx, admin); err != nil {
+		t.Fatal(err)
+	}
+	for name, labels := range map[string]map[string]string{
+		"enforced": {platform.EnforcementKey: string(webhooks.Enforce)}, "audited": nil,
+	} {
+		if err := admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &stage{admin, self}
+	s.waitInForce(t)
+	return s
+}
+
+// waitInForce: the API server watches policies, so they hold a moment after
+// they are stored.
+func (s *stage) waitInForce(t *testing.T) {
+	t.Helper()
+	probe := s.sandbox(t, "enforced", "probe", func(b *builders.Sandbox) { b.Label(platform.StampKey, "v1-a") })
+	bound := s.sandbox(t, "enforced", "probe-used", func(b *builders.Sandbox) { b.Annotation(platform.BoundToKey, "somebody") })
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
+		stamp := s.patch(ctx, s.admin, probe, `{"metadata":{"labels":{"`+platform.StampKey+`":"v1-b"}}}`)
+		used := s.patch(ctx, s.admin, bound, ownersPatch("SandboxWarmPool"))
+		return apierrors.IsInvalid(stamp) && apierrors.IsInvalid(used), nil
+	})
+	if err != nil {
+		t.Fatalf("waiting for the policies to hold: %v", err)
+	}
+}
+
+func owner(kind string) metav1.OwnerReference {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(builders.GroupExtensions + "/" + builders.V1Beta1)
+	u.SetKind(kind)
+	u.SetName("o")
+	u.SetUID(types.UID("uid-" + strings.ToLower(kind)))
+	return builders.ControllerRef(u)
+}
+
+func ownersPatch(kind string) string {
+	o := owner(kind)
+	return `{"metadata":{"ownerReferences":[{"apiVersion":"` + o.APIVersion + `","kind":"` + o.Kind + `","name":"o","uid":"` + string(o.UID) + `","controller":true}]}}`
+}
+
+func (s *stage) sandbox(t *testing.T, namespace, name string, change func(*builders.Sandbox)) *unstructured.Unstructured {
+	t.Helper()
+	b := builders.MakeMember(builders.MakePool(namespace, "python").Obj(), builders.MakeTemplate(namespace, "python").Obj()).Name(name)
+	change(b)
+	obj := b.Obj()
+	obj.SetUID("")
+	if err := s.admin.Create(t.Context(), obj); err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+func (*stage) patch(ctx context.Context, c client.Client, obj *unstructured.Unstructured, patch string) error {
+	return c.Patch(ctx, obj.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)))
+}
+
+func TestPolicies(t *testing.T) {
+	s := newStage(t)
+	member := func(b *builders.Sandbox) { b.Label(platform.StampKey, "v1-a") }
+	bound := func(b *builders.Sandbox) { b.Owners(owner("SandboxClaim")) }
+	marked := func(b *builders.Sandbox) { b.Owners().Annotation(platform.BoundToKey, "somebody") }
+	stamp := func(v string) string { return `{"metadata":{"labels":{"` + platform.StampKey + `":` + v + `}}}` }
+	mark := func(v string) string { return `{"metadata":{"annotations":{"` + platform.BoundToKey + `":` + v + `}}}` }
+
+	cases := map[string]struct {
+		namespace string
+		change    func(*builders.Sandbox)
+		as        client.Client
+		patch     string
+		want      string
+	}{
+		"a stamp changed":                  {"enforced", member, s.admin, stamp(`"v1-b"`), "template-spec-hash"},
+		"a stamp removed":                  {"enforced", member, s.admin, stamp(`null`), "template-spec-hash"},
+		"a stamp added":                    {"enforced", func(*builders.Sandbox) {}, s.admin, stamp(`"v1-b"`), "template-spec-hash"},
+		"a stamp changed by Freshbind":     {"enforced", member, s.self, stamp(`"v1-b"`), ""},
+		"a stamp changed, audited":         {"audited", member, s.admin, stamp(`"v1-b"`), ""},
+		"another label":                    {"enforced", member, s.admin, `{"metadata":{"labels":{"a":"b"}}}`, ""},
+		"used, given back to a pool":       {"enforced", bound, s.admin, ownersPatch("SandboxWarmPool"), "ownerReferences"},
+		"used, given back by Freshbind":    {"enforced", bound, s.self, ownersPatch("SandboxWarmPool"), "ownerReferences"},
+		"used, owner gone, then a pool":    {"enforced", marked, s.admin, ownersPatch("SandboxWarmPool"), "ownerReferences"},
+		"used, given back, audited":        {"audited", bound, s.admin, ownersPatch("SandboxWarmPool"), ""},
+		"used, owner taken away":           {"enforced", bound, s.admin, `{"metadata":{"ownerReferences":null}}`, ""},
+		"the mark removed":                 {"enforced", marked, s.admin, mark(`null`), "bound-to"},
+		"the mark changed":                 {"enforced", marked, s.admin, mark(`"me"`), "bound-to"},
+		"a member bound":                   {"enforced", member, s.admin, ownersPatch("SandboxClaim"), ""},
+		"a member's pool reference remade": {"enforced", member, s.admin, ownersPatch("SandboxWarmPool"), ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			obj := s.sandbox(t, tc.namespace, "s-"+strings.NewReplacer(" ", "-", ",", "", "'", "").Replace(strings.ToLower(name)), tc.change)
+			err := s.patch(t.Context(), tc.as, obj, tc.patch)
+			if tc.want == "" && err != nil {
+				t.Errorf("refused: %v", err)
+			}
+			if tc.want != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("error = %v, want Invalid that names %s", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestAPodsStampIsPutBack(t *testing.T) {
+	s := newStage(t)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "enforced", Labels: map[string]string{platform.StampKey: "v1-a", "keep": "1"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}
+	if err := s.admin.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+platform.StampKey+`":"v1-b"}}}`))
+		if err := s.admin.Patch(ctx, pod, patch); err != nil || pod.Labels[platform.StampKey] == "v1-a" {
+			return true, err
+		}
+		reset := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+platform.StampKey+`":"v1-a"}}}`))
+		return false, s.self.Patch(ctx, pod, reset)
+	})
+	if err != nil {
+		t.Fatalf("waiting for the policy to hold: %v", err)
+	}
+	for name, patch := range map[string]string{
+		"changed": `{"metadata":{"labels":{"` + platform.StampKey + `":"v1-b"}}}`,
+		"removed": `{"metadata":{"labels":{"` + platform.StampKey + `":null}}}`,
+		"beside":  `{"metadata":{"labels":{"` + platform.StampKey + `":"v1-b","more":"2"}}}`,
+	} {
+		if err := s.admin.Patch(t.Context(), pod, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+			t.Fatalf("%s: refused: %v", name, err)
+		}
+		if got := pod.Labels[platform.StampKey]; got != "v1-a" || pod.Labels["keep"] != "1" {
+			t.Errorf("%s: labels are %v, want the stamp v1-a put back and nothing else touched", name, pod.Labels)
+		}
+	}
+	if pod.Labels["more"] != "2" {
+		t.Errorf("what was written beside the stamp is lost: %v", pod.Labels)
+	}
+	if err := s.self.Patch(t.Context(), pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+platform.StampKey+`":"v1-c"}}}`))); err != nil {
+		t.Fatal(err)
+	}
+	if got := pod.Labels[platform.StampKey]; got != "v1-c" {
+		t.Errorf("Freshbind's own stamp is %q, want v1-c", got)
+	}
+}
