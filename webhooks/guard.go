@@ -37,6 +37,18 @@ type Aftermath interface {
 	Refused(member *unstructured.Unstructured)
 	// Undecided: a write for the claim could not be decided.
 	Undecided(namespace, claim string)
+	// Denied: a claim was denied this sandbox, or would have been in mode audit.
+	Denied(d Denial)
+}
+
+// Denial is what the people who own a claim and a pool have to know, because
+// the claim's own status tells something else.
+type Denial struct {
+	platform.Write
+	freshness.Verdict
+	// Pool is the pool as stored; nil when it does not exist.
+	Pool *freshness.Pool
+	Mode Mode
 }
 
 // Guard judges binds, cold starts and births.
@@ -60,6 +72,7 @@ var _ admission.Handler = (*Guard)(nil)
 // outcome is a verdict, or that there is none, in a mode.
 type outcome struct {
 	freshness.Verdict
+	pool *freshness.Pool
 	mode Mode
 	err  error
 }
@@ -115,10 +128,13 @@ func (g *Guard) judge(ctx context.Context, namespace string, w platform.Write) o
 	if err = errors.Join(err, modeErr); err != nil {
 		return outcome{mode: mode, err: err}
 	}
-	return outcome{mode: mode, Verdict: freshness.Judge(facts.Snapshot)}
+	return outcome{mode: mode, pool: facts.Pool, Verdict: freshness.Judge(facts.Snapshot)}
 }
 
 func (g *Guard) hint(w platform.Write, o outcome) {
+	if o.err == nil && !o.Allowed && w.Claim.Name != "" {
+		g.Aftermath.Denied(Denial{Write: w, Verdict: o.Verdict, Pool: o.pool, Mode: o.mode})
+	}
 	switch {
 	case o.mode != Enforce:
 	case o.err != nil && w.Claim.Name != "":

@@ -55,12 +55,16 @@ func (f *fakePlatform) Snapshot(ctx context.Context, w platform.Write) (platform
 }
 
 // hints records what the guard tells the controllers.
-type hints struct{ refused, undecided []string }
+type hints struct{ refused, undecided, denied []string }
 
 func (h *hints) Refused(m *unstructured.Unstructured) { h.refused = append(h.refused, m.GetName()) }
 
 func (h *hints) Undecided(namespace, name string) {
 	h.undecided = append(h.undecided, namespace+"/"+name)
+}
+
+func (h *hints) Denied(d Denial) {
+	h.denied = append(h.denied, string(d.Mode)+" "+d.Claim.Name+" "+string(d.Reason)+" "+d.Pool.Name)
 }
 
 // liveNamespaces answers as the API server would; an error instead of labels
@@ -149,6 +153,7 @@ func TestGuard(t *testing.T) {
 		Warned   bool
 		Refused  []string
 		Waiting  []string
+		Denied   []string
 		Observed int
 	}
 	cases := map[string]struct {
@@ -161,19 +166,19 @@ func TestGuard(t *testing.T) {
 		want     want
 	}{
 		"fresh":                          {facts: fresh, mode: Enforce, want: want{Allowed: true, Code: 200, Verdict: "allow", Observed: 1}},
-		"the member's fault":             {facts: dead, mode: Enforce, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc"}, Observed: 1}},
-		"the claim's fault":              {facts: foreign, mode: Enforce, want: want{Code: 409, Reason: metav1.StatusReasonConflict, Verdict: "deny", Observed: 1}},
-		"audited, not denied":            {facts: dead, mode: Audit, want: want{Allowed: true, Code: 200, Verdict: "deny", Observed: 1}},
-		"nothing said is audit":          {facts: dead, mode: "", want: want{Allowed: true, Code: 200, Verdict: "deny", Observed: 1}},
-		"a mode nobody knows is audit":   {facts: dead, mode: "enforced", want: want{Allowed: true, Code: 200, Verdict: "deny", Observed: 1}},
-		"tightened by the pool":          {facts: tightened, mode: Audit, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc"}, Observed: 1}},
+		"the member's fault":             {facts: dead, mode: Enforce, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc"}, Denied: []string{"enforce c1 PodTerminating python"}, Observed: 1}},
+		"the claim's fault":              {facts: foreign, mode: Enforce, want: want{Code: 409, Reason: metav1.StatusReasonConflict, Verdict: "deny", Denied: []string{"enforce c1 PoolMismatch python"}, Observed: 1}},
+		"audited, not denied":            {facts: dead, mode: Audit, want: want{Allowed: true, Code: 200, Verdict: "deny", Denied: []string{"audit c1 PodTerminating python"}, Observed: 1}},
+		"nothing said is audit":          {facts: dead, mode: "", want: want{Allowed: true, Code: 200, Verdict: "deny", Denied: []string{"audit c1 PodTerminating python"}, Observed: 1}},
+		"a mode nobody knows is audit":   {facts: dead, mode: "enforced", want: want{Allowed: true, Code: 200, Verdict: "deny", Denied: []string{"audit c1 PodTerminating python"}, Observed: 1}},
+		"tightened by the pool":          {facts: tightened, mode: Audit, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc"}, Denied: []string{"enforce c1 PodTerminating python"}, Observed: 1}},
 		"dry run leaves nothing behind":  {facts: dead, mode: Enforce, dryRun: true, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny"}},
 		"undecided":                      {err: broken, mode: Enforce, want: want{Code: 500, Reason: "", Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
 		"undecided, failing open":        {err: broken, mode: Enforce, failOpen: true, want: want{Allowed: true, Code: 200, Verdict: "error", Warned: true, Waiting: []string{"ns/c1"}, Observed: 1}},
 		"undecided, audited":             {err: broken, mode: Audit, want: want{Allowed: true, Code: 200, Verdict: "error", Observed: 1}},
 		"mode unreadable, was enforced":  {facts: fresh, mode: Enforce, modeErr: broken, want: want{Code: 500, Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
 		"mode unreadable, was audited":   {facts: fresh, mode: Audit, modeErr: broken, want: want{Allowed: true, Code: 200, Verdict: "error", Observed: 1}},
-		"the pool's own mode is no read": {facts: tightened, mode: Audit, modeErr: broken, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc"}, Observed: 1}},
+		"the pool's own mode is no read": {facts: tightened, mode: Audit, modeErr: broken, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc"}, Denied: []string{"enforce c1 PodTerminating python"}, Observed: 1}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -194,7 +199,7 @@ func TestGuard(t *testing.T) {
 			got := want{
 				Allowed: resp.Allowed, Code: resp.Result.Code, Reason: resp.Result.Reason,
 				Verdict: resp.AuditAnnotations["verdict"], Warned: len(resp.Warnings) > 0,
-				Refused: h.refused, Waiting: h.undecided, Observed: observed,
+				Refused: h.refused, Waiting: h.undecided, Denied: h.denied, Observed: observed,
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("Handle() (-want,+got):\n%s\n%s", diff, resp.Result.Message)

@@ -6,9 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -17,8 +15,6 @@ import (
 
 	"github.com/freshbind/freshbind/controllers/history"
 	"github.com/freshbind/freshbind/controllers/holdings"
-	"github.com/freshbind/freshbind/controllers/recreate"
-	"github.com/freshbind/freshbind/controllers/waiting"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
@@ -91,7 +87,7 @@ func register(server webhook.Server, p *agentsandbox.Platform, modes *webhooks.M
 	}})
 }
 
-type kinds struct{ templates, sandboxes, claims schema.GroupVersionKind }
+type kinds struct{ templates, sandboxes, claims, pools schema.GroupVersionKind }
 
 func kindsOf(mgr manager.Manager) (kinds, error) {
 	var k kinds
@@ -101,6 +97,7 @@ func kindsOf(mgr manager.Manager) (kinds, error) {
 	}{
 		{&k.templates, schema.GroupKind{Group: agentsandbox.ExtensionsGroup, Kind: "SandboxTemplate"}},
 		{&k.claims, schema.GroupKind{Group: agentsandbox.ExtensionsGroup, Kind: "SandboxClaim"}},
+		{&k.pools, schema.GroupKind{Group: agentsandbox.ExtensionsGroup, Kind: "SandboxWarmPool"}},
 		{&k.sandboxes, schema.GroupKind{Group: agentsandbox.CoreGroup, Kind: "Sandbox"}},
 	} {
 		m, err := mgr.GetRESTMapper().RESTMapping(want.gk, agentsandbox.Versions...)
@@ -111,33 +108,3 @@ func kindsOf(mgr manager.Manager) (kinds, error) {
 	}
 	return k, nil
 }
-
-// aftermath passes hints to the controllers that follow up.
-type aftermath struct {
-	refused *recreate.Refused
-	waiting *waiting.Claims
-}
-
-func newAftermath(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks.Modes, k kinds) (aftermath, error) {
-	live := func(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
-		obj, err := p.Get(ctx, agentsandbox.Sandboxes, key.Namespace, key.Name)
-		if obj == nil {
-			return nil, err
-		}
-		// What is read live is shared, and the answer to a patch goes into it.
-		return obj.DeepCopy(), err
-	}
-	refused, err := recreate.SetupRefused(mgr, live, p)
-	if err != nil {
-		return aftermath{}, err
-	}
-	claims, err := waiting.Setup(mgr, k.claims, modes.Enforced, serving(mgr))
-	if err != nil {
-		return aftermath{}, err
-	}
-	return aftermath{refused: refused, waiting: claims}, nil
-}
-
-func (a aftermath) Refused(member *unstructured.Unstructured) { a.refused.Note(member) }
-
-func (a aftermath) Undecided(namespace, claim string) { a.waiting.Note(namespace, claim) }

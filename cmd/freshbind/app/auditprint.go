@@ -94,14 +94,14 @@ func auditTable(r *audit.Report, wide bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Judged from %s to %s (from resourceVersion %s on).\n",
 		r.Since.Local().Format(time.DateTime), r.Until.Local().Format(time.DateTime), r.SinceRV)
-	w := printers.GetNewTabWriter(&b)
+	w := printers.GetNewTabWriter(&b) // which cannot fail: a strings.Builder takes everything
 	var names []string
 	for _, c := range auditColumns() {
 		if c.always || wide {
 			names = append(names, c.name)
 		}
 	}
-	fmt.Fprintln(w, strings.Join(names, "\t"))
+	_, _ = fmt.Fprintln(w, strings.Join(names, "\t"))
 	for _, s := range r.Namespaces {
 		var values []string
 		for _, c := range auditColumns() {
@@ -109,9 +109,9 @@ func auditTable(r *audit.Report, wide bool) string {
 				values = append(values, c.value(s))
 			}
 		}
-		fmt.Fprintln(w, strings.Join(values, "\t"))
+		_, _ = fmt.Fprintln(w, strings.Join(values, "\t"))
 	}
-	_ = w.Flush() // a strings.Builder takes everything
+	_ = w.Flush()
 	for _, note := range auditNotes(r) {
 		b.WriteString(note + "\n")
 	}

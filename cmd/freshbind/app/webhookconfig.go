@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/webhooks"
@@ -18,6 +18,7 @@ type webhookConfigOptions struct {
 	endpoint webhooks.Endpoint
 	caFile   string
 	scope    webhooks.Scope
+	self     string
 }
 
 func (o *webhookConfigOptions) AddFlags(fs *pflag.FlagSet) {
@@ -27,6 +28,7 @@ func (o *webhookConfigOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.Int32Var(&o.endpoint.ServicePort, "service-port", 443, "Port of the Service.")
 	fs.StringVar(&o.caFile, "ca-file", "", "PEM file with the CA that signed the serving certificate; empty when something injects it.")
 	fs.StringSliceVar(&o.scope.Exempt, "exempt-namespaces", nil, "Further namespaces to leave out; kube-system always is.")
+	fs.StringVar(&o.self, "user", "system:serviceaccount:freshbind-system:freshbind", "User that the manager runs as: it alone may write stamps.")
 	fs.StringSliceVar(&o.scope.PoolControllers, "pool-controller-users", []string{agentsandbox.ControllerUser},
 		"Users whose deletes of a claim's sandbox are refused as meant for an idle member.")
 }
@@ -55,7 +57,7 @@ func newWebhookConfigCommand(streams genericiooptions.IOStreams) *cobra.Command 
 	o := &webhookConfigOptions{}
 	cmd := &cobra.Command{
 		Use:   "webhook-config",
-		Short: "Print the webhook configurations that make the API server ask Freshbind",
+		Short: "Print webhook configurations and admission policies",
 		Example: "  freshbind webhook-config --service-name freshbind --ca-file ca.crt | kubectl apply -f -\n" +
 			"  freshbind webhook-config --url https://127.0.0.1:9443 --ca-file ca.crt",
 		Args: cobra.NoArgs,
@@ -67,8 +69,9 @@ func newWebhookConfigCommand(streams genericiooptions.IOStreams) *cobra.Command 
 				return err
 			}
 			mutating, validating := webhooks.Configurations(o.endpoint, o.scope)
-			for _, obj := range []runtime.Object{mutating, validating} {
-				if err := (&printers.YAMLPrinter{}).PrintObj(obj, streams.Out); err != nil {
+			printer := &printers.YAMLPrinter{}
+			for _, obj := range append([]client.Object{mutating, validating}, webhooks.NewPolicies(o.self).Objects()...) {
+				if err := printer.PrintObj(obj, streams.Out); err != nil {
 					return fmt.Errorf("printing webhook configuration: %w", err)
 				}
 			}

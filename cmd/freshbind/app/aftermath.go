@@ -1,0 +1,100 @@
+package app
+
+import (
+	"context"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/freshbind/freshbind/controllers/recreate"
+	"github.com/freshbind/freshbind/controllers/waiting"
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/webhooks"
+)
+
+// aftermath passes hints to the controllers that follow up.
+type aftermath struct {
+	refused *recreate.Refused
+	waiting *waiting.Claims
+	events  events.EventRecorder
+	kinds   kinds
+}
+
+func newAftermath(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks.Modes, k kinds) (aftermath, error) {
+	live := func(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
+		obj, err := p.Get(ctx, agentsandbox.Sandboxes, key.Namespace, key.Name)
+		if obj == nil {
+			return nil, err
+		}
+		// What is read live is shared, and the answer to a patch goes into it.
+		return obj.DeepCopy(), err
+	}
+	refused, err := recreate.SetupRefused(mgr, live, p)
+	if err != nil {
+		return aftermath{}, err
+	}
+	claims, err := waiting.Setup(mgr, k.claims, modes.Enforced, serving(mgr))
+	if err != nil {
+		return aftermath{}, err
+	}
+	return aftermath{refused: refused, waiting: claims, events: mgr.GetEventRecorder("freshbind"), kinds: k}, nil
+}
+
+func (a aftermath) Refused(member *unstructured.Unstructured) { a.refused.Note(member) }
+
+func (a aftermath) Undecided(namespace, claim string) { a.waiting.Note(namespace, claim) }
+
+// Denied records an event on the claim and, for a bind, on the pool. The
+// recorder works in the background and merges what repeats itself.
+func (a aftermath) Denied(d webhooks.Denial) {
+	note := d.Detail
+	if d.Mode != webhooks.Enforce {
+		note = "would be refused: " + note
+	}
+	if d.Found != "" && d.Found != d.Expected {
+		note += " (is " + d.Found + ", in force is " + d.Expected + ")"
+	}
+	note = truncate(note)
+	sandbox, namespace := d.Judged(), d.Judged().GetNamespace()
+	claim := reference(a.kinds.claims, namespace, d.Claim.Name, d.Claim.UID)
+	if d.Operation != freshness.Bind {
+		a.events.Eventf(claim, nil, corev1.EventTypeWarning, string(d.Reason), "ColdStart", "%s", note)
+		return
+	}
+	a.events.Eventf(claim, sandbox, corev1.EventTypeWarning, string(d.Reason), "Bind", "%s", note)
+	if d.Pool != nil {
+		pool := reference(a.kinds.pools, namespace, d.Pool.Name, d.Pool.UID)
+		a.events.Eventf(pool, sandbox, corev1.EventTypeWarning, string(d.Reason), "Bind", "claim %s: %s", d.Claim.Name, note)
+	}
+}
+
+func reference(kind schema.GroupVersionKind, namespace, name, uid string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	u.SetUID(types.UID(uid))
+	return u
+}
+
+// maxNote leaves room in an event's note, which the API server limits to 1024
+// bytes.
+const maxNote = 900
+
+// truncate cuts on a rune.
+func truncate(s string) string {
+	if len(s) <= maxNote {
+		return s
+	}
+	cut := maxNote
+	for !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}
