@@ -1,0 +1,363 @@
+package audit
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// DefaultBesideReady is how long a member must have stood ready before a cold start beside it counts as a symptom of
+// ghosts. Longer than the 2 s for which upstream v0.5.6 waits for a member's addresses.
+const DefaultBesideReady = 5 * time.Second
+
+// Options shape the judgement.
+type Options struct {
+	// BesideReady is how long a member must have been ready, shown and fresh when a claim cold-started beside it, for
+	// that start to be counted as cold beside ready. 0 means DefaultBesideReady.
+	BesideReady time.Duration
+}
+
+// Lost is a span of one resource's events that the recorder did not get.
+type Lost struct {
+	Resource Resource  `json:"resource"`
+	After    RV        `json:"after"`
+	Until    RV        `json:"until"`
+	SeenAt   time.Time `json:"seenAt"`
+}
+
+type name struct{ namespace, name string }
+
+// History is what a recording says was stored, and when. It is not safe for concurrent use.
+type History struct {
+	options Options
+
+	templates  map[name]*timeline[templateState]
+	pools      map[name]*timeline[poolState]
+	namespaces map[string]*timeline[namespaceState]
+	claims     map[types.UID]*object[claimState]
+	sandboxes  map[types.UID]*object[sandboxState]
+	pods       map[types.UID]*object[podState]
+
+	sandboxesOfClaim map[types.UID][]types.UID
+	sandboxesOfPool  map[types.UID][]types.UID
+	podsOfSandbox    map[types.UID][]types.UID
+	contents         map[[32]byte]*content
+
+	binds       []*pending
+	boundBefore map[string]int // by namespace
+	lost        []Lost
+	synced      map[Resource]RV
+	intact      map[Resource]RV // up to here, events before the latest LIST are complete
+	progress    map[Resource]RV
+	listing     map[Resource]map[types.UID]bool
+	since       time.Time
+	until       time.Time
+	closed      map[string]*Summary
+	findings    []Bind
+}
+
+// pending is one bind as found in the history; final is its judgement once that cannot change any more.
+type pending struct {
+	sandbox, claim types.UID
+	rv             RV
+	seen           time.Time
+	warm           bool
+	lost           bool // it happened in lost events: its resourceVersion and what was before are not known
+	final          *Bind
+	taken          bool
+}
+
+// NewHistory returns an empty history.
+func NewHistory(options Options) *History {
+	if options.BesideReady == 0 {
+		options.BesideReady = DefaultBesideReady
+	}
+	return &History{
+		options:          options,
+		templates:        map[name]*timeline[templateState]{},
+		pools:            map[name]*timeline[poolState]{},
+		namespaces:       map[string]*timeline[namespaceState]{},
+		claims:           map[types.UID]*object[claimState]{},
+		sandboxes:        map[types.UID]*object[sandboxState]{},
+		pods:             map[types.UID]*object[podState]{},
+		sandboxesOfClaim: map[types.UID][]types.UID{},
+		sandboxesOfPool:  map[types.UID][]types.UID{},
+		podsOfSandbox:    map[types.UID][]types.UID{},
+		contents:         map[[32]byte]*content{},
+		boundBefore:      map[string]int{},
+		synced:           map[Resource]RV{},
+		intact:           map[Resource]RV{},
+		progress:         map[Resource]RV{},
+		listing:          map[Resource]map[types.UID]bool{},
+		closed:           map[string]*Summary{},
+	}
+}
+
+// Add takes the next event of its resource. An error means that the event could not be used, and names what is wrong with it.
+func (h *History) Add(e Event) error {
+	e, err := e.normalized()
+	if err != nil {
+		return err
+	}
+	if h.since.IsZero() {
+		h.since = e.SeenAt
+	}
+	if h.until.Before(e.SeenAt) {
+		h.until = e.SeenAt
+	}
+	switch e.Type {
+	case Gap:
+		h.intact[e.Resource] = e.After
+		h.lost = append(h.lost, Lost{Resource: e.Resource, After: e.After, Until: e.RV, SeenAt: e.SeenAt})
+	case Synced:
+		h.finishListing(e)
+	case Progress:
+		h.advance(e.Resource, e.RV)
+	case Listed:
+		if h.listing[e.Resource] == nil {
+			h.listing[e.Resource] = map[types.UID]bool{}
+		}
+		h.listing[e.Resource][e.Object.GetUID()] = true
+		h.addObject(e)
+	default:
+		h.addObject(e)
+		h.advance(e.Resource, e.RV)
+	}
+	return nil
+}
+
+func (h *History) advance(r Resource, rv RV) { h.progress[r] = maxRV(h.progress[r], rv) }
+
+// Synced reports whether every resource has had its consistent start, and the RV from which all of them are known.
+func (h *History) Synced() (RV, bool) {
+	var out RV
+	for _, r := range Resources() {
+		if h.synced[r] == "" {
+			return "", false
+		}
+		out = maxRV(out, h.synced[r])
+	}
+	return out, true
+}
+
+// Progress returns the RV up to which the resource's events have arrived.
+func (h *History) Progress(r Resource) RV { return h.progress[r] }
+
+// Watermark returns the RV up to which the events of every resource have arrived.
+func (h *History) Watermark() RV {
+	out := h.progress[Sandboxes]
+	for _, r := range Resources() {
+		if h.progress[r].Before(out) {
+			out = h.progress[r]
+		}
+	}
+	return out
+}
+
+// Settled reports whether every resource's events have arrived up to rv, so that no later event changes what was stored then.
+func (h *History) Settled(rv RV) bool { return !h.Watermark().Before(rv) }
+
+// Lost returns the spans of events that are missing.
+func (h *History) Lost() []Lost { return append([]Lost(nil), h.lost...) }
+
+func (h *History) addObject(e Event) {
+	switch e.Resource {
+	case Templates:
+		addNamed(h, h.templates, e, h.templateOf, nil)
+	case Pools:
+		addNamed(h, h.pools, e, poolOf, samePool)
+	case Namespaces:
+		h.addNamespace(e)
+	case Claims:
+		h.addClaim(e)
+	case Sandboxes:
+		h.addSandbox(e)
+	case Pods:
+		h.addPod(e)
+	}
+}
+
+func newEntry[S any](h *History, e Event, state S) entry[S] {
+	out := entry[S]{first: e.RV, seen: e.SeenAt, state: state, gone: e.Type == Deleted}
+	if e.Type == Listed {
+		out.inexact, out.after = true, h.intact[e.Resource]
+	}
+	return out
+}
+
+func addNamed[S any](h *History, m map[name]*timeline[S], e Event, state func(*unstructured.Unstructured) S, same func(a, b S) bool) {
+	key := name{e.Object.GetNamespace(), e.Object.GetName()}
+	if m[key] == nil {
+		m[key] = &timeline[S]{}
+	}
+	m[key].add(newEntry(h, e, state(e.Object)), same)
+}
+
+func (h *History) addNamespace(e Event) {
+	line := h.namespaces[e.Object.GetName()]
+	if line == nil {
+		line = &timeline[namespaceState]{}
+		h.namespaces[e.Object.GetName()] = line
+	}
+	line.add(newEntry(h, e, namespaceState{enforcement: e.Object.GetLabels()[keyEnforcement]}), sameNamespace)
+}
+
+// track returns the object's history, new if this is its first event.
+func track[S any](m map[types.UID]*object[S], e Event) (o *object[S], isNew bool) {
+	uid := e.Object.GetUID()
+	if o, ok := m[uid]; ok {
+		return o, false
+	}
+	o = &object[S]{uid: uid, namespace: e.Object.GetNamespace(), name: e.Object.GetName(),
+		created: e.Object.GetCreationTimestamp().Time, born: e.Type == Added}
+	m[uid] = o
+	return o, true
+}
+
+func (h *History) addClaim(e Event) {
+	o, _ := track(h.claims, e)
+	state := claimOf(e.Object)
+	if prev, ok := o.line.latest(); ok {
+		if !prev.last.Before(e.RV) {
+			return
+		}
+		state.acted = prev.state.acted
+		if state.names != prev.state.names || !reflect.DeepEqual(state.status, prev.state.status) {
+			state.acted = e.RV
+		}
+		prev.state.status = nil // only ever compared with the next version's
+	}
+	// Two versions that differ in nothing judged are still two: the judgement asks for the controller's last write.
+	o.line.add(newEntry(h, e, state), nil)
+}
+
+func (h *History) addPod(e Event) {
+	state, err := podOf(e.Object)
+	if err != nil || state.sandbox == "" && h.pods[e.Object.GetUID()] == nil {
+		return
+	}
+	o, isNew := track(h.pods, e)
+	if isNew {
+		h.podsOfSandbox[state.sandbox] = append(h.podsOfSandbox[state.sandbox], o.uid)
+	}
+	o.line.add(newEntry(h, e, state), samePod)
+}
+
+func (h *History) addSandbox(e Event) {
+	o, isNew := track(h.sandboxes, e)
+	state := h.sandboxOf(e.Object)
+	prev, had := o.line.latest()
+	var before sandboxState
+	if had {
+		before = prev.state
+	}
+	if !o.line.add(newEntry(h, e, state), sameSandbox) {
+		return
+	}
+	if pool, ok := state.member(); ok && (isNew || !isMemberOf(before, pool.uid)) {
+		h.sandboxesOfPool[pool.uid] = append(h.sandboxesOfPool[pool.uid], o.uid)
+	}
+	h.findBinds(e, o, state, before, isNew)
+}
+
+func isMemberOf(s sandboxState, pool types.UID) bool {
+	o, ok := s.member()
+	return ok && o.uid == pool
+}
+
+// findBinds notes every claim that owns the Sandbox from this version on.
+func (h *History) findBinds(e Event, o *object[sandboxState], state, before sandboxState, isNew bool) {
+	had := map[types.UID]bool{}
+	for _, uid := range before.claims() {
+		had[uid] = true
+	}
+	for _, claim := range state.claims() {
+		if had[claim] {
+			continue
+		}
+		h.sandboxesOfClaim[claim] = append(h.sandboxesOfClaim[claim], o.uid)
+		if isNew && e.Type == Listed && h.synced[Sandboxes] == "" {
+			h.boundBefore[o.namespace]++
+			continue
+		}
+		h.binds = append(h.binds, &pending{sandbox: o.uid, claim: claim, rv: e.RV, seen: e.SeenAt, warm: !isNew,
+			lost: e.Type == Listed})
+	}
+}
+
+// finishListing ends a LIST: what it did not return is gone, at an unknown moment before its RV.
+func (h *History) finishListing(e Event) {
+	listed := h.listing[e.Resource]
+	delete(h.listing, e.Resource)
+	if h.synced[e.Resource] != "" {
+		switch e.Resource {
+		case Templates:
+			vanishNamed(h, h.templates, listed, e, func(s templateState) types.UID { return s.uid })
+		case Pools:
+			vanishNamed(h, h.pools, listed, e, func(s poolState) types.UID { return s.uid })
+		case Claims:
+			vanish(h, h.claims, listed, e)
+		case Sandboxes:
+			vanish(h, h.sandboxes, listed, e)
+		case Pods:
+			vanish(h, h.pods, listed, e)
+		}
+	} else {
+		h.synced[e.Resource] = e.RV
+	}
+	h.advance(e.Resource, e.RV)
+}
+
+func vanishNamed[S any](h *History, m map[name]*timeline[S], listed map[types.UID]bool, e Event, uid func(S) types.UID) {
+	for _, line := range m {
+		if last, ok := line.latest(); ok && !last.gone && !listed[uid(last.state)] {
+			line.add(entry[S]{first: e.RV, seen: e.SeenAt, state: last.state, gone: true, inexact: true, after: h.intact[e.Resource]}, nil)
+		}
+	}
+}
+
+func vanish[S any](h *History, m map[types.UID]*object[S], listed map[types.UID]bool, e Event) {
+	for uid, o := range m {
+		if last, ok := o.line.latest(); ok && !last.gone && !listed[uid] {
+			o.line.add(entry[S]{first: e.RV, seen: e.SeenAt, state: last.state, gone: true, inexact: true, after: h.intact[e.Resource]}, nil)
+		}
+	}
+}
+
+// String names the size of the history, for logs.
+func (h *History) String() string {
+	return fmt.Sprintf("%d templates, %d pools, %d claims, %d sandboxes, %d pods, %d binds",
+		len(h.templates), len(h.pools), len(h.claims), len(h.sandboxes), len(h.pods), len(h.binds))
+}
+
+func (h *History) namespacesSeen() []string {
+	seen := map[string]bool{}
+	for ns := range maps.Keys(h.closed) {
+		seen[ns] = true
+	}
+	for _, o := range h.claims {
+		seen[o.namespace] = true
+	}
+	for _, o := range h.sandboxes {
+		seen[o.namespace] = true
+	}
+	return sortedKeys(seen)
+}
+
+// templateNames lists the namespace's templates in a stable order.
+func (h *History) templateNames(namespace string) []name {
+	var out []name
+	for key := range h.templates {
+		if key.namespace == namespace {
+			out = append(out, key)
+		}
+	}
+	slices.SortFunc(out, func(a, b name) int { return strings.Compare(a.name, b.name) })
+	return out
+}
