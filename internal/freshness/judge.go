@@ -81,11 +81,14 @@ func isMember(s Snapshot) *Verdict {
 }
 
 // claimWantsThis: releases that write the choice into the claim first do so
-// under optimistic lock, so the stored claim is the arbiter. A claim that names
-// none comes from a release that does not write it.
+// under optimistic lock, so the stored claim is the arbiter of which one of
+// several members it gets.
 func claimWantsThis(s Snapshot) *Verdict {
-	if len(s.Claim.Names) == 0 || slices.Contains(s.Claim.Names, s.Member.Name) {
+	switch {
+	case slices.Contains(s.Claim.Names, s.Member.Name), len(s.Claim.Names) == 0 && !s.Member.NamedFirst:
 		return nil
+	case len(s.Claim.Names) == 0:
+		return deny(ClaimNamesAnother, "claim %s names no sandbox, and has to name %s first", s.ClaimRef.Name, s.Member.Name)
 	}
 	return deny(ClaimNamesAnother, "claim %s names sandbox %s, not %s", s.ClaimRef.Name, s.Claim.Names[0], s.Member.Name)
 }

@@ -40,7 +40,7 @@ func world(t *testing.T, change ...func(*Snapshot)) Snapshot {
 		Operation: Bind,
 		Member: Member{
 			Name: "m", UID: "uid-m", Controller: Owner{Kind: OwnedByPool, Name: "p", UID: "uid-p"},
-			Generation: 1, Template: "t", Content: v2, Proposed: v2, PodName: "m", PodIPs: []string{"10.0.0.1"},
+			NamedFirst: true, Generation: 1, Template: "t", Content: v2, Proposed: v2, PodName: "m", PodIPs: []string{"10.0.0.1"},
 		},
 		ClaimRef: Owner{Kind: OwnedByClaim, Name: "c", UID: "uid-c"},
 		Claim:    &Claim{UID: "uid-c", Pool: "p", Names: []string{"m"}},
@@ -116,7 +116,8 @@ func TestJudgeBind(t *testing.T) {
 		"claim being deleted":                   {func(s *Snapshot) { s.Claim.Deleting = true }, deny(ClaimGone)},
 		"claim of the same name, another one":   {func(s *Snapshot) { s.Claim.UID = "uid-x" }, deny(ClaimReplaced)},
 		"claim names another member":            {func(s *Snapshot) { s.Claim.Names = []string{"n"} }, deny(ClaimNamesAnother)},
-		"claim names nothing (old releases)":    {func(s *Snapshot) { s.Claim.Names = nil }, allow},
+		"claim names nothing":                   {func(s *Snapshot) { s.Claim.Names = nil }, deny(ClaimNamesAnother)},
+		"claim names nothing (old releases)":    {func(s *Snapshot) { s.Claim.Names, s.Member.NamedFirst = nil, false }, allow},
 		"claim holds one already":               {func(s *Snapshot) { s.Held = []string{"n"} }, deny(ClaimHoldsAnother)},
 		"the claim's fault before the member's": {func(s *Snapshot) { builtFrom(v1)(s); s.Claim.Names = []string{"n"} }, deny(ClaimNamesAnother)},
 		"pool gone":                             {func(s *Snapshot) { s.Pool = nil }, deny(PoolGone)},

@@ -61,6 +61,9 @@ type Member struct {
 	Deleting   bool
 	// Used: its marks say that it had a claim once.
 	Used bool
+	// NamedFirst: the release that built it writes a claim's choice into the
+	// claim before it binds.
+	NamedFirst bool
 	// Generation is metadata.generation. At 1 its Pod was built from this very
 	// content.
 	Generation int64

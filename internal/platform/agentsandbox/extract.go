@@ -46,6 +46,7 @@ func memberOf(w platform.Write) (freshness.Member, error) {
 		Controller: controllerOf(obj),
 		Deleting:   obj.GetDeletionTimestamp() != nil,
 		Used:       wasClaimed(obj),
+		NamedFirst: obj.GetLabels()[podTemplateHashLabel] != "",
 		Generation: obj.GetGeneration(),
 		Template:   obj.GetAnnotations()[templateRefAnnotation],
 		Content:    content,

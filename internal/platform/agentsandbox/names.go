@@ -41,6 +41,9 @@ const (
 	// the claim controller passes a member over, with no API call.
 	TemplateRefHashLabel = "agents.x-k8s.io/sandbox-template-ref-hash"
 
+	// podTemplateHashLabel is on every member built by v0.4.6 or later. Those
+	// releases write a claim's choice into the claim before they bind.
+	podTemplateHashLabel  = "agents.x-k8s.io/sandbox-pod-template-hash"
 	claimUIDLabel         = "agents.x-k8s.io/claim-uid"
 	templateRefAnnotation = "agents.x-k8s.io/sandbox-template-ref"
 	podNameAnnotation     = "agents.x-k8s.io/pod-name"

@@ -1,0 +1,185 @@
+package agentsandbox
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/freshbind/freshbind/internal/advice"
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/revision"
+)
+
+const kindTemplate = "SandboxTemplate"
+
+// Adviser foresees what a write by a person leads to. What the write names is
+// read live, because it may have been written a moment ago; whatever is only
+// counted comes from the Shelf and may be late.
+type Adviser struct {
+	Platform *Platform
+	Shelf    *Shelf
+	// Enforced reports whether Freshbind denies in a namespace.
+	Enforced func(ctx context.Context, namespace string) (bool, error)
+}
+
+// Inputs returns what an object of the platform says to Freshbind.
+func (*Adviser) Inputs(obj *unstructured.Unstructured) advice.Inputs {
+	if obj == nil {
+		return advice.Inputs{}
+	}
+	switch extensionKind(obj) {
+	case kindPool:
+		return advice.Inputs{Annotations: obj.GetAnnotations(), Strategy: str(obj.Object, "spec", "updateStrategy", "type")}
+	case kindTemplate:
+		return advice.Inputs{
+			Annotations:    obj.GetAnnotations(),
+			PodLabels:      nestedStringMap(obj, "labels"),
+			PodAnnotations: nestedStringMap(obj, "annotations"),
+		}
+	}
+	return advice.Inputs{}
+}
+
+func nestedStringMap(template *unstructured.Unstructured, key string) map[string]string {
+	m, _, _ := unstructured.NestedStringMap(template.Object, "spec", "podTemplate", "metadata", key)
+	return m
+}
+
+func extensionKind(obj *unstructured.Unstructured) string {
+	if gk := obj.GroupVersionKind().GroupKind(); gk.Group == ExtensionsGroup {
+		return gk.Kind
+	}
+	return ""
+}
+
+// Foresee returns the outlook on a write; nil when it leads to nothing that
+// anybody has to be told. old is nil for a CREATE. An error says that it could
+// not be told.
+func (a *Adviser) Foresee(ctx context.Context, old, obj *unstructured.Unstructured) (advice.Outlook, error) {
+	switch kind := extensionKind(obj); {
+	case kind == kindTemplate:
+		return a.TemplateChange(ctx, old, obj)
+	case kind == kindClaim && old == nil:
+		return a.Claim(ctx, obj)
+	}
+	return nil, nil
+}
+
+// TemplateChange counts what a write of a template makes of the idle members
+// of its pools. old is nil when no such template is stored.
+func (a *Adviser) TemplateChange(ctx context.Context, old, obj *unstructured.Unstructured) (advice.TemplateChange, error) {
+	after, err := RenderMember(obj)
+	if err != nil {
+		return advice.TemplateChange{}, err
+	}
+	change := advice.TemplateChange{After: after.Hash()}
+	var before *revision.Blueprint
+	if old != nil {
+		b, err := RenderMember(old)
+		if err != nil {
+			return advice.TemplateChange{}, fmt.Errorf("as it is stored: %w", err)
+		}
+		before, change.Before = &b, b.Hash()
+		if change.Before == change.After {
+			return change, nil
+		}
+	}
+	pools, err := a.poolsOf(ctx, obj.GetNamespace(), obj.GetName())
+	if err != nil || len(pools) == 0 {
+		return change, err
+	}
+	members, err := a.Shelf.members(ctx, obj.GetNamespace(), pools, true)
+	if err != nil {
+		return advice.TemplateChange{}, err
+	}
+	enforced, err := a.Enforced(ctx, obj.GetNamespace())
+	if err != nil {
+		return advice.TemplateChange{}, err
+	}
+	for _, pool := range pools {
+		count := advice.PoolChange{Name: pool.GetName(), Rollout: a.rollout(pool, enforced)}
+		injected := injectedPaths(pool)
+		for _, m := range members[pool.GetUID()] {
+			tally(&count, m, obj.GetName(), before, after, injected)
+		}
+		change.Pools = append(change.Pools, count)
+	}
+	return change, nil
+}
+
+// tally counts one member. Without a stored template every member that differs
+// from the new one becomes stale.
+func tally(count *advice.PoolChange, m unclaimed, template string, before *revision.Blueprint, after revision.Blueprint, injected revision.PathSet) {
+	count.Idle++
+	if m.template != "" && m.template != template {
+		count.StayStale++
+		return
+	}
+	next, known := m.is(after, injected)
+	now := true
+	if before != nil && known {
+		now, _ = m.is(*before, injected)
+	}
+	switch {
+	case !known:
+		count.BecomeStale++
+		count.Guessed++
+	case now && !next:
+		count.BecomeStale++
+	case !now && next:
+		count.BecomeFresh++
+	case !now:
+		count.StayStale++
+	}
+}
+
+// poolsOf lists the pools that refer to a template and want members.
+func (a *Adviser) poolsOf(ctx context.Context, namespace, template string) ([]*unstructured.Unstructured, error) {
+	all, err := a.Shelf.pools(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	var out []*unstructured.Unstructured
+	for _, pool := range all {
+		if a.Platform.poolOf(pool).Template == template && replicasOf(pool) > 0 {
+			out = append(out, pool)
+		}
+	}
+	return out, nil
+}
+
+// replicasOf is spec.replicas, which the CRD defaults to 1.
+func replicasOf(pool *unstructured.Unstructured) int {
+	n, found, err := unstructured.NestedInt64(pool.Object, "spec", "replicas")
+	if err != nil || !found {
+		return 1
+	}
+	return int(n)
+}
+
+func (a *Adviser) rollout(pool *unstructured.Unstructured, enforced bool) advice.Rollout {
+	annotations := pool.GetAnnotations()
+	return advice.Rollout{
+		Annotation: annotations[strategyKey],
+		Spec:       str(pool.Object, "spec", "updateStrategy", "type"),
+		Default:    a.Platform.DefaultStrategy,
+		Enforced:   enforced || annotations[platform.EnforcementKey] == "enforce",
+		AdmitAny:   a.Platform.poolOf(pool).AdmitAny,
+	}
+}
+
+// IsTemplate, IsClaim and IsPool tell the kinds that advice is given on, of any
+// version.
+func IsTemplate(gk schema.GroupKind) bool { return gk == extension(kindTemplate) }
+
+// IsClaim is like IsTemplate.
+func IsClaim(gk schema.GroupKind) bool { return gk == extension(kindClaim) }
+
+// IsPool is like IsTemplate.
+func IsPool(gk schema.GroupKind) bool { return gk == extension(kindPool) }
+
+func extension(kind string) schema.GroupKind {
+	return schema.GroupKind{Group: ExtensionsGroup, Kind: kind}
+}

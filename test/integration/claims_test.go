@@ -1,0 +1,265 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/scenario"
+	"github.com/freshbind/freshbind/test/upstream"
+)
+
+// Claims with env and volumeClaimTemplates always start cold. They start when
+// the template that the controller knows is current and are refused while it
+// is old; what runs is what the stored template and claim say.
+func TestColdStartsWithTheClaimsOwn(t *testing.T) {
+	cases := map[string]struct {
+		template func(*builders.Template)
+		claim    func(*builders.Claim)
+		check    func(t *testing.T, sandbox *unstructured.Unstructured)
+	}{
+		"env Allowed, default container": {
+			func(b *builders.Template) { b.EnvPolicy("Allowed") },
+			func(c *builders.Claim) { c.Env("", "MINE", "1") },
+			wantEnv("containers", 0, "MINE", "1"),
+		},
+		"env Allowed, named container": {
+			func(b *builders.Template) { b.EnvPolicy("Allowed").Container("side", "side:1") },
+			func(c *builders.Claim) { c.Env("side", "MINE", "1") },
+			wantEnv("containers", 1, "MINE", "1"),
+		},
+		"env Allowed, init container": {
+			func(b *builders.Template) { b.EnvPolicy("Allowed").InitContainer("init", "init:1") },
+			func(c *builders.Claim) { c.Env("init", "MINE", "1") },
+			wantEnv("initContainers", 0, "MINE", "1"),
+		},
+		"env Overrides": {
+			func(b *builders.Template) { b.EnvPolicy("Overrides").Env("MINE", "template") },
+			func(c *builders.Claim) { c.Env("", "MINE", "claim") },
+			wantEnv("containers", 0, "MINE", "claim"),
+		},
+		"volumes Allowed": {
+			func(b *builders.Template) { b.VolumeClaimPolicy("Allowed").VolumeClaim("data", "1Gi") },
+			func(c *builders.Claim) { c.VolumeClaim("more", "2Gi") },
+			wantVolumes("data 1Gi", "more 2Gi"),
+		},
+		"volumes Overrides": {
+			func(b *builders.Template) { b.VolumeClaimPolicy("Overrides").VolumeClaim("data", "1Gi") },
+			func(c *builders.Claim) { c.VolumeClaim("data", "2Gi") },
+			wantVolumes("data 2Gi"),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := sharedWorld(t).enforced(t)
+			p := s.pool(scenario.Pool{Replicas: 0, Strategy: scenario.Recreate}, tc.template)
+			claim := builders.MakeClaim(s.Name, "c1").Pool(p.Name)
+			tc.claim(claim)
+			refused := func() float64 {
+				return s.w.metric(t, "freshbind_bind_verdicts_total", `operation="coldstart"`, `verdict="deny"`)
+			}
+			before := refused()
+			s.w.delay(upstream.SandboxTemplates, lag)
+			s.image(p, "sandbox:v2")
+			s.must(s.Create(t.Context(), claim.Obj()))
+			s.must(s.WaitClaims(t.Context(), within, "c1"))
+			if refused() == before {
+				t.Error("nothing was refused while the controller's template was old")
+			}
+			sandbox, err := s.SandboxOf(t.Context(), "c1")
+			s.must(err)
+			if image := scenario.ImageOf(sandbox); image != "sandbox:v2" {
+				t.Errorf("runs image %s, want sandbox:v2", image)
+			}
+			tc.check(t, sandbox)
+			s.fresh(1)
+		})
+	}
+}
+
+func wantEnv(list string, container int, name, value string) func(*testing.T, *unstructured.Unstructured) {
+	return func(t *testing.T, sandbox *unstructured.Unstructured) {
+		t.Helper()
+		containers, _, _ := unstructured.NestedSlice(sandbox.Object, "spec", "podTemplate", "spec", list)
+		env, _, _ := unstructured.NestedSlice(containers[container].(map[string]any), "env")
+		for _, e := range env {
+			if fmt.Sprint(e) == fmt.Sprint(map[string]any{"name": name, "value": value}) {
+				return
+			}
+		}
+		t.Errorf("%s[%d] has env %v, want %s=%s", list, container, env, name, value)
+	}
+}
+
+func wantVolumes(want ...string) func(*testing.T, *unstructured.Unstructured) {
+	return func(t *testing.T, sandbox *unstructured.Unstructured) {
+		t.Helper()
+		list, _, _ := unstructured.NestedSlice(sandbox.Object, "spec", "volumeClaimTemplates")
+		var got []string
+		for _, v := range list {
+			m, _ := v.(map[string]any)
+			name, _, _ := unstructured.NestedString(m, "metadata", "name")
+			size, _, _ := unstructured.NestedString(m, "spec", "resources", "requests", string(corev1.ResourceStorage))
+			got = append(got, name+" "+size)
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("volumes are %v, want %v", got, want)
+		}
+	}
+}
+
+// A claim that is refused for its own fault must cost the pool nothing: with
+// 404 for every reason the next claims would all start cold.
+func TestAConfusedClaimLeavesThePoolIntact(t *testing.T) {
+	s := sharedWorld(t).enforced(t)
+	p := s.pool(scenario.Pool{Replicas: 5, Strategy: scenario.Recreate})
+	members := s.full(p, "")
+	// Upstream's controller does not see this claim: somebody in its place lets
+	// it take every member of the pool, whatever it says that it chose.
+	release := s.w.hideClaims(t)
+	s.must(s.Create(t.Context(), builders.MakeClaim(s.Name, "confused").Pool(p.Name).Names("another").Obj()))
+	claim := s.get(upstream.SandboxClaims, "confused")
+	controllers := s.w.controllers(t).Resource(upstream.Sandboxes.WithVersion(s.Version)).Namespace(s.Name)
+	template := s.get(upstream.SandboxTemplates, p.Template)
+	for _, m := range members {
+		member := s.get(upstream.Sandboxes, m.Name)
+		_, err := controllers.Patch(t.Context(), m.Name, mergePatch, bindPatch(member, claim, template), patchOptions)
+		if !isConflict(err) {
+			t.Errorf("bind of %s for a claim that names another: %v, want a conflict", m.Name, err)
+		}
+	}
+	s.must(s.DeleteClaims(t.Context(), "confused"))
+	release()
+	s.claim(p, scenario.Names("c", 5)...)
+	sum, findings := s.judged()
+	if sum.Warm != 5 || sum.Cold != 0 {
+		t.Errorf("%d claims warm, %d cold, want 5 and 0: %v", sum.Warm, sum.Cold, findings)
+	}
+	for _, b := range findings {
+		t.Errorf("not fresh: %s", b)
+	}
+}
+
+func TestABindThatChangesTheBlueprint(t *testing.T) {
+	s := sharedWorld(t).enforced(t)
+	p := s.pool(scenario.Pool{Replicas: 1, Strategy: scenario.Recreate})
+	member := s.get(upstream.Sandboxes, s.full(p, "")[0].Name)
+	template := s.get(upstream.SandboxTemplates, p.Template)
+	release := s.w.hideClaims(t)
+	s.must(s.Create(t.Context(), builders.MakeClaim(s.Name, "sly").Pool(p.Name).Names(member.GetName()).Obj()))
+	claim := s.get(upstream.SandboxClaims, "sly")
+	changed := builders.SandboxFrom(builders.Bound(member, claim, template).Obj()).Image("evil:v1").Obj()
+	changed.SetResourceVersion(member.GetResourceVersion())
+	controllers := s.w.controllers(t).Resource(upstream.Sandboxes.WithVersion(s.Version)).Namespace(s.Name)
+	if _, err := controllers.Update(t.Context(), changed, updateOptions); !isConflict(err) {
+		t.Errorf("a bind that changes the image: %v, want a conflict", err)
+	}
+	s.must(s.DeleteClaims(t.Context(), "sly"))
+	release()
+	s.claim(p, "honest")
+	sandbox, err := s.SandboxOf(t.Context(), "honest")
+	s.must(err)
+	if sandbox.GetUID() != member.GetUID() {
+		t.Errorf("the honest claim got %s, want the member %s that the other one was refused", sandbox.GetName(), member.GetName())
+	}
+	if _, findings := s.judged(); len(findings) > 0 {
+		t.Errorf("not fresh: %v", findings)
+	}
+}
+
+// An idle member whose spec was edited is not what its pool says, whatever its
+// spec says now: edits never reach the Pod.
+func TestAnEditedMemberIsNeverBound(t *testing.T) {
+	cases := map[string]struct{ template, edit string }{
+		"to something else":              {"sandbox:v1", "other:v1"},
+		"to the template, pod still old": {"sandbox:v2", "sandbox:v2"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := sharedWorld(t).enforced(t)
+			p := s.pool(scenario.Pool{Replicas: 1, Strategy: scenario.OnReplenish})
+			s.patch(upstream.SandboxWarmPools, p.Name, `{"metadata":{"annotations":{"freshbind.dev/rollout-strategy":"Recreate"}}}`)
+			member := s.full(p, "")[0]
+			if tc.template != "sandbox:v1" {
+				s.image(p, tc.template)
+			}
+			edited := builders.SandboxFrom(s.get(upstream.Sandboxes, member.Name)).Image(tc.edit).Obj()
+			_, err := s.Resource(upstream.Sandboxes).Update(t.Context(), edited, updateOptions)
+			s.must(err)
+			s.claim(p, "c1")
+			sandbox, err := s.SandboxOf(t.Context(), "c1")
+			s.must(err)
+			if sandbox.GetUID() == member.UID {
+				t.Errorf("claim got the edited member %s", member.Name)
+			}
+			if sum, findings := s.judged(); sum.Bad() > 0 {
+				t.Errorf("not fresh: %v", findings)
+			}
+		})
+	}
+}
+
+// With every stamp forged, nothing changes: no verdict reads one.
+func TestForgedStamps(t *testing.T) {
+	s := sharedWorld(t).enforced(t)
+	p := s.pool(scenario.Pool{Replicas: 4, Strategy: scenario.Recreate})
+	kube := s.kube()
+	stampOf := func(labels map[string]string) string { return labels[stampKey] }
+	built := hashOf(t, s.get(upstream.SandboxTemplates, p.Template))
+	members := s.full(p, "")
+	for _, m := range members {
+		if got := stampOf(s.get(upstream.Sandboxes, m.Name).GetLabels()); got != built {
+			t.Errorf("member %s is stamped %q, want %s", m.Name, got, built)
+		}
+		pod, err := kube.CoreV1().Pods(s.Name).Get(t.Context(), m.Name, getOptions)
+		s.must(err)
+		if got := stampOf(pod.Labels); got != built {
+			t.Errorf("pod %s is stamped %q, want %s", m.Name, got, built)
+		}
+	}
+
+	// So late that upstream itself deletes no member before its stamp is forged.
+	s.w.delay(upstream.SandboxTemplates, 4*lag)
+	s.image(p, "sandbox:v2")
+	forged := hashOf(t, s.get(upstream.SandboxTemplates, p.Template))
+	// Somebody with every right takes the policy away first.
+	removed := s.w.withoutStampPolicy(t)
+	defer removed()
+	for _, m := range members {
+		s.eventually("forging the stamp of "+m.Name, func(ctx context.Context) (string, bool) {
+			_, err := s.Resource(upstream.Sandboxes).Patch(ctx, m.Name, mergePatch, stampPatch(forged), patchOptions)
+			return fmt.Sprint(err), err == nil
+		})
+	}
+	s.claim(p, scenario.Names("c", 4)...)
+	if sum := s.fresh(4); sum.Classes[audit.Stale] > 0 {
+		t.Errorf("%d stale binds", sum.Classes[audit.Stale])
+	}
+}
+
+// A stamp that a CREATE carries is replaced by the true one.
+func TestAStampAtCreateIsReplaced(t *testing.T) {
+	s := sharedWorld(t).enforced(t)
+	p := s.pool(scenario.Pool{Replicas: 0, Strategy: scenario.Recreate})
+	template, pool := s.get(upstream.SandboxTemplates, p.Template), s.get(upstream.SandboxWarmPools, p.Name)
+	for name, image := range map[string]string{"true": "sandbox:v1", "odd": "other:v1"} {
+		made := builders.MakeMember(pool, template).Name(name).Image(image).Label(stampKey, "v1-forged").Obj()
+		made.SetUID("")
+		made.SetFinalizers([]string{"test.freshbind.dev/look"})
+		stored, err := s.Resource(upstream.Sandboxes).Create(t.Context(), made, createOptions)
+		s.must(err)
+		want := hashOf(t, template)
+		if image != "sandbox:v1" {
+			want = hashOf(t, builders.TemplateFrom(template).Image(image).Obj())
+		}
+		if got := stored.GetLabels()[stampKey]; got != want {
+			t.Errorf("%s: stamped %q, want %s", name, got, want)
+		}
+		s.patch(upstream.Sandboxes, name, `{"metadata":{"finalizers":null}}`)
+	}
+}

@@ -1,0 +1,339 @@
+// Package integration tests Freshbind beside the real agent-sandbox on a real
+// API server. What happened is judged by internal/audit from the watch history,
+// never from our own labels, metrics or logs.
+package integration
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/go-logr/logr"
+
+	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/recorder"
+	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/scenario"
+	"github.com/freshbind/freshbind/test/upstream"
+)
+
+const (
+	release = "v1.0.3"
+	// lag is how late the controllers see templates where a test says "late".
+	lag = 1500 * time.Millisecond
+	// within bounds every wait; nothing here should come near it.
+	within = 60 * time.Second
+)
+
+// shared is the world of all tests that change nothing but their namespace and,
+// one after the other, delays.
+var shared struct {
+	once sync.Once
+	w    *world
+	err  error
+}
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	code := m.Run()
+	if shared.w != nil {
+		if err := shared.w.close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// world is a control plane, agent-sandbox, Freshbind, and a recording of all.
+type world struct {
+	*scenario.World
+	record  *recorder.Recorder
+	dynamic dynamic.Interface
+	cancel  context.CancelFunc
+}
+
+func newWorld(ctx context.Context, o scenario.WorldOptions) (*world, error) {
+	o.Release = release
+	o.Guard.Race = raceEnabled
+	o.Cluster.Log = os.Stderr
+	ctx, cancel := context.WithCancel(ctx)
+	s, err := scenario.StartWorld(ctx, o)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	w := &world{World: s, cancel: cancel}
+	cfg := rest.CopyConfig(s.Cluster.Config())
+	cfg.QPS = -1
+	if w.dynamic, err = dynamic.NewForConfig(cfg); err != nil {
+		return nil, err
+	}
+	if w.record, err = recorder.New(ctx, s.Cluster.Config(), recorder.Options{}); err != nil {
+		return nil, err
+	}
+	go func() { _ = w.record.Run(ctx) }()
+	return w, w.record.WaitForSync(ctx)
+}
+
+// close ends the world; a data race in Freshbind, and a program that ended by
+// itself, are errors.
+func (w *world) close() error {
+	log, err := os.ReadFile(w.Guard.LogPath())
+	if err == nil && strings.Contains(string(log), "DATA RACE") {
+		err = fmt.Errorf("freshbind has a data race:\n%s", log)
+	}
+	if died := w.Err(); died != nil {
+		err = died
+	}
+	w.cancel()
+	if stopped := w.Stop(); err == nil {
+		err = stopped
+	}
+	return err
+}
+
+// ownWorld starts a world for one test.
+func ownWorld(t *testing.T, o scenario.WorldOptions) *world {
+	t.Helper()
+	w, err := newWorld(context.WithoutCancel(t.Context()), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// sharedWorld returns the world that tests share, with nothing late. They run
+// one after the other.
+func sharedWorld(t *testing.T) *world {
+	t.Helper()
+	shared.once.Do(func() { shared.w, shared.err = newWorld(context.Background(), scenario.WorldOptions{}) })
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	t.Cleanup(func() { shared.w.delay(upstream.SandboxTemplates, 0); shared.w.delay(upstream.SandboxWarmPools, 0) })
+	return shared.w
+}
+
+func (w *world) delay(r schema.GroupResource, d time.Duration) {
+	w.Controllers.Proxy().SetDelay(r.Group, r.Resource, d)
+}
+
+// namespaces numbers the namespaces of all tests.
+var namespaces atomic.Int64
+
+// stage is a namespace with its test.
+type stage struct {
+	*scenario.Namespace
+	t *testing.T
+	w *world
+}
+
+// enforced creates a namespace in which Freshbind denies.
+func (w *world) enforced(t *testing.T) *stage { return w.namespace(t, scenario.Enforce()) }
+
+func (w *world) namespace(t *testing.T, labels map[string]string) *stage {
+	t.Helper()
+	// Short: names of claims and namespaces end up in labels.
+	name := fmt.Sprintf("it-%d", namespaces.Add(1))
+	t.Logf("namespace %s", name)
+	ns, err := scenario.CreateNamespace(t.Context(), w.Cluster.Config(), w.Version, name, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{ns, t, w}
+	if labels != nil {
+		s.must(ns.WaitGuarded(t.Context(), within))
+	}
+	return s
+}
+
+func (s *stage) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// pool creates a template and a pool and waits until it is full.
+func (s *stage) pool(p scenario.Pool, change ...func(*builders.Template)) scenario.Pool {
+	s.t.Helper()
+	if p.Name == "" {
+		p.Name = "python"
+	}
+	if p.Template == "" {
+		p.Template = p.Name
+	}
+	if p.Image == "" {
+		p.Image = "sandbox:v1"
+	}
+	template := builders.MakeTemplate(s.Name, p.Template).Image(p.Image)
+	for _, c := range change {
+		c(template)
+	}
+	pool := builders.MakePool(s.Name, p.Name).Template(p.Template).Replicas(int64(p.Replicas))
+	if p.Strategy != "" {
+		pool.Strategy(p.Strategy)
+	}
+	s.must(s.Create(s.t.Context(), template.Obj(), pool.Obj()))
+	s.full(p, "")
+	return p
+}
+
+func (s *stage) full(p scenario.Pool, image string) []scenario.Member {
+	s.t.Helper()
+	members, err := s.WaitPool(s.t.Context(), p, image, within)
+	s.must(err)
+	return members
+}
+
+// image changes the template in place.
+func (s *stage) image(p scenario.Pool, image string) {
+	s.t.Helper()
+	_, err := s.SetImage(s.t.Context(), p.Template, image)
+	s.must(err)
+}
+
+// claim creates claims at once and waits until they are ready.
+func (s *stage) claim(p scenario.Pool, names ...string) {
+	s.t.Helper()
+	s.must(s.CreateClaims(s.t.Context(), p, names...))
+	s.must(s.WaitClaims(s.t.Context(), within, names...))
+}
+
+func (s *stage) get(r schema.GroupResource, name string) *unstructured.Unstructured {
+	s.t.Helper()
+	obj, err := s.Resource(r).Get(s.t.Context(), name, metav1.GetOptions{})
+	s.must(err)
+	return obj
+}
+
+func (s *stage) patch(r schema.GroupResource, name, patch string) {
+	s.t.Helper()
+	_, err := s.Resource(r).Patch(s.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	s.must(err)
+}
+
+// eventually polls for a condition that tells how far things are.
+func (s *stage) eventually(what string, condition func(ctx context.Context) (string, bool)) {
+	s.t.Helper()
+	state := ""
+	err := wait.PollUntilContextTimeout(s.t.Context(), 50*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
+		var done bool
+		state, done = condition(ctx)
+		return done, nil
+	})
+	if err != nil {
+		s.t.Fatalf("%s: %v; there is: %s", what, err, state)
+	}
+}
+
+// judged returns the judge's summary of the namespace, after everything that
+// has happened so far has reached it.
+func (s *stage) judged() (audit.Summary, []audit.Bind) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), within)
+	defer cancel()
+	s.must(s.w.record.CatchUp(ctx))
+	report := s.w.record.Report()
+	if len(report.Lost) > 0 {
+		s.t.Fatalf("events were lost: %v", report.Lost)
+	}
+	var findings []audit.Bind
+	for _, b := range report.Findings {
+		if b.Namespace == s.Name {
+			findings = append(findings, b)
+		}
+	}
+	return report.Namespace(s.Name), findings
+}
+
+// fresh checks that all claims are ready and none has anything but a fresh
+// sandbox of its own.
+func (s *stage) fresh(claims int) audit.Summary {
+	s.t.Helper()
+	sum, findings := s.judged()
+	for _, b := range findings {
+		if b.Class != audit.Raced {
+			s.t.Errorf("not fresh: %s", b)
+		}
+	}
+	if sum.Claims != claims || sum.Ready != claims {
+		s.t.Errorf("%d claims, %d ready, want %d of each", sum.Claims, sum.Ready, claims)
+	}
+	return sum
+}
+
+// metric returns the sum of a counter of Freshbind's over all label sets that
+// carry every one of the given pairs (`verdict="deny"`).
+func (w *world) metric(t *testing.T, name string, pairs ...string) float64 {
+	t.Helper()
+	text, err := w.Guard.Metrics(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum float64
+lines:
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, name+"{") && !strings.HasPrefix(line, name+" ") {
+			continue
+		}
+		for _, p := range pairs {
+			if !strings.Contains(line, p) {
+				continue lines
+			}
+		}
+		var value float64
+		fields := strings.Fields(line)
+		if _, err := fmt.Sscan(fields[len(fields)-1], &value); err != nil {
+			t.Fatalf("metric %q: %v", line, err)
+		}
+		sum += value
+	}
+	return sum
+}
+
+// controllers returns a client with the identity of agent-sandbox's controllers.
+func (w *world) controllers(t *testing.T) dynamic.Interface {
+	t.Helper()
+	cfg, err := w.Cluster.User(upstream.User, "system:serviceaccounts", "system:serviceaccounts:"+upstream.Namespace, "system:authenticated")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// bindPatch is the write with which the claim controller takes a member.
+func bindPatch(member, claim, template *unstructured.Unstructured) []byte {
+	bound := builders.Bound(member, claim, template).Obj()
+	bound.SetGeneration(member.GetGeneration())
+	patch := map[string]any{"metadata": map[string]any{
+		"resourceVersion": member.GetResourceVersion(),
+		"ownerReferences": bound.Object["metadata"].(map[string]any)["ownerReferences"],
+		"labels":          map[string]any{builders.LabelPool: nil, builders.LabelClaimUID: string(claim.GetUID())},
+	}}
+	return marshal(patch)
+}

@@ -1,0 +1,99 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/test/upstream"
+)
+
+func marshal(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func unstructuredString(u *unstructured.Unstructured, path ...string) (string, bool, error) {
+	return unstructured.NestedString(u.Object, path...)
+}
+
+func hashOf(t *testing.T, template *unstructured.Unstructured) string {
+	t.Helper()
+	b, err := agentsandbox.RenderMember(template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Hash()
+}
+
+const (
+	stampKey   = platform.StampKey
+	mergePatch = types.MergePatchType
+)
+
+var (
+	patchOptions  metav1.PatchOptions
+	updateOptions metav1.UpdateOptions
+	createOptions metav1.CreateOptions
+	getOptions    metav1.GetOptions
+)
+
+func isConflict(err error) bool { return apierrors.IsConflict(err) }
+
+func stampPatch(hash string) []byte {
+	return marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{stampKey: hash}}})
+}
+
+func (s *stage) kube() kubernetes.Interface {
+	s.t.Helper()
+	kube, err := kubernetes.NewForConfig(s.w.Cluster.Config())
+	s.must(err)
+	return kube
+}
+
+// withoutStampPolicy removes the policy that keeps stamps as they are, until
+// the returned function is called.
+func (w *world) withoutStampPolicy(t *testing.T) (restore func()) {
+	t.Helper()
+	kube, err := kubernetes.NewForConfig(w.Cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bindings := kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
+	binding, err := bindings.Get(t.Context(), "freshbind-stamp", getOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := bindings.Delete(t.Context(), binding.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		binding.ResourceVersion, binding.UID = "", ""
+		if _, err := bindings.Create(context.WithoutCancel(t.Context()), binding, createOptions); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// hideClaims keeps what happens to claims from agent-sandbox's controllers until
+// the returned function is called.
+func (w *world) hideClaims(t *testing.T) (release func()) {
+	t.Helper()
+	proxy, r := w.Controllers.Proxy(), upstream.SandboxClaims
+	proxy.Hold(r.Group, r.Resource)
+	release = sync.OnceFunc(func() { proxy.Release(r.Group, r.Resource) })
+	t.Cleanup(release)
+	return release
+}
