@@ -3,156 +3,183 @@ package integration
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
 )
 
-// failures of a claim are enough when its controller waits 20 s for the next
-// attempt (workqueue: 5 ms, doubled each time). Claims that nobody wakes are
-// ready too late then.
-const failures = 13
-
-// catchUp is how soon after Freshbind's return each claim that waited has to be
-// ready; FRESHBIND_TEST_CATCHUP gives slow machines more.
-func catchUp(t *testing.T) time.Duration {
+// recovery is how soon after Freshbind is back every waiting claim is ready. A
+// slow machine may need more: FRESHBIND_RECOVERY_SECONDS.
+func recovery(t *testing.T) time.Duration {
 	t.Helper()
-	text := os.Getenv("FRESHBIND_TEST_CATCHUP")
+	text := os.Getenv("FRESHBIND_RECOVERY_SECONDS")
 	if text == "" {
 		return 10 * time.Second
 	}
-	d, err := time.ParseDuration(text)
+	seconds, err := strconv.Atoi(text)
+	if err != nil || seconds < 1 {
+		t.Fatalf("FRESHBIND_RECOVERY_SECONDS is %q: use a number of seconds, 1 or more", text)
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// With Freshbind stopped, everything goes on but binds and cold starts; these
+// wait, and catch up when it is back.
+func TestWebhookStopped(t *testing.T) {
+	t.Parallel()
+	w := ownWorld(t, scenario.WorldOptions{})
+	s := w.enforced(t)
+	p := s.pool(scenario.Pool{Replicas: 4, Strategy: scenario.Recreate})
+	other := s.pool(scenario.Pool{Name: "other", Replicas: 2, Strategy: scenario.Recreate})
+	s.claim(p, "before")
+	s.full(p, "")
+	s.must(w.Guard.Stop())
+
+	members := s.full(p, "")
+	s.patch(upstream.Sandboxes, members[0].Name, `{"metadata":{"labels":{"somebody":"else"}}}`)
+	s.must(s.DeleteClaims(t.Context(), "before"))
+	s.patch(upstream.SandboxWarmPools, p.Name, `{"spec":{"replicas":3}}`)
+	p.Replicas = 3
+	s.full(p, "")
+	s.patch(upstream.SandboxWarmPools, p.Name, `{"spec":{"replicas":5}}`)
+	p.Replicas = 5
+	s.full(p, "")
+	s.must(s.Resource(upstream.SandboxWarmPools).Delete(t.Context(), other.Name, metav1.DeleteOptions{}))
+	s.image(p, "sandbox:v2")
+
+	waiting := scenario.Names("w", 4)
+	s.must(s.CreateClaims(t.Context(), p, waiting...))
+	// Upstream's backoff starts at 5 ms and doubles with every failure: after
+	// twelve it would by itself wait for 20 s more.
+	s.eventually("every claim failing twelve times", func(context.Context) (string, bool) {
+		failures := w.unreachable(t) / len(waiting)
+		return fmt.Sprintf("%d failures a claim", failures), failures >= 12
+	})
+	if sum, _ := s.judged(); sum.Classes["Stale"] > 0 || sum.Warm+sum.Cold != 1 {
+		t.Errorf("something was bound while nobody judged: %v", sum)
+	}
+
+	back := time.Now()
+	s.must(w.Guard.Start(t.Context()))
+	s.must(s.WaitClaims(t.Context(), recovery(t), waiting...))
+	t.Logf("all waiting claims ready %.1f s after the start of Freshbind", time.Since(back).Seconds())
+	s.full(p, "sandbox:v2")
+	s.fresh(5)
+}
+
+// unreachable counts the calls that failed, as agent-sandbox logs them.
+func (w *world) unreachable(t *testing.T) int {
+	t.Helper()
+	log, err := os.ReadFile(w.Controllers.LogPath())
 	if err != nil {
-		t.Fatalf("FRESHBIND_TEST_CATCHUP=%q is not a duration such as 10s: %v", text, err)
+		t.Fatal(err)
 	}
-	return d
-}
-
-// stopGuard stops Freshbind, its webhooks still in force, until the test ends
-// or the returned function is called.
-func (s *stage) stopGuard() (start func()) {
-	s.t.Helper()
-	s.must(s.w.Guard.Stop())
-	stopped := true
-	start = func() {
-		s.t.Helper()
-		if stopped {
-			stopped = false
-			s.must(s.w.Guard.Start(context.WithoutCancel(s.t.Context())))
+	n := 0
+	for line := range strings.Lines(string(log)) {
+		if strings.Contains(line, `"msg":"Reconciler error"`) && strings.Contains(line, "failed calling webhook") {
+			n++
 		}
 	}
-	s.t.Cleanup(start)
-	return start
+	return n
 }
 
-// With Freshbind gone, binds and cold starts wait; everything else goes on.
-// Once it is back, what waited is done at once, though agent-sandbox's own
-// backoff has grown meanwhile.
-func TestWhileFreshbindIsDown(t *testing.T) {
+// The pool's controller sees the template half a minute late. It may lose the
+// members it has, and bear none that is stale.
+func TestLatePoolController(t *testing.T) {
+	t.Parallel()
+	const late = 30 * time.Second
+	w := ownWorld(t, scenario.WorldOptions{})
+	s := w.enforced(t)
+	p := s.pool(scenario.Pool{Replicas: 20, Strategy: scenario.Recreate})
+	w.delay(upstream.SandboxTemplates, late)
+	s.image(p, "sandbox:v2")
+	names := scenario.Names("c", 5)
+	s.must(s.CreateClaims(t.Context(), p, names...))
+	s.must(s.WaitClaims(t.Context(), late+within, names...))
+	members, err := s.WaitPool(t.Context(), p, "sandbox:v2", late+within)
+	s.must(err)
+	sum := s.fresh(5)
+	if sum.MemberDeletes > 20 {
+		t.Errorf("%d members were deleted, want at most the 20 there were", sum.MemberDeletes)
+	}
+	if sum.StaleBirths > 0 {
+		t.Errorf("%d stale members were born", sum.StaleBirths)
+	}
+	if refused := w.metric(t, "freshbind_bind_verdicts_total", `operation="birth"`, `verdict="deny"`); refused == 0 {
+		t.Error("no birth was refused: this test has shown nothing")
+	}
+	t.Logf("%d members deleted, %d born, %d stand there", sum.MemberDeletes, sum.Births, len(members))
+}
+
+// The serving certificate is replaced, CA and all, while binds go on.
+func TestCertificateReplaced(t *testing.T) {
+	t.Parallel()
+	w := ownWorld(t, scenario.WorldOptions{})
+	s := w.enforced(t)
+	p := s.pool(scenario.Pool{Replicas: 2, Strategy: scenario.Recreate})
+	s.claim(p, "before")
+	old, err := w.Guard.ServedCertificate()
+	s.must(err)
+	s.must(w.Guard.ReplaceCertificate(t.Context()))
+	i := 0
+	s.eventually("the new certificate being served", func(ctx context.Context) (string, bool) {
+		// Binds go on all the while, whichever certificate is served.
+		i++
+		s.claim(p, fmt.Sprintf("during-%d", i))
+		now, err := w.Guard.ServedCertificate()
+		return fmt.Sprint(err), err == nil && now != old
+	})
+	s.claim(p, "after")
+	s.fresh(i + 2)
+}
+
+// A claim's sandbox survives the delete that its former pool's controller meant
+// for an idle member; its own end is not held up.
+func TestAClaimsSandboxIsNotKilledByThePool(t *testing.T) {
 	s := sharedWorld(t).enforced(t)
-	ctx := t.Context()
-	kept := s.pool(scenario.Pool{Name: "kept", Replicas: 4, Strategy: scenario.Recreate})
-	stale := s.pool(scenario.Pool{Name: "stale", Replicas: 3, Strategy: scenario.OnReplenish})
-	s.patch(upstream.SandboxWarmPools, stale.Name, `{"metadata":{"annotations":{"freshbind.dev/rollout-strategy":"Recreate"}}}`)
-	empty := s.pool(scenario.Pool{Name: "empty", Replicas: 0, Strategy: scenario.Recreate})
-	doomed := s.pool(scenario.Pool{Name: "doomed", Replicas: 1})
-	s.claim(kept, "earlier")
-	s.full(kept, "")
+	p := s.pool(scenario.Pool{Replicas: 2, Strategy: scenario.Recreate})
+	s.claim(p, "c1")
+	sandbox, err := s.SandboxOf(t.Context(), "c1")
+	s.must(err)
+	controllers := s.w.controllers(t).Resource(upstream.Sandboxes.WithVersion(s.Version)).Namespace(s.Name)
+	err = controllers.Delete(t.Context(), sandbox.GetName(), metav1.DeleteOptions{})
+	if !isNotFound(err) {
+		t.Errorf("delete by the pool's controller: %v, want not found", err)
+	}
+	if got := s.get(upstream.Sandboxes, sandbox.GetName()); got.GetDeletionTimestamp() != nil || got.GetUID() != sandbox.GetUID() {
+		t.Error("the claim's sandbox is being deleted")
+	}
+	uid := sandbox.GetUID()
+	s.must(controllers.Delete(t.Context(), sandbox.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}))
 
-	start := s.stopGuard()
-	s.image(stale, "sandbox:v2")
-	s.image(empty, "sandbox:v2")
-	waiting := map[string]scenario.Pool{"kept1": kept, "kept2": kept, "stale1": stale, "stale2": stale, "stale3": stale, "empty1": empty}
-	names := slices.Sorted(maps.Keys(waiting))
-	for _, name := range names {
-		s.must(s.CreateClaims(ctx, waiting[name], name))
-	}
-	s.goesOn(kept, doomed)
-	s.untilFailed(failures, names...)
-	for _, name := range names {
-		if sandbox, err := s.SandboxOf(ctx, name); err == nil {
-			t.Errorf("claim %s got sandbox %s while nobody could judge", name, sandbox.GetName())
-		}
-	}
-
-	start()
-	limit, back := catchUp(t), time.Now()
-	s.must(s.WaitClaims(ctx, limit, names...))
-	t.Logf("all %d claims ready %.2f s after Freshbind was back (limit %s)", len(names), time.Since(back).Seconds(), limit)
-	if sum := s.fresh(1 + len(names)); sum.Classes[audit.Stale] > 0 {
-		t.Errorf("%d stale binds", sum.Classes[audit.Stale])
-	}
-	for _, name := range []string{"stale1", "stale2", "stale3", "empty1"} {
-		sandbox, err := s.SandboxOf(ctx, name)
-		s.must(err)
-		if image := scenario.ImageOf(sandbox); image != "sandbox:v2" {
-			t.Errorf("claim %s runs %s, want sandbox:v2", name, image)
-		}
-	}
+	idle := s.full(p, "")[0]
+	s.must(controllers.Delete(t.Context(), idle.Name, metav1.DeleteOptions{}))
 }
 
-// goesOn makes writes that are no bind and no cold start.
-func (s *stage) goesOn(kept, doomed scenario.Pool) {
-	s.t.Helper()
-	member := s.full(kept, "")[0]
-	s.patch(upstream.Sandboxes, member.Name, `{"metadata":{"labels":{"team":"a"}}}`)
-	s.patch(upstream.SandboxClaims, "earlier", `{"metadata":{"annotations":{"note":"b"}}}`)
-	s.must(s.DeleteClaims(s.t.Context(), "earlier"))
-	s.gone(upstream.SandboxClaims, "earlier")
-	s.must(s.Resource(upstream.SandboxWarmPools).Delete(s.t.Context(), doomed.Name, metav1.DeleteOptions{}))
-	s.gone(upstream.SandboxWarmPools, doomed.Name)
-
-	kept.Replicas--
-	s.patch(upstream.SandboxWarmPools, kept.Name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, kept.Replicas))
-	s.full(kept, "")
-	// Births: the pool's members are made, if unstamped, with nobody to ask.
-	s.pool(scenario.Pool{Name: "born", Replicas: 2, Strategy: scenario.Recreate})
-}
-
-func (s *stage) gone(r schema.GroupResource, name string) {
-	s.t.Helper()
-	s.eventually(r.Resource+" "+name+" gone", func(ctx context.Context) (string, bool) {
-		_, err := s.Resource(r).Get(ctx, name, getOptions)
-		return fmt.Sprint(err), apierrors.IsNotFound(err)
+// A sandbox that had a claim carries its mark for good and never goes back.
+func TestAUsedSandboxNeverGoesBack(t *testing.T) {
+	s := sharedWorld(t).enforced(t)
+	p := s.pool(scenario.Pool{Replicas: 1, Strategy: scenario.Recreate})
+	s.claim(p, "c1")
+	sandbox, err := s.SandboxOf(t.Context(), "c1")
+	s.must(err)
+	claim := s.get(upstream.SandboxClaims, "c1")
+	s.eventually("the mark", func(context.Context) (string, bool) {
+		mark := s.get(upstream.Sandboxes, sandbox.GetName()).GetAnnotations()["freshbind.dev/bound-to"]
+		return mark, mark == string(claim.GetUID())
 	})
-}
-
-// untilFailed waits until agent-sandbox has failed so often for each of these
-// claims, by its own log: nothing in the cluster tells.
-func (s *stage) untilFailed(times int, claims ...string) {
-	s.t.Helper()
-	s.eventually(fmt.Sprintf("%d failures of each of %v", times, claims), func(context.Context) (string, bool) {
-		log, err := os.ReadFile(s.w.Controllers.LogPath())
-		if err != nil {
-			return err.Error(), false
-		}
-		failed := map[string]int{}
-		for line := range strings.Lines(string(log)) {
-			if !strings.Contains(line, "Reconciler error") || !strings.Contains(line, s.Name) {
-				continue
-			}
-			for _, claim := range claims {
-				if strings.Contains(line, `"`+claim+`"`) {
-					failed[claim]++
-				}
-			}
-		}
-		for _, claim := range claims {
-			if failed[claim] < times {
-				return fmt.Sprint(failed), false
-			}
-		}
-		return fmt.Sprint(failed), true
-	})
+	pool := s.get(upstream.SandboxWarmPools, p.Name)
+	back := builders.SandboxFrom(s.get(upstream.Sandboxes, sandbox.GetName())).Owners(builders.ControllerRef(pool)).
+		Label(builders.LabelPool, builders.NameHash(p.Name)).NoLabel(builders.LabelClaimUID).Obj()
+	if _, err := s.Resource(upstream.Sandboxes).Update(t.Context(), back, updateOptions); !isInvalid(err) {
+		t.Errorf("giving a used sandbox back: %v, want it refused", err)
+	}
 }

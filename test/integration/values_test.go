@@ -97,3 +97,7 @@ func (w *world) hideClaims(t *testing.T) (release func()) {
 	t.Cleanup(release)
 	return release
 }
+
+func isNotFound(err error) bool { return apierrors.IsNotFound(err) }
+
+func isInvalid(err error) bool { return apierrors.IsInvalid(err) }

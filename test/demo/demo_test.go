@@ -1,0 +1,263 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/test/scenario"
+)
+
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestParseOptions(t *testing.T) {
+	byDefault := options{lag: 1500 * time.Millisecond, rounds: 4, upstream: "v1.0.3"}
+	with := func(change func(*options)) options {
+		o := byDefault
+		change(&o)
+		return o
+	}
+	cases := map[string]struct {
+		env  map[string]string
+		want options
+		err  string
+	}{
+		"nothing set": {want: byDefault},
+		"all of the demo's own cluster": {
+			env: map[string]string{envLag: "3", envRounds: "2", envUpstream: "v0.5.5", envKeep: "1", envImages: "a:1,a:2"},
+			want: options{
+				lag: 3 * time.Second, rounds: 2, upstream: "v0.5.5", keep: true, images: []string{"a:1", "a:2"},
+			},
+		},
+		"no lag":           {env: map[string]string{envLag: "0"}, want: with(func(o *options) { o.lag = 0 })},
+		"explicitly not":   {env: map[string]string{envKeep: "0"}, want: byDefault},
+		"a bad lag":        {env: map[string]string{envLag: "soon"}, err: `DEMO_LAG: "soon" is neither a duration (1.5s) nor a number of seconds (1.5)`},
+		"no rounds":        {env: map[string]string{envRounds: "0"}, err: `DEMO_ROUNDS: "0" is not a whole number of 1 or more`},
+		"unknown release":  {env: map[string]string{envUpstream: "v9"}, err: `DEMO_UPSTREAM: "v9" is not a release that is here: use one of v1.0.3, v0.5.6, v0.5.5, v0.4.6`},
+		"keep what":        {env: map[string]string{envKeep: "maybe"}, err: `DEMO_KEEP: "maybe" is neither 1 nor 0`},
+		"one image":        {env: map[string]string{envImages: "a:1"}, err: `DEMO_IMAGES: "a:1" is not a list of two or more images, separated by commas`},
+		"the same image":   {env: map[string]string{envImages: "a:1,b:1,a:1"}, err: "DEMO_IMAGES: a:1 follows itself: an update has to change the image"},
+		"host, no context": {env: map[string]string{envWebhookHost: "10.0.0.1"}, err: "DEMO_WEBHOOK_HOST: only with KUBE_CONTEXT: the demo's own cluster calls 127.0.0.1"},
+		"a cluster of the user's": {
+			env:  map[string]string{envContext: "kind-x", envWebhookHost: "10.0.0.1", envRounds: "1"},
+			want: options{rounds: 1, context: "kind-x", webhookHost: "10.0.0.1", images: []string{"nginx:1.28-alpine", "nginx:1.29-alpine"}},
+		},
+		"a lag there":     {env: map[string]string{envContext: "kind-x", envLag: "1"}, err: "DEMO_LAG: not with KUBE_CONTEXT: that cluster's own agent-sandbox is used, as it is; unset one of them"},
+		"a release there": {env: map[string]string{envContext: "kind-x", envUpstream: "v1.0.3"}, err: "DEMO_UPSTREAM: not with KUBE_CONTEXT: that cluster's own agent-sandbox is used, as it is; unset one of them"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := parseOptions(func(name string) string { return tc.env[name] })
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(options{})); diff != "" || message(err) != tc.err {
+				t.Errorf("parseOptions() error %q, want %q (-want,+got):\n%s", message(err), tc.err, diff)
+			}
+		})
+	}
+}
+
+func TestImage(t *testing.T) {
+	cases := map[string]struct {
+		options options
+		want    []string
+	}{
+		"made up":     {options{}, []string{"sandbox:v1", "sandbox:v2", "sandbox:v3"}},
+		"two in turn": {options{images: []string{"a", "b"}}, []string{"a", "b", "a"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for i := range tc.want {
+				got = append(got, tc.options.image(i))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("image() (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// summary is of a namespace with so many claims, all of them warm and ready.
+func summary(claims int, classes map[audit.Class]int) audit.Summary {
+	return audit.Summary{
+		Claims: claims, Warm: claims, Ready: claims, Classes: classes,
+		ReadyP50: audit.Seconds(170 * time.Millisecond), ReadyP99: audit.Seconds(400 * time.Millisecond),
+	}
+}
+
+func TestTable(t *testing.T) {
+	guarded := summary(40, map[audit.Class]int{audit.Fresh: 39, audit.Raced: 1})
+	guarded.Warm, guarded.Cold, guarded.ReadyP50 = 3, 37, audit.Seconds(2100*time.Millisecond)
+	var out bytes.Buffer
+	err := writeTable(&out,
+		row{side: "unguarded", Summary: summary(40, map[audit.Class]int{audit.Stale: 40, audit.Duplicate: 2}), ghosts: unknown},
+		row{side: "guarded", Summary: guarded})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `               CLAIMS   STALE   WARM   COLD   READY      p50      p99   GHOSTS
+   unguarded       40      40     40      0      40   0.17 s   0.40 s        ?
+   guarded         40       0      3     37      40   2.10 s   0.40 s        0
+unguarded, besides: 2 binds gave a claim a second sandbox, or took one from another claim
+guarded, besides: 1 bind raced with an update
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("writeTable() (-want,+got):\n%s", diff)
+	}
+}
+
+func bind(namespace, claim string, class audit.Class) audit.Bind {
+	b := audit.Bind{
+		Namespace: namespace, Claim: audit.Ref{Name: claim, UID: "u1"}, Sandbox: audit.Ref{Name: "python-x", UID: "u2"},
+		Warm: true, RV: "40", Pool: "python", Class: class, StaleSince: "30", AdmittedAfter: "35",
+		Found: audit.Revision{Template: "python", RV: "10", Digest: "aaa"}, Expected: audit.Revision{Template: "python", RV: "30", Digest: "bbb"},
+		Difference: "containers[0].image v1 -> v2",
+	}
+	if class != audit.Fresh {
+		b.Findings = []audit.Finding{{Class: class}}
+	}
+	return b
+}
+
+func TestRoundLine(t *testing.T) {
+	cold := bind("ns", "c1-3", audit.Fresh)
+	cold.Warm = false
+	binds := ofRound([]audit.Bind{
+		bind("ns", "c1-1", audit.Stale), bind("ns", "c1-2", audit.Stale), cold,
+		bind("ns", "c10-1", audit.Stale), bind("other", "c1-1", audit.Stale),
+	}, "ns", "c1-")
+	cases := map[string]struct {
+		took    time.Duration
+		refused *scenario.Refused
+		want    string
+	}{
+		"unguarded": {
+			took: 250 * time.Millisecond,
+			want: "  ns          2 stale   2 warm,  1 cold, all ready in 0.25 s   c1-1 -> python-x: containers[0].image v1 -> v2",
+		},
+		"guarded, not all ready": {
+			refused: &scenario.Refused{Binds: 12, ColdStarts: 1},
+			want: "  ns          2 stale   2 warm,  1 cold   c1-1 -> python-x: containers[0].image v1 -> v2" +
+				"   refused: 12 binds, 1 cold start, 0 births",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, roundLine("ns", binds, tc.took, tc.refused)); diff != "" {
+				t.Errorf("roundLine() (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBindInFull(t *testing.T) {
+	b := bind("ns", "c1-1", audit.Stale)
+	b.StaleFor = audit.Seconds(280 * time.Millisecond)
+	want := []string{
+		"  claim     ns/c1-1 (uid u1)",
+		"  sandbox   python-x (uid u2), bound warm, out of pool python, at resourceVersion 40",
+		"  found     python@10 (aaa)",
+		"  expected  python@30 (bbb), in force since resourceVersion 30; the bind was admitted after 35 and stored 0.28 s after the update",
+		"  differs   containers[0].image v1 -> v2 (found -> expected)",
+	}
+	if diff := cmp.Diff(want, bindInFull(b)); diff != "" {
+		t.Errorf("bindInFull() (-want,+got):\n%s", diff)
+	}
+}
+
+func TestPriceLine(t *testing.T) {
+	dear := row{Summary: summary(40, nil)}
+	dear.ReadyP50 = audit.Seconds(2070 * time.Millisecond)
+	cases := map[string]struct {
+		lag  time.Duration
+		want string
+	}{
+		"late": {
+			1500 * time.Millisecond,
+			"price of freshness here: +1.90 s until a claim is ready (p50), 1.5 s of it the lag; without that: DEMO_LAG=0 make demo",
+		},
+		"not late": {0, "price of freshness here: +1.90 s until a claim is ready (p50)"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, priceLine(row{Summary: summary(40, nil)}, dear, tc.lag)); diff != "" {
+				t.Errorf("priceLine() (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOutcome(t *testing.T) {
+	stale := func(n int) map[audit.Class]int { return map[audit.Class]int{audit.Stale: n} }
+	good := func() outcome {
+		return outcome{
+			unguarded: row{side: "unguarded", Summary: summary(40, stale(38)), ghosts: unknown},
+			guarded:   row{side: "guarded", Summary: summary(40, nil)}, claims: 40,
+		}
+	}
+	cases := map[string]struct {
+		change func(*outcome)
+		want   []string
+	}{
+		"shown":            {func(*outcome) {}, nil},
+		"a stale bind":     {func(o *outcome) { o.guarded.Classes = stale(1) }, []string{"1 stale bind in the guarded namespace"}},
+		"not ready":        {func(o *outcome) { o.guarded.Ready = 39 }, []string{"1 of 40 claims in the guarded namespace did not become ready"}},
+		"a ghost":          {func(o *outcome) { o.guarded.ghosts = 1 }, []string{"ghosts in the guarded namespace: 1"}},
+		"no probe":         {func(o *outcome) { o.guarded.ghosts = unknown }, []string{"ghosts in the guarded namespace: ?"}},
+		"events lost":      {func(o *outcome) { o.lost = 2 }, []string{"the recording lost events 2 times: what it shows proves nothing"}},
+		"judged too early": {func(o *outcome) { o.unsettled = 3 }, []string{"3 binds were judged before all events had arrived"}},
+		"a bad bind": {
+			func(o *outcome) { o.guarded.Classes = map[audit.Class]int{audit.DeadMember: 1} },
+			[]string{"in the guarded namespace: 1 bind took a dead member"},
+		},
+		"not judged": {
+			func(o *outcome) { o.guarded.Classes = map[audit.Class]int{audit.Unjudged: 1} },
+			[]string{"in the guarded namespace: 1 bind could not be judged"},
+		},
+		"not recorded": {
+			func(o *outcome) { o.guarded.Summary = summary(0, nil) },
+			[]string{"40 claims were made in each namespace, 40 unguarded and 0 guarded ones recorded"},
+		},
+		"nothing to guard against": {
+			func(o *outcome) { o.unguarded.Classes = nil },
+			[]string{"no stale bind in the unguarded namespace: this release, as late as it was here, did not need a guard (a later template watch, or another DEMO_UPSTREAM, does)"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := good()
+			tc.change(&o)
+			if diff := cmp.Diff(tc.want, o.failures()); diff != "" {
+				t.Errorf("failures() (-want,+got):\n%s", diff)
+			}
+		})
+	}
+	if diff := cmp.Diff("demo: unguarded stale=38 guarded stale=0 claims=40 ready=40", good().lastLine()); diff != "" {
+		t.Errorf("lastLine() (-want,+got):\n%s", diff)
+	}
+}
+
+func TestServerAddress(t *testing.T) {
+	cases := map[string]string{
+		"https://10.0.0.1:6443":       "10.0.0.1:6443",
+		"https://k8s.example.com":     "k8s.example.com:443",
+		"https://k8s.example.com/api": "k8s.example.com:443",
+		"10.0.0.1:6443":               "10.0.0.1:6443",
+		"https://[::1]:6443":          "[::1]:6443",
+	}
+	for host, want := range cases {
+		t.Run(host, func(t *testing.T) {
+			got, err := serverAddress(host)
+			if err != nil || got != want {
+				t.Errorf("serverAddress(%q) = %q, %v, want %q", host, got, err, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/freshbind/freshbind/test/scenario"
+	"github.com/freshbind/freshbind/test/upstream"
+)
+
+// The variables that shape the demo.
+const (
+	envLag         = "DEMO_LAG"
+	envRounds      = "DEMO_ROUNDS"
+	envUpstream    = "DEMO_UPSTREAM"
+	envKeep        = "DEMO_KEEP"
+	envImages      = "DEMO_IMAGES"
+	envWebhookHost = "DEMO_WEBHOOK_HOST"
+	envContext     = "KUBE_CONTEXT"
+)
+
+const (
+	defaultLag      = 1500 * time.Millisecond
+	defaultRounds   = 4
+	defaultUpstream = "v1.0.3"
+	// defaultImages are two that a cluster with access to the usual place gets,
+	// and that run until they are stopped.
+	defaultImages = "nginx:1.28-alpine,nginx:1.29-alpine"
+)
+
+// options are what the environment asks for.
+type options struct {
+	lag      time.Duration
+	rounds   int
+	upstream string
+	// keep leaves everything running until Ctrl-C.
+	keep bool
+	// context is a context of the user's kubeconfig; "" to build a cluster.
+	context     string
+	webhookHost string
+	// images are those of the template, in turn; empty for made-up ones that
+	// only fake nodes run.
+	images []string
+}
+
+// parseOptions reads the environment. An error names the variable.
+func parseOptions(getenv func(string) string) (options, error) {
+	o := options{
+		lag: defaultLag, rounds: defaultRounds, upstream: defaultUpstream,
+		context: getenv(envContext), webhookHost: getenv(envWebhookHost),
+	}
+	for _, parse := range []struct {
+		name string
+		into func(string) error
+	}{
+		{envLag, func(text string) (err error) { o.lag, err = scenario.ParseLag(text); return err }},
+		{envRounds, func(text string) (err error) { o.rounds, err = scenario.ParseCount(text); return err }},
+		{envUpstream, func(text string) (err error) { o.upstream, err = parseRelease(text); return err }},
+		{envKeep, func(text string) (err error) { o.keep, err = parseBool(text); return err }},
+		{envImages, func(text string) (err error) { o.images, err = parseImages(text); return err }},
+	} {
+		if text := getenv(parse.name); text != "" {
+			if err := parse.into(text); err != nil {
+				return options{}, fmt.Errorf("%s: %w", parse.name, err)
+			}
+		}
+	}
+	return o.complete(getenv)
+}
+
+// complete checks what the variables mean together.
+func (o options) complete(getenv func(string) string) (options, error) {
+	if o.context == "" {
+		if o.webhookHost != "" {
+			return options{}, fmt.Errorf("%s: only with %s: the demo's own cluster calls 127.0.0.1", envWebhookHost, envContext)
+		}
+		return o, nil
+	}
+	for _, name := range []string{envLag, envUpstream} {
+		if getenv(name) != "" {
+			return options{}, fmt.Errorf("%s: not with %s: that cluster's own agent-sandbox is used, as it is; unset one of them", name, envContext)
+		}
+	}
+	o.lag, o.upstream = 0, ""
+	if len(o.images) == 0 {
+		o.images = strings.Split(defaultImages, ",")
+	}
+	return o, nil
+}
+
+func parseRelease(text string) (string, error) {
+	if !slices.Contains(upstream.Releases(), text) {
+		return "", fmt.Errorf("%q is not a release that is here: use one of %s", text, strings.Join(upstream.Releases(), ", "))
+	}
+	return text, nil
+}
+
+func parseBool(text string) (bool, error) {
+	on, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, fmt.Errorf("%q is neither 1 nor 0", text)
+	}
+	return on, nil
+}
+
+func parseImages(text string) ([]string, error) {
+	images := strings.Split(text, ",")
+	if len(images) < 2 || slices.Contains(images, "") {
+		return nil, fmt.Errorf("%q is not a list of two or more images, separated by commas", text)
+	}
+	for i, image := range images {
+		if image == images[(i+1)%len(images)] {
+			return nil, fmt.Errorf("%s follows itself: an update has to change the image", image)
+		}
+	}
+	return images, nil
+}
+
+// image is the one that the template has after so many updates.
+func (o options) image(updates int) string {
+	if len(o.images) == 0 {
+		return fmt.Sprintf("sandbox:v%d", updates+1)
+	}
+	return o.images[updates%len(o.images)]
+}

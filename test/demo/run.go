@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/test/scenario"
+)
+
+// run plays the demo and tells whether it showed what it should.
+func run(ctx context.Context, o options, out io.Writer) (shown bool, err error) {
+	start := time.Now()
+	s, err := setStage(ctx, o, out)
+	defer func() { err = errors.Join(err, s.close(ctx)) }()
+	if err != nil {
+		return false, err
+	}
+	ctx, cancel := scenario.Supervise(ctx, s.failed)
+	defer cancel()
+	recording, err := scenario.Record(ctx, s.admin)
+	if err != nil {
+		return false, err
+	}
+	pool := scenario.Pool{
+		Name: poolName, Template: poolName, Image: o.image(0), Replicas: size, Strategy: scenario.Recreate,
+	}
+	p := &play{options: o, stage: s, out: out, recording: recording, sides: []*side{
+		{name: "unguarded", ns: s.unguarded, pool: pool}, {name: "guarded", ns: s.guarded, pool: pool},
+	}}
+	if err := p.act(ctx); err != nil {
+		return false, err
+	}
+	result, judged, err := p.judge(ctx)
+	if err != nil {
+		return false, err
+	}
+	failures := result.failures()
+	if err := p.conclude(result, judged, failures, start); err != nil {
+		return false, err
+	}
+	if o.keep {
+		<-ctx.Done()
+	}
+	return len(failures) == 0, nil
+}
+
+func (p *play) act(ctx context.Context) error {
+	if err := p.open(ctx); err != nil {
+		return err
+	}
+	for number := range p.rounds {
+		if err := p.round(ctx, number+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// conclude prints everything from the table to the last line.
+func (p *play) conclude(result outcome, judged *audit.Report, failures []string, start time.Time) error {
+	p.say("judged from the watch history (what was stored when each claim was created, what its sandbox runs), not from labels")
+	if err := writeTable(p.out, result.unguarded, result.guarded); err != nil {
+		return err
+	}
+	p.say("%s", priceLine(result.unguarded, result.guarded, p.lag))
+	for _, b := range stale(judged.Findings) {
+		p.say("first stale bind in full")
+		for _, line := range bindInFull(b) {
+			p.say("%s", line)
+		}
+		break
+	}
+	for _, s := range p.sides {
+		for _, note := range s.notes {
+			p.say("%s: %s", s.name, note)
+		}
+	}
+	for _, line := range failures {
+		p.say("not shown: %s", line)
+	}
+	p.say("%s", p.lookFurther(start))
+	p.say("%s", result.lastLine())
+	return nil
+}
+
+func (p *play) lookFurther(start time.Time) string {
+	took := fmt.Sprintf("took %.0f s", time.Since(start).Seconds())
+	if p.keep {
+		return fmt.Sprintf("%s; all of it runs until Ctrl-C: %s get sandboxclaims,sandboxes -A; freshbind's log: %s",
+			took, p.kubectl, p.guard.LogPath())
+	}
+	return fmt.Sprintf("%s; to look around in it: %s=1 make demo keeps it running until Ctrl-C", took, envKeep)
+}

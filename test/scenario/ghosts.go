@@ -1,0 +1,101 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// bursts bounds a probe. One should do; a claim of the first that is not
+	// served out of the pool leaves a member to the second.
+	bursts = 3
+	// probeWithin bounds one step of a probe: the pool at rest, a burst ready.
+	probeWithin = time.Minute
+)
+
+// Probe is what came of draining a pool.
+type Probe struct {
+	// Members stood ready and shown when it began.
+	Members int
+	// Claims were made, the Cold ones of them got a sandbox that was none of
+	// the pool's.
+	Claims, Cold int
+	// Ghosts are members that still stand there ready and shown and that no
+	// claim was given.
+	Ghosts []string
+}
+
+// Ghosts drains a pool and finds the members that nobody is given although they
+// are ready and shown. The template must be at rest. The claims, named prefix1
+// and so on, come in bursts of the pool's size: one after the other would not
+// do, because the pool replenishes itself meanwhile, and releases from v0.5 on
+// prefer the node with most queued members, so that a member on another node
+// may be passed over for as long as there is a choice.
+func (n *Namespace) Ghosts(ctx context.Context, p Pool, prefix string) (Probe, error) {
+	waiting, err := n.WaitPool(ctx, p, "", probeWithin)
+	if err != nil {
+		return Probe{}, fmt.Errorf("probe for ghosts: %w", err)
+	}
+	probe := Probe{Members: len(waiting)}
+	names := Names(prefix, bursts*p.Replicas)
+	for burst := range slices.Chunk(names, p.Replicas) {
+		probe.Claims += len(burst)
+		cold, err := n.take(ctx, p, burst)
+		probe.Cold += cold
+		if err != nil {
+			return probe, fmt.Errorf("probe for ghosts: %w", err)
+		}
+		stored, err := n.Members(ctx, p.Name)
+		if err != nil {
+			return probe, fmt.Errorf("probe for ghosts: %w", err)
+		}
+		if waiting = stillThere(waiting, stored); len(waiting) == 0 {
+			return probe, nil
+		}
+	}
+	for _, m := range waiting {
+		probe.Ghosts = append(probe.Ghosts, m.Name)
+	}
+	return probe, nil
+}
+
+// take makes claims at once, waits until they are ready, and counts the cold
+// starts among them: those carry their claim's own name.
+func (n *Namespace) take(ctx context.Context, p Pool, names []string) (cold int, err error) {
+	if err := n.CreateClaims(ctx, p, names...); err != nil {
+		return 0, err
+	}
+	if err := n.WaitClaims(ctx, probeWithin, names...); err != nil {
+		return 0, err
+	}
+	for _, name := range names {
+		sandbox, err := n.SandboxOf(ctx, name)
+		if err != nil {
+			return cold, err
+		}
+		if sandbox.GetName() == name {
+			cold++
+		}
+	}
+	return cold, nil
+}
+
+// stillThere keeps those of the waiting members that are stored, unclaimed and
+// takeable. One that is hidden or being deleted is passed over for a reason.
+func stillThere(waiting, stored []Member) []Member {
+	now := map[types.UID]Member{}
+	for _, m := range stored {
+		now[m.UID] = m
+	}
+	var still []Member
+	for _, m := range waiting {
+		if found, ok := now[m.UID]; ok && found.takeable() {
+			still = append(still, m)
+		}
+	}
+	return still
+}

@@ -1,0 +1,91 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/upstream"
+)
+
+// ErrUnreachable says that the API server asked the webhook and got no answer.
+var ErrUnreachable = errors.New("the API server gets no answer from the webhook")
+
+// WaitGuarded waits until the API server asks Freshbind about this namespace,
+// which has to be one where Freshbind denies. It sends nothing but dry runs.
+// The error is ErrUnreachable when the webhook is in force and out of reach.
+func (n *Namespace) WaitGuarded(ctx context.Context, within time.Duration) error {
+	var last error
+	err := until(ctx, within, "webhooks in force in "+n.Name, func(ctx context.Context) (string, bool, error) {
+		if last = n.askGuard(ctx); last == nil {
+			return "a write that Freshbind denies is not denied", false, nil
+		}
+		return last.Error(), strings.Contains(last.Error(), string(freshness.ClaimGone)), nil
+	})
+	if TooLate(err) && apierrors.IsInternalError(last) {
+		return fmt.Errorf("%w: %w", ErrUnreachable, last)
+	}
+	return err
+}
+
+// askGuard tries, as a dry run, what Freshbind always denies: a cold start for
+// a claim that does not exist.
+func (n *Namespace) askGuard(ctx context.Context) error {
+	p := Pool{Name: "freshbind-probe", Template: "freshbind-probe"}
+	template := builders.MakeTemplate(n.Name, p.Template).APIVersion(n.Version).Obj()
+	sandbox := builders.MakeColdStart(n.Claim(p, p.Name), template).Obj()
+	_, err := n.Resource(upstream.Sandboxes).Create(ctx, sandbox, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
+}
+
+// Refused counts the writes that Freshbind denied.
+type Refused struct{ Binds, ColdStarts, Births int }
+
+// Minus is what was denied since earlier.
+func (r Refused) Minus(earlier Refused) Refused {
+	return Refused{r.Binds - earlier.Binds, r.ColdStarts - earlier.ColdStarts, r.Births - earlier.Births}
+}
+
+var (
+	verdictLine = regexp.MustCompile(`(?m)^freshbind_bind_verdicts_total\{([^}]*)\} (\S+)$`)
+	label       = regexp.MustCompile(`(\w+)="([^"]*)"`)
+)
+
+// ParseRefused reads from Freshbind's metrics, in Prometheus' text format, what
+// was denied in mode enforce.
+func ParseRefused(metrics string) (Refused, error) {
+	var r Refused
+	for _, line := range verdictLine.FindAllStringSubmatch(metrics, -1) {
+		labels := map[string]string{}
+		for _, pair := range label.FindAllStringSubmatch(line[1], -1) {
+			labels[pair[1]] = pair[2]
+		}
+		if labels["verdict"] != "deny" || labels["mode"] != "enforce" {
+			continue
+		}
+		value, err := strconv.ParseFloat(line[2], 64)
+		if err != nil {
+			return Refused{}, fmt.Errorf("read metric %s: %w", line[0], err)
+		}
+		switch freshness.Operation(labels["operation"]) {
+		case freshness.Bind:
+			r.Binds += int(value)
+		case freshness.ColdStart:
+			r.ColdStarts += int(value)
+		case freshness.Birth:
+			r.Births += int(value)
+		default:
+			return Refused{}, fmt.Errorf("read metric %s: operation %q is not known", line[0], labels["operation"])
+		}
+	}
+	return r, nil
+}

@@ -1,0 +1,173 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/upstream"
+)
+
+// Strategies of a pool's own spec.
+const (
+	Recreate    = "Recreate"
+	OnReplenish = "OnReplenish"
+)
+
+// Pool is a warm pool with a template of its own.
+type Pool struct {
+	Name, Template string
+	// Image is the one that the template starts with.
+	Image    string
+	Replicas int
+	// Strategy is Recreate or OnReplenish; "" leaves the field out.
+	Strategy string
+}
+
+// CreatePool stores the template and the pool.
+func (n *Namespace) CreatePool(ctx context.Context, p Pool) error {
+	template := builders.MakeTemplate(n.Name, p.Template).APIVersion(n.Version).Image(p.Image)
+	pool := builders.MakePool(n.Name, p.Name).APIVersion(n.Version).Template(p.Template).Replicas(int64(p.Replicas))
+	if p.Strategy != "" {
+		pool.Strategy(p.Strategy)
+	}
+	return n.Create(ctx, template.Obj(), pool.Obj())
+}
+
+// SetImage changes the image of a template's first container in place and
+// returns the template's new resourceVersion.
+func (n *Namespace) SetImage(ctx context.Context, template, image string) (string, error) {
+	var version string
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		stored, err := n.Resource(upstream.SandboxTemplates).Get(ctx, template, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		changed := builders.TemplateFrom(stored).Image(image).Obj()
+		updated, err := n.Resource(upstream.SandboxTemplates).Update(ctx, changed, metav1.UpdateOptions{})
+		if err == nil {
+			version = updated.GetResourceVersion()
+		}
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("set image of template %s/%s: %w", n.Name, template, err)
+	}
+	return version, nil
+}
+
+// Member is an unclaimed Sandbox of a pool.
+type Member struct {
+	Name string
+	UID  types.UID
+	// Image is that of its first container.
+	Image string
+	// Ready is its condition; Shown: it carries both labels without which
+	// agent-sandbox passes it over (isAdoptable, sandboxclaim_controller.go).
+	Ready, Shown bool
+	Deleting     bool
+}
+
+// takeable: a claim can be given it, as far as its own state says.
+func (m Member) takeable() bool { return m.Ready && m.Shown && !m.Deleting }
+
+// Members lists the members of a pool.
+func (n *Namespace) Members(ctx context.Context, pool string) ([]Member, error) {
+	list, err := n.Resource(upstream.Sandboxes).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list sandboxes of %s: %w", n.Name, err)
+	}
+	var members []Member
+	for i := range list.Items {
+		if isMember(&list.Items[i], pool) {
+			members = append(members, memberOf(&list.Items[i]))
+		}
+	}
+	return members, nil
+}
+
+func isMember(sandbox *unstructured.Unstructured, pool string) bool {
+	owner := metav1.GetControllerOf(sandbox)
+	return owner != nil && owner.Kind == "SandboxWarmPool" && owner.Name == pool
+}
+
+func memberOf(sandbox *unstructured.Unstructured) Member {
+	labels := sandbox.GetLabels()
+	_, pooled := labels[builders.LabelPool]
+	_, referred := labels[builders.LabelTemplateRef]
+	return Member{
+		Name: sandbox.GetName(), UID: sandbox.GetUID(), Image: ImageOf(sandbox), Ready: isReady(sandbox),
+		Shown: pooled && referred, Deleting: sandbox.GetDeletionTimestamp() != nil,
+	}
+}
+
+// ImageOf is the image of the first container of a Sandbox or a template; ""
+// when it has none.
+func ImageOf(o *unstructured.Unstructured) string {
+	containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "podTemplate", "spec", "containers")
+	if len(containers) == 0 {
+		return ""
+	}
+	first, _ := containers[0].(map[string]any)
+	image, _ := first["image"].(string)
+	return image
+}
+
+// WaitPool waits until a pool is at rest: exactly as many members as it wants,
+// all of them ready, shown and, unless image is "", of that image.
+func (n *Namespace) WaitPool(ctx context.Context, p Pool, image string, within time.Duration) ([]Member, error) {
+	var members []Member
+	what := fmt.Sprintf("pool %s/%s with %d ready members", n.Name, p.Name, p.Replicas)
+	if image != "" {
+		what += " of image " + image
+	}
+	err := until(ctx, within, what, func(ctx context.Context) (string, bool, error) {
+		var err error
+		if members, err = n.Members(ctx, p.Name); err != nil {
+			return "", false, err
+		}
+		return describe(members), atRest(members, p.Replicas, image), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return members, nil
+}
+
+func atRest(members []Member, replicas int, image string) bool {
+	return len(members) == replicas && !slices.ContainsFunc(members, func(m Member) bool {
+		return !m.takeable() || image != "" && m.Image != image
+	})
+}
+
+// describe counts members by state, for errors.
+func describe(members []Member) string {
+	var ready, hidden, deleting int
+	images := map[string]int{}
+	for _, m := range members {
+		images[m.Image]++
+		switch {
+		case m.Deleting:
+			deleting++
+		case !m.Shown:
+			hidden++
+		case m.Ready:
+			ready++
+		}
+	}
+	counts := make([]string, 0, len(images))
+	for image, count := range images {
+		counts = append(counts, fmt.Sprintf("%d of %s", count, image))
+	}
+	slices.Sort(counts)
+	return fmt.Sprintf("%d members, %d ready, %d hidden, %d being deleted [%s]",
+		len(members), ready, hidden, deleting, strings.Join(counts, ", "))
+}

@@ -1,0 +1,42 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/recorder"
+)
+
+// Recording is the watch history of a whole cluster, while it grows.
+type Recording struct{ recorder *recorder.Recorder }
+
+// Record begins a recording, which goes on until ctx ends, and returns once its
+// start is complete.
+func Record(ctx context.Context, cfg *rest.Config) (*Recording, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS = -1
+	r, err := recorder.New(ctx, cfg, recorder.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	// Why a recording ended is told to whoever waits for it.
+	go func() { _ = r.Run(ctx) }()
+	if err := r.WaitForSync(ctx); err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	return &Recording{recorder: r}, nil
+}
+
+// Recorder is the recorder, for conditions to wait for.
+func (r *Recording) Recorder() *recorder.Recorder { return r.recorder }
+
+// Judge judges everything that was stored before the call.
+func (r *Recording) Judge(ctx context.Context) (*audit.Report, error) {
+	if err := r.recorder.CatchUp(ctx); err != nil {
+		return nil, fmt.Errorf("judge recording: %w", err)
+	}
+	return r.recorder.Report(), nil
+}

@@ -1,0 +1,124 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/freshbind/freshbind/test/controlplane"
+	"github.com/freshbind/freshbind/test/fixture"
+	"github.com/freshbind/freshbind/test/upstream"
+)
+
+// WorldOptions say what a world consists of.
+type WorldOptions struct {
+	// Release is one of upstream.Releases.
+	Release string
+	// Delay makes the release's watches of a resource late from the start.
+	Delay map[schema.GroupResource]time.Duration
+	// Cluster are the options of the control plane; Nodes is 2 when it is 0.
+	Cluster controlplane.Options
+	// Guard are the options of Freshbind; Admin, Identity and Dir are filled in.
+	Guard fixture.Options
+}
+
+// World is a control plane with the unmodified controllers of one agent-sandbox
+// release and with Freshbind, which has no namespace to enforce in yet.
+type World struct {
+	Cluster     *controlplane.Cluster
+	Controllers *upstream.Controllers
+	Guard       *fixture.Freshbind
+	// Version is the API version in which the release works.
+	Version string
+}
+
+// StartWorld builds what is missing, and returns when everything serves. The
+// webhooks are installed; WaitGuarded tells when they are in force.
+func StartWorld(ctx context.Context, o WorldOptions) (*World, error) {
+	w := &World{}
+	if err := w.start(ctx, o); err != nil {
+		return nil, errors.Join(err, w.Stop())
+	}
+	return w, nil
+}
+
+func (w *World) start(ctx context.Context, o WorldOptions) error {
+	var err error
+	if w.Version, err = upstream.APIVersion(o.Release); err != nil {
+		return err
+	}
+	if o.Cluster.Nodes == 0 {
+		o.Cluster.Nodes = 2
+	}
+	if w.Cluster, err = controlplane.Start(ctx, o.Cluster); err != nil {
+		return err
+	}
+	w.Controllers, err = upstream.Start(ctx, w.Cluster, upstream.Options{
+		Version: o.Release, Delay: o.Delay, Log: o.Cluster.Log,
+	})
+	if err != nil {
+		return err
+	}
+	o.Guard.Admin, o.Guard.Dir = w.Cluster.Config(), w.Cluster.Dir()
+	o.Guard.Identity, err = w.Cluster.User(fixture.User,
+		"system:serviceaccounts", "system:serviceaccounts:freshbind-system", "system:authenticated")
+	if err != nil {
+		return err
+	}
+	if w.Guard, err = StartGuard(ctx, o.Guard); err != nil {
+		return err
+	}
+	return w.Guard.Install(ctx)
+}
+
+// StartGuard prepares and starts Freshbind, without webhook configurations.
+func StartGuard(ctx context.Context, o fixture.Options) (*fixture.Freshbind, error) {
+	guard, err := fixture.New(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("prepare freshbind: %w", err)
+	}
+	if err := guard.Start(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("start freshbind: %w", err), guard.Close())
+	}
+	return guard, nil
+}
+
+// Err tells of every program of the world that ended without being asked to.
+func (w *World) Err() error { return errors.Join(w.Cluster.Err(), w.Guard.Err()) }
+
+// Stop ends everything that was started.
+func (w *World) Stop() error {
+	var errs []error
+	if w.Guard != nil {
+		errs = append(errs, w.Guard.Close())
+	}
+	if w.Cluster != nil {
+		errs = append(errs, w.Cluster.Stop())
+	}
+	return errors.Join(errs...)
+}
+
+// Supervise returns a context that ends, with the reason as its cause, when
+// failed reports that something has ended which should run.
+func Supervise(ctx context.Context, failed func() error) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		tick := time.NewTicker(4 * poll)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if err := failed(); err != nil {
+					cancel(err)
+					return
+				}
+			}
+		}
+	}()
+	return ctx, func() { cancel(context.Canceled) }
+}
