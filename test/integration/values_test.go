@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
@@ -101,3 +102,10 @@ func (w *world) hideClaims(t *testing.T) (release func()) {
 func isNotFound(err error) bool { return apierrors.IsNotFound(err) }
 
 func isInvalid(err error) bool { return apierrors.IsInvalid(err) }
+
+func (s *stage) list(r schema.GroupResource) []unstructured.Unstructured {
+	s.t.Helper()
+	list, err := s.Resource(r).List(s.t.Context(), metav1.ListOptions{})
+	s.must(err)
+	return list.Items
+}

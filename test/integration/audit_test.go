@@ -1,0 +1,125 @@
+package integration
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/test/controlplane"
+	"github.com/freshbind/freshbind/test/fixture"
+	"github.com/freshbind/freshbind/test/scenario"
+	"github.com/freshbind/freshbind/test/upstream"
+)
+
+// In mode audit the same scenario goes as it goes without Freshbind, and every
+// bind that would have been refused is named.
+func TestAuditChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := ownWorld(t, scenario.WorldOptions{Cluster: controlplane.Options{AuditLog: true}})
+	audited, exempt := w.namespace(t, nil), w.namespace(t, nil)
+	guard := w.enforced(t)
+	// One namespace is left out altogether: how things go without Freshbind.
+	if err := w.Guard.Install(t.Context(), exempt.Name); err != nil {
+		t.Fatal(err)
+	}
+	guard.must(guard.WaitGuarded(t.Context(), within))
+
+	w.delay(upstream.SandboxTemplates, lag)
+	names := scenario.Names("c", 5)
+	for _, s := range []*stage{audited, exempt} {
+		p := s.pool(scenario.Pool{Replicas: 5, Strategy: scenario.Recreate})
+		s.image(p, "sandbox:v2")
+		s.claim(p, names...)
+		s.full(p, "sandbox:v2")
+	}
+
+	got, findings := audited.judged()
+	want, _ := exempt.judged()
+	type outcome struct{ Stale, Ready, Warm, Hidden int }
+	of := func(s audit.Summary) outcome {
+		return outcome{s.Classes[audit.Stale], s.Ready, s.Warm, s.Hidden}
+	}
+	if diff := cmp.Diff(of(want), of(got)); diff != "" {
+		t.Errorf("audited differs from exempt (-exempt,+audited):\n%s", diff)
+	}
+	if got.Classes[audit.Stale] != 5 {
+		t.Errorf("%d stale binds, want all 5: this test has shown nothing", got.Classes[audit.Stale])
+	}
+	for _, write := range w.writes(t, audited.Name) {
+		t.Errorf("Freshbind wrote: %s", write)
+	}
+	for _, s := range audited.list(upstream.Sandboxes) {
+		if s.GetLabels()[stampKey] != "" || s.GetAnnotations()["freshbind.dev/bound-to"] != "" {
+			t.Errorf("sandbox %s carries our marks", s.GetName())
+		}
+	}
+
+	named := map[string]bool{}
+	for _, b := range findings {
+		named[b.Claim.Name+" "+b.Sandbox.Name] = true
+	}
+	audited.eventually("an event for each bind that would have been refused", func(ctx context.Context) (string, bool) {
+		told := map[string]bool{}
+		events, err := audited.kube().EventsV1().Events(audited.Name).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err.Error(), false
+		}
+		for _, e := range events.Items {
+			if e.Regarding.Kind == "SandboxClaim" && e.Related != nil && strings.HasPrefix(e.Note, "would be refused") {
+				told[e.Regarding.Name+" "+e.Related.Name] = true
+			}
+		}
+		diff := cmp.Diff(named, told)
+		return diff, diff == ""
+	})
+	if denied := w.metric(t, "freshbind_bind_verdicts_total", `operation="bind"`, `verdict="deny"`, `mode="audit"`); denied < 5 {
+		t.Errorf("%v denials counted in mode audit, want at least 5", denied)
+	}
+}
+
+// writes returns what Freshbind wrote in a namespace, by the API server's own
+// audit log, besides what it keeps for itself: revisions and events.
+func (w *world) writes(t *testing.T, namespace string) []string {
+	t.Helper()
+	f, err := os.Open(w.Cluster.AuditLogPath(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	var out []string
+	seen := 0
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var e struct {
+			Stage, Verb string
+			User        struct{ Username string }
+			ObjectRef   struct{ Resource, Namespace, Name, Subresource string }
+		}
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			continue // the last line may be half written
+		}
+		if e.User.Username != fixture.User || e.Stage != "ResponseComplete" {
+			continue
+		}
+		seen++
+		switch {
+		case e.ObjectRef.Namespace != namespace, e.Verb == "get", e.Verb == "list", e.Verb == "watch",
+			e.ObjectRef.Resource == "controllerrevisions", e.ObjectRef.Resource == "events":
+		default:
+			out = append(out, fmt.Sprintf("%s %s %s", e.Verb, e.ObjectRef.Resource, e.ObjectRef.Name))
+		}
+	}
+	if seen == 0 {
+		t.Fatal("the audit log has no request of Freshbind: this test has shown nothing")
+	}
+	return out
+}
