@@ -38,6 +38,11 @@ const (
 	boxOwner   = `o.kind == 'Sandbox' && o.apiVersion.startsWith('` + agentsandbox.CoreGroup + `/')`
 	owners     = `object.metadata.?ownerReferences.orValue([])`
 	oldOwners  = `oldObject.metadata.?ownerReferences.orValue([])`
+	oldLabels  = `oldObject.metadata.?labels.orValue({})`
+	newLabels  = `object.metadata.?labels.orValue({})`
+	poolLabel  = `'` + agentsandbox.PodPoolLabel + `'`
+	claimLabel = `'` + agentsandbox.PodClaimLabel + `'`
+	controls   = `o.?controller.orValue(false)`
 	carries    = `'` + platform.StampKey + `' in object.metadata.?labels.orValue({})`
 )
 
@@ -49,6 +54,18 @@ var (
 		rules: sandboxes(update),
 		conditions: when("a-claim-gains-the-sandbox",
 			owners+`.exists(o, `+claimOwner+` && !`+oldOwners+`.exists(p, p.uid == o.uid))`),
+	}
+	// BindPodHook judges binds in releases whose members are bare Pods. Orphaning
+	// a pool's Pods keeps the label, and is no bind.
+	BindPodHook = Hook{
+		Name: "bind-pod.freshbind.dev", Path: "/bind-pod", Timeout: 2 * time.Second,
+		rules: []admissionregistrationv1.RuleWithOperations{rule("", "v1", "pods", update)},
+		conditions: when("a-bare-pod-leaves-its-pool-or-is-given-to-another-claim",
+			poolLabel+` in `+oldLabels+` && !(`+poolLabel+` in `+newLabels+`) && `+
+				`!`+owners+`.exists(o, `+poolOwner+` && `+controls+`) || `+
+				claimLabel+` in `+oldLabels+` && `+claimLabel+` in `+newLabels+` && `+
+				`object.metadata.labels[`+claimLabel+`] != oldObject.metadata.labels[`+claimLabel+`] && `+
+				`!`+oldOwners+`.exists(o, `+controls+`)`),
 	}
 	ColdStartHook = Hook{
 		Name: "coldstart.freshbind.dev", Path: "/coldstart", Timeout: 2 * time.Second,
@@ -193,7 +210,7 @@ func Configurations(e Endpoint, s Scope) (
 	}
 	protect := ProtectHook
 	protect.conditions = slices.Concat(s.madeBy(), protect.conditions)
-	for _, h := range []Hook{BindHook, ColdStartHook, BirthHook, protect} {
+	for _, h := range []Hook{BindHook, BindPodHook, ColdStartHook, BirthHook, protect, AdviseHook} {
 		validating.Webhooks = append(validating.Webhooks, admissionregistrationv1.ValidatingWebhook{
 			Name: h.Name, ClientConfig: e.at(h.Path), Rules: h.rules, MatchConditions: h.conditions,
 			FailurePolicy: h.failurePolicy(), TimeoutSeconds: h.seconds(), NamespaceSelector: scope,

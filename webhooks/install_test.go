@@ -21,9 +21,11 @@ func TestConfigurations(t *testing.T) {
 	}
 	want := map[string]admissionregistrationv1.FailurePolicyType{
 		"bind.freshbind.dev":      admissionregistrationv1.Fail,
+		"bind-pod.freshbind.dev":  admissionregistrationv1.Fail,
 		"coldstart.freshbind.dev": admissionregistrationv1.Fail,
 		"birth.freshbind.dev":     admissionregistrationv1.Ignore,
 		"protect.freshbind.dev":   admissionregistrationv1.Ignore,
+		"advise.freshbind.dev":    admissionregistrationv1.Ignore,
 		"stamp.freshbind.dev":     admissionregistrationv1.Ignore,
 		"stamp-pod.freshbind.dev": admissionregistrationv1.Ignore,
 	}
@@ -78,7 +80,7 @@ func TestEndpointValidate(t *testing.T) {
 }
 
 func TestHandlersAnswerBeforeTheAPIServerGivesUp(t *testing.T) {
-	for _, h := range []Hook{BindHook, ColdStartHook, BirthHook, StampHook, StampPodHook, ProtectHook} {
+	for _, h := range []Hook{BindHook, BindPodHook, ColdStartHook, BirthHook, StampHook, StampPodHook, ProtectHook, AdviseHook} {
 		if h.HandlerTimeout() >= h.Timeout || h.HandlerTimeout() <= 0 {
 			t.Errorf("%s: handler may take %s of %s", h.Name, h.HandlerTimeout(), h.Timeout)
 		}

@@ -49,9 +49,10 @@ type Stock struct {
 	Ready int
 	// Idle are the members that no claim has and that are not being deleted.
 	Idle int
-	// Takeable, Hidden, Stale and Unready are parts of Idle. Stale ones count
-	// as takeable where they are served, and unready ones where nobody looked.
-	Takeable, Hidden, Stale, Unready int
+	// Takeable, Hidden, Foreign (of another template), Stale and Unready are
+	// parts of Idle. Stale ones count as takeable where they are served, and
+	// unready ones where nobody looked.
+	Takeable, Hidden, Foreign, Stale, Unready int
 	// Strategy is the pool's, for people.
 	Strategy string
 }
@@ -120,7 +121,10 @@ func (s Stock) lack() string {
 	for _, part := range []struct {
 		count int
 		what  string
-	}{{s.Stale, "stale, which " + s.Strategy + " does not serve"}, {s.Hidden, "hidden"}, {s.Unready, "not ready"}} {
+	}{
+		{s.Stale, "stale, which " + s.Strategy + " does not serve"}, {s.Foreign, "of another template"},
+		{s.Hidden, "hidden"}, {s.Unready, "not ready"},
+	} {
 		if part.count > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.what))
 		}

@@ -42,9 +42,9 @@ func TestClaim(t *testing.T) {
 		"empty":                     {with(onPool, func(c *Claim) { c.Pools = empty }), want{Cold, "this claim will cold-start: pool python has no idle member (0 of 10)", true}},
 		"none ready":                {with(onPool, func(c *Claim) { c.Pools = stock(func(s *Stock) { s.Ready = 0 }) }), want{Cold, "this claim will cold-start: pool python has no ready member (0 of 10)", true}},
 		"all stale":                 {with(onPool, func(c *Claim) { c.Pools = stock(func(s *Stock) { s.Takeable, s.Stale = 0, 10 }) }), want{Cold, "this claim will cold-start: pool python has no member for it (of 10 idle: 10 stale, which Recreate does not serve)", true}},
-		"stale, hidden, unready": {with(onPool, func(c *Claim) {
-			c.Pools = stock(func(s *Stock) { s.Takeable, s.Stale, s.Hidden, s.Unready = 0, 5, 3, 2 })
-		}), want{Cold, "this claim will cold-start: pool python has no member for it (of 10 idle: 5 stale, which Recreate does not serve; 3 hidden; 2 not ready)", true}},
+		"each for another reason": {with(onPool, func(c *Claim) {
+			c.Pools = stock(func(s *Stock) { s.Takeable, s.Stale, s.Foreign, s.Hidden, s.Unready = 0, 4, 1, 3, 2 })
+		}), want{Cold, "this claim will cold-start: pool python has no member for it (of 10 idle: 4 stale, which Recreate does not serve; 1 of another template; 3 hidden; 2 not ready)", true}},
 		"any pool, the second is ok": {Claim{Template: "t", Pools: append(empty, full...)}, want{Warm, "this claim gets a member of pool python (10 of 10 idle members can be claimed)", false}},
 		"any pool, none has one":     {Claim{Template: "t", Pools: append(empty, empty...)}, want{Cold, "this claim will cold-start: none of the 2 pools of template t has a member for it", true}},
 		"any pool, one of them off":  {Claim{Template: "t", Pools: append(empty, off...)}, want{Cold, "this claim will cold-start: none of the 2 pools of template t has a member for it", true}},

@@ -37,7 +37,7 @@ func TestRefusals(t *testing.T) {
 			want: []string{
 				at("claims") + `Unsupported value: "all": supported values: "by-name"`,
 				at("enforcement") + `Unsupported value: "Enforce": supported values: "audit", "enforce"`,
-				at("injected-paths") + `Invalid value: "spec.containers": path "spec.containers": must start with podTemplate.spec.<field>, volumeClaimTemplates or service`,
+				at("injected-paths") + `Invalid value: "spec.containers": path "spec.containers": accepted are paths that begin with podTemplate.spec.<field>, volumeClaimTemplates or service; did you mean "podTemplate.spec.containers"?`,
 				at("max-unavailable") + `Invalid value: "a quarter": must be a number of members, 1 or more, or a percentage from 1% to 100%`,
 				at("min-ready-seconds") + `Invalid value: "10s": must be a whole number of seconds, 0 or more`,
 				at("paused") + `Unsupported value: "yes": supported values: "true", "false"`,

@@ -70,6 +70,7 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		newWebhookConfigCommand(streams),
 		newVersionCommand(streams),
 		NewAuditCommand(streams),
+		NewSimulateCommand(streams),
 		NewHashCommand(streams, agentsandbox.RenderMember),
 	)
 	return cmd

@@ -122,7 +122,9 @@ func stock(pool *unstructured.Unstructured, rollout advice.Rollout, members []un
 		switch {
 		case !m.shown:
 			s.Hidden++
-		case foreign && (strict || rollout.Enforced), strict && known && !fresh:
+		case foreign && (strict || rollout.Enforced):
+			s.Foreign++
+		case strict && known && !fresh:
 			s.Stale++
 		case m.full && !m.ready:
 			s.Unready++

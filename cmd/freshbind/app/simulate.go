@@ -1,0 +1,173 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/webhooks"
+)
+
+// simulateOutputs are the values of --output; the first is what is said by saying nothing.
+var simulateOutputs = []string{"", "json", "yaml"}
+
+type simulateOptions struct {
+	streams genericiooptions.IOStreams
+	config  *genericclioptions.ConfigFlags
+	files   []string
+	output  string
+	// enforcement and strategy are the defaults that the manager was started with.
+	enforcement, strategy string
+}
+
+// NewSimulateCommand returns the command that tells what a write would lead to.
+func NewSimulateCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &simulateOptions{
+		streams: streams, config: genericclioptions.NewConfigFlags(true),
+		enforcement: string(webhooks.Audit), strategy: string(freshness.OnReplenish),
+	}
+	cmd := &cobra.Command{
+		Use:   "simulate -f FILE",
+		Short: "Tell what applying templates, pools and claims would lead to, without a write",
+		Long: "Simulate tells what kubectl apply of the files would lead to, in the words of Freshbind's webhook: which idle members\n" +
+			"a template would make stale, pool by pool, and what becomes of them; what a claim would get; which inputs would be\n" +
+			"refused. It only reads (get, list; members are compared by content), and needs Freshbind itself nowhere.\n\n" +
+			"A document is taken as the whole of what is to be stored, with the defaults of the cluster's CRDs, and is held\n" +
+			"against the cluster by itself: what another document of the same file would create does not exist yet.\n\n" +
+			"Exit codes: 0 told, 1 an input would be refused or something could not be read, 2 wrong usage.",
+		Example: "  freshbind simulate -f template.yaml -n prod\n" +
+			"  kustomize build prod | freshbind simulate -f - -o json",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.validate(args); err != nil {
+				return &ExitError{Code: exitUsage, Err: err}
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	o.config.AddFlags(cmd.Flags())
+	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "File with YAML or JSON documents, - for standard input. Can be given several times.")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Output format: json or yaml.")
+	cmd.Flags().StringVar(&o.enforcement, "default-enforcement", o.enforcement, "What the manager was started with: audit or enforce.")
+	cmd.Flags().StringVar(&o.strategy, "default-rollout-strategy", o.strategy,
+		"What the manager was started with: OnReplenish, Recreate or RollingUpdate.")
+	return cmd
+}
+
+func (o *simulateOptions) validate(args []string) error {
+	switch {
+	case len(args) > 0:
+		return fmt.Errorf("unexpected argument %q: name files with -f", args[0])
+	case len(o.files) == 0:
+		return errors.New("-f is required: name a file, or - for standard input")
+	case slices.Contains(o.files, ""):
+		return errors.New("-f: the name of the file is empty")
+	case slices.Index(o.files, "-") != lastIndex(o.files, "-"):
+		return errors.New("-f -: standard input can be read only once")
+	case !slices.Contains(simulateOutputs, o.output):
+		return fmt.Errorf("-o %q: accepted are %s", o.output, strings.Join(simulateOutputs[1:], ", "))
+	}
+	if _, err := webhooks.ParseMode(o.enforcement); err != nil {
+		return fmt.Errorf("--default-enforcement: %w", err)
+	}
+	if _, err := freshness.ParseStrategy(o.strategy); err != nil {
+		return fmt.Errorf("--default-rollout-strategy: %w", err)
+	}
+	return nil
+}
+
+func lastIndex(list []string, s string) int {
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i] == s {
+			return i
+		}
+	}
+	return -1
+}
+
+// run prints nothing unless every document could be told of, so that a script
+// never takes a part for the whole.
+func (o *simulateOptions) run(ctx context.Context) error {
+	documents, err := o.read()
+	if err != nil {
+		return err
+	}
+	cluster, err := newSimulation(o)
+	if err != nil {
+		return err
+	}
+	var told []simulated
+	refused := 0
+	for _, d := range documents {
+		s, err := cluster.tell(ctx, d.object)
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.position, err)
+		}
+		told = append(told, s)
+		if len(s.Refused) > 0 {
+			refused++
+		}
+	}
+	if err := o.print(told); err != nil {
+		return err
+	}
+	if refused > 0 {
+		return fmt.Errorf("%d of %d would be refused", refused, len(told))
+	}
+	return nil
+}
+
+// read returns the documents that there is something to tell of, and names the
+// others on the error stream. Positions name the file too.
+func (o *simulateOptions) read() ([]document, error) {
+	var out []document
+	for _, file := range o.files {
+		source := file
+		if file == "-" {
+			source = "standard input"
+		}
+		data, err := o.readFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", source, err)
+		}
+		documents, err := decodeDocuments(bytes.NewReader(data))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", source, err)
+		}
+		for _, d := range documents {
+			d.position = source + ": " + d.position
+			if _, known := simulatedResource(d.object); known {
+				out = append(out, d)
+				continue
+			}
+			if _, err := fmt.Fprintf(o.streams.ErrOut, "%s: nothing to tell of kind %q of apiVersion %q\n",
+				d.position, d.object.GetKind(), d.object.GetAPIVersion()); err != nil {
+				return nil, fmt.Errorf("write output: %w", err)
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.New("no document to tell of: accepted are SandboxTemplate, SandboxWarmPool and SandboxClaim of " +
+			templateKind.Group + ", and Namespace")
+	}
+	return out, nil
+}
+
+func (o *simulateOptions) readFile(file string) ([]byte, error) {
+	if file == "-" {
+		return io.ReadAll(o.streams.In)
+	}
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
+		return nil, errors.New("is a directory: name the files in it")
+	}
+	return os.ReadFile(file)
+}

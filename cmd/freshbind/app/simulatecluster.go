@@ -1,0 +1,239 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freshbind/freshbind/internal/advice"
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/liveread"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/revision"
+	"github.com/freshbind/freshbind/webhooks"
+)
+
+// simulateDifferences bounds how many differences one line lists.
+const simulateDifferences = 3
+
+// simulated is what is told of one document.
+type simulated struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Stored: an object of this name exists.
+	Stored bool `json:"stored"`
+	// Says is the outcome in one line; Warnings are what the webhook would say.
+	Says     string   `json:"says"`
+	Warnings []string `json:"warnings,omitempty"`
+	// Refused are the fields for which the write would be refused.
+	Refused []string `json:"refused,omitempty"`
+
+	// Before and After are template-spec-hashes, Difference what differs.
+	Before     string          `json:"before,omitempty"`
+	After      string          `json:"after,omitempty"`
+	Difference string          `json:"difference,omitempty"`
+	Pools      []simulatedPool `json:"pools,omitempty"`
+	// Outcome is what a claim gets.
+	Outcome advice.Outcome `json:"outcome,omitempty"`
+}
+
+// simulatedPool counts the idle members of one pool.
+type simulatedPool struct {
+	Name        string      `json:"name"`
+	Mode        string      `json:"mode"`
+	Strategy    string      `json:"strategy"`
+	Idle        int         `json:"idle"`
+	BecomeStale int         `json:"becomeStale"`
+	BecomeFresh int         `json:"becomeFresh"`
+	StayStale   int         `json:"stayStale"`
+	StaleAre    advice.Fate `json:"staleAre"`
+}
+
+// simulation tells what documents would lead to in one cluster.
+type simulation struct {
+	platform  *agentsandbox.Platform
+	adviser   *agentsandbox.Adviser
+	defaults  *crdDefaults
+	namespace string
+	// forced: the namespace was named on the command line.
+	forced bool
+}
+
+func newSimulation(o *simulateOptions) (*simulation, error) {
+	cfg, err := o.config.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	namespace, forced, err := o.config.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	getter, err := liveread.NewDynamicGetter(cfg)
+	if err != nil {
+		return nil, err
+	}
+	resolver, err := liveread.NewResolver(cfg, agentsandbox.Versions...)
+	if err != nil {
+		return nil, err
+	}
+	defaults, err := newCRDDefaults(cfg)
+	if err != nil {
+		return nil, err
+	}
+	api, err := client.New(cfg, client.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("create client: %w", err)
+	}
+	p := &agentsandbox.Platform{
+		Reader: liveread.NewReader(getter, nil), Resolver: resolver, DefaultStrategy: freshness.Strategy(o.strategy),
+	}
+	modes := &webhooks.Modes{Live: p, Cached: api, Default: webhooks.Mode(o.enforcement)}
+	return &simulation{
+		platform: p, defaults: defaults, namespace: namespace, forced: forced,
+		adviser: &agentsandbox.Adviser{
+			Platform: p, Enforced: modes.Enforced, Shelf: &agentsandbox.Shelf{API: api, Resolver: resolver},
+		},
+	}, nil
+}
+
+// simulatedResource returns the resource of a document that there is something
+// to tell of.
+func simulatedResource(obj *unstructured.Unstructured) (schema.GroupResource, bool) {
+	switch gk := obj.GroupVersionKind().GroupKind(); {
+	case agentsandbox.IsTemplate(gk):
+		return agentsandbox.Templates, true
+	case agentsandbox.IsPool(gk):
+		return agentsandbox.Pools, true
+	case agentsandbox.IsClaim(gk):
+		return agentsandbox.Claims, true
+	case gk == schema.GroupKind{Kind: "Namespace"}:
+		return schema.GroupResource{Resource: "namespaces"}, true
+	}
+	return schema.GroupResource{}, false
+}
+
+// tell compares one document with what is stored. Nothing is written.
+func (s *simulation) tell(ctx context.Context, obj *unstructured.Unstructured) (simulated, error) {
+	gr, _ := simulatedResource(obj)
+	if err := s.complete(gr, obj); err != nil {
+		return simulated{}, err
+	}
+	stored, err := s.stored(ctx, gr, obj)
+	if err != nil {
+		return simulated{}, err
+	}
+	out := simulated{Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName(), Stored: stored != nil}
+	before, after := s.inputs(stored), s.inputs(obj)
+	for _, err := range advice.Refusals(before, after) {
+		out.Refused = append(out.Refused, err.Error())
+	}
+	out.Warnings = advice.Ignored(before, after)
+	switch {
+	case gr == agentsandbox.Templates:
+		err = s.tellTemplate(ctx, stored, obj, &out)
+	case gr == agentsandbox.Claims && stored != nil:
+		out.Says = "is stored already: nothing happens"
+	case gr == agentsandbox.Claims:
+		err = s.tellClaim(ctx, obj, &out)
+	default:
+		out.Says = "its inputs can be read"
+	}
+	if len(out.Refused) > 0 {
+		out.Says = "would be refused"
+	}
+	return out, err
+}
+
+// complete fills in what the API server would: the namespace, and defaults.
+func (s *simulation) complete(gr schema.GroupResource, obj *unstructured.Unstructured) error {
+	if gr.Group == "" {
+		return nil
+	}
+	switch namespace := obj.GetNamespace(); {
+	case namespace == "":
+		obj.SetNamespace(s.namespace)
+	case s.forced && namespace != s.namespace:
+		return fmt.Errorf("metadata.namespace: is %q, and --namespace is %q: leave one of them out", namespace, s.namespace)
+	}
+	if obj.GetName() == "" && obj.GetGenerateName() == "" {
+		return errors.New("metadata.name: required")
+	}
+	return s.defaults.apply(obj)
+}
+
+func (s *simulation) stored(ctx context.Context, gr schema.GroupResource, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if obj.GetName() == "" {
+		return nil, nil
+	}
+	return s.platform.Get(ctx, gr, obj.GetNamespace(), obj.GetName())
+}
+
+func (s *simulation) inputs(obj *unstructured.Unstructured) advice.Inputs {
+	if obj != nil && obj.GetKind() == "Namespace" {
+		return advice.Inputs{Labels: obj.GetLabels()}
+	}
+	return s.adviser.Inputs(obj)
+}
+
+func (s *simulation) tellTemplate(ctx context.Context, stored, obj *unstructured.Unstructured, out *simulated) error {
+	change, err := s.adviser.TemplateChange(ctx, stored, obj)
+	if err != nil {
+		return err
+	}
+	out.Before, out.After = change.Before, change.After
+	out.Warnings = append(out.Warnings, change.Lines()...)
+	for _, p := range change.Pools {
+		mode := webhooks.Audit
+		if p.Enforced {
+			mode = webhooks.Enforce
+		}
+		out.Pools = append(out.Pools, simulatedPool{
+			Name: p.Name, Mode: string(mode), Strategy: string(p.Strategy()), Idle: p.Idle,
+			BecomeStale: p.BecomeStale, BecomeFresh: p.BecomeFresh, StayStale: p.StayStale, StaleAre: p.Fate(),
+		})
+	}
+	if change.Before == change.After {
+		out.Says = "has the content that is stored: nothing becomes stale"
+		return nil
+	}
+	switch lines := change.Lines(); {
+	case len(lines) > 0:
+		out.Says = lines[0]
+	case len(change.Pools) == 0:
+		out.Says = "nothing becomes stale: no pool that wants members refers to it"
+	default:
+		out.Says = "nothing becomes stale"
+	}
+	if stored != nil {
+		out.Difference, err = templateDifference(stored, obj)
+	}
+	return err
+}
+
+// templateDifference names what differs in what members are built from.
+func templateDifference(stored, obj *unstructured.Unstructured) (string, error) {
+	before, err := agentsandbox.RenderMember(stored)
+	if err != nil {
+		return "", err
+	}
+	after, err := agentsandbox.RenderMember(obj)
+	if err != nil {
+		return "", err
+	}
+	return revision.Summary(revision.Compare(before, after, revision.PathSet{}), simulateDifferences), nil
+}
+
+func (s *simulation) tellClaim(ctx context.Context, obj *unstructured.Unstructured, out *simulated) error {
+	claim, err := s.adviser.Claim(ctx, obj)
+	if err != nil {
+		return err
+	}
+	out.Outcome, out.Says = claim.Outcome()
+	out.Warnings = claim.Lines()
+	return nil
+}
