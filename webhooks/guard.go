@@ -33,8 +33,9 @@ type Platform interface {
 // Aftermath takes hints on what an answer leaves behind. The calls must return
 // at once; nothing of what follows from them happens while a write is admitted.
 type Aftermath interface {
-	// Refused: a bind of the member was refused for the member's own fault.
-	Refused(member *unstructured.Unstructured)
+	// Refused: a bind of the member, a Sandbox or a bare Pod, was refused, and
+	// whose fault that was.
+	Refused(member *unstructured.Unstructured, fault freshness.Fault)
 	// Undecided: a write for the claim could not be decided.
 	Undecided(namespace, claim string)
 	// Denied: a claim was denied this sandbox, or would have been in mode audit.
@@ -73,8 +74,10 @@ var _ admission.Handler = (*Guard)(nil)
 type outcome struct {
 	freshness.Verdict
 	pool *freshness.Pool
-	mode Mode
-	err  error
+	// taken is the bare Pod that a Sandbox, about to be created, names.
+	taken *unstructured.Unstructured
+	mode  Mode
+	err   error
 }
 
 func (o outcome) verdict() string {
@@ -128,19 +131,22 @@ func (g *Guard) judge(ctx context.Context, namespace string, w platform.Write) o
 	if err = errors.Join(err, modeErr); err != nil {
 		return outcome{mode: mode, err: err}
 	}
-	return outcome{mode: mode, pool: facts.Pool, Verdict: freshness.Judge(facts.Snapshot)}
+	return outcome{mode: mode, pool: facts.Pool, taken: facts.Taken, Verdict: freshness.Judge(facts.Snapshot)}
 }
 
 func (g *Guard) hint(w platform.Write, o outcome) {
-	if o.err == nil && !o.Allowed && w.Claim.Name != "" {
+	if o.err == nil && !o.Allowed && (w.Claim.Name != "" || w.Operation == freshness.Release) {
 		g.Aftermath.Denied(Denial{Write: w, Verdict: o.Verdict, Pool: o.pool, Mode: o.mode})
 	}
 	switch {
 	case o.mode != Enforce:
 	case o.err != nil && w.Claim.Name != "":
 		g.Aftermath.Undecided(w.Judged().GetNamespace(), w.Claim.Name)
-	case !o.Allowed && w.Operation == freshness.Bind && o.Reason.Fault() == freshness.FaultMember:
-		g.Aftermath.Refused(w.Old)
+	case o.err != nil || o.Allowed:
+	case w.Operation == freshness.Bind, w.Operation == freshness.Release:
+		g.Aftermath.Refused(w.Old, o.Reason.Fault())
+	case o.taken != nil:
+		g.Aftermath.Refused(o.taken, o.Reason.Fault())
 	}
 }
 

@@ -57,7 +57,10 @@ func (f *fakePlatform) Snapshot(ctx context.Context, w platform.Write) (platform
 // hints records what the guard tells the controllers.
 type hints struct{ refused, undecided, denied []string }
 
-func (h *hints) Refused(m *unstructured.Unstructured) { h.refused = append(h.refused, m.GetName()) }
+func (h *hints) Refused(m *unstructured.Unstructured, fault freshness.Fault) {
+	whose := map[freshness.Fault]string{freshness.FaultMember: "its own", freshness.FaultClaim: "the claim's", freshness.FaultNobody: "nobody's"}
+	h.refused = append(h.refused, m.GetName()+" "+whose[fault])
+}
 
 func (h *hints) Undecided(namespace, name string) {
 	h.undecided = append(h.undecided, namespace+"/"+name)
@@ -166,19 +169,19 @@ func TestGuard(t *testing.T) {
 		want     want
 	}{
 		"fresh":                          {facts: fresh, mode: Enforce, want: want{Allowed: true, Code: 200, Verdict: "allow", Observed: 1}},
-		"the member's fault":             {facts: dead, mode: Enforce, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc"}, Denied: []string{"enforce c1 PodTerminating python"}, Observed: 1}},
-		"the claim's fault":              {facts: foreign, mode: Enforce, want: want{Code: 409, Reason: metav1.StatusReasonConflict, Verdict: "deny", Denied: []string{"enforce c1 PoolMismatch python"}, Observed: 1}},
+		"the member's fault":             {facts: dead, mode: Enforce, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc its own"}, Denied: []string{"enforce c1 PodTerminating python"}, Observed: 1}},
+		"the claim's fault":              {facts: foreign, mode: Enforce, want: want{Code: 409, Reason: metav1.StatusReasonConflict, Verdict: "deny", Refused: []string{"python-abc the claim's"}, Denied: []string{"enforce c1 PoolMismatch python"}, Observed: 1}},
 		"audited, not denied":            {facts: dead, mode: Audit, want: want{Allowed: true, Code: 200, Verdict: "deny", Denied: []string{"audit c1 PodTerminating python"}, Observed: 1}},
 		"nothing said is audit":          {facts: dead, mode: "", want: want{Allowed: true, Code: 200, Verdict: "deny", Denied: []string{"audit c1 PodTerminating python"}, Observed: 1}},
 		"a mode nobody knows is audit":   {facts: dead, mode: "enforced", want: want{Allowed: true, Code: 200, Verdict: "deny", Denied: []string{"audit c1 PodTerminating python"}, Observed: 1}},
-		"tightened by the pool":          {facts: tightened, mode: Audit, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc"}, Denied: []string{"enforce c1 PodTerminating python"}, Observed: 1}},
+		"tightened by the pool":          {facts: tightened, mode: Audit, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc its own"}, Denied: []string{"enforce c1 PodTerminating python"}, Observed: 1}},
 		"dry run leaves nothing behind":  {facts: dead, mode: Enforce, dryRun: true, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny"}},
 		"undecided":                      {err: broken, mode: Enforce, want: want{Code: 500, Reason: "", Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
 		"undecided, failing open":        {err: broken, mode: Enforce, failOpen: true, want: want{Allowed: true, Code: 200, Verdict: "error", Warned: true, Waiting: []string{"ns/c1"}, Observed: 1}},
 		"undecided, audited":             {err: broken, mode: Audit, want: want{Allowed: true, Code: 200, Verdict: "error", Observed: 1}},
 		"mode unreadable, was enforced":  {facts: fresh, mode: Enforce, modeErr: broken, want: want{Code: 500, Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
 		"mode unreadable, was audited":   {facts: fresh, mode: Audit, modeErr: broken, want: want{Allowed: true, Code: 200, Verdict: "error", Observed: 1}},
-		"the pool's own mode is no read": {facts: tightened, mode: Audit, modeErr: broken, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc"}, Denied: []string{"enforce c1 PodTerminating python"}, Observed: 1}},
+		"the pool's own mode is no read": {facts: tightened, mode: Audit, modeErr: broken, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc its own"}, Denied: []string{"enforce c1 PodTerminating python"}, Observed: 1}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

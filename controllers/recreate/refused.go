@@ -49,7 +49,13 @@ type Refused struct {
 	client    client.Client
 	live      Live
 	snapshots Snapshots
-	hints     chan Refusal
+	hints     chan hint
+}
+
+// hint is a refusal, and how long to leave it alone.
+type hint struct {
+	Refusal
+	after time.Duration
 }
 
 // hintsBuffer is how many refusals may wait for the worker; more are dropped,
@@ -58,7 +64,7 @@ const hintsBuffer = 4096
 
 // SetupRefused adds the controller to the manager.
 func SetupRefused(mgr manager.Manager, live Live, snapshots Snapshots) (*Refused, error) {
-	r := &Refused{client: mgr.GetClient(), live: live, snapshots: snapshots, hints: make(chan Refusal, hintsBuffer)}
+	r := &Refused{client: mgr.GetClient(), live: live, snapshots: snapshots, hints: make(chan hint, hintsBuffer)}
 	err := builder.TypedControllerManagedBy[Refusal](mgr).Named("refused").
 		WatchesRawSource(source.TypedFunc[Refusal](r.feed)).
 		WithOptions(controller.TypedOptions[Refusal]{
@@ -71,13 +77,26 @@ func SetupRefused(mgr manager.Manager, live Live, snapshots Snapshots) (*Refused
 	return r, nil
 }
 
-// recheck is how long a state that passes by itself is given.
-const recheck = time.Second
+const (
+	// recheck is how long a state that passes by itself is given.
+	recheck = time.Second
+	// spare is how long a member is left alone that was refused without fault
+	// of its own. The claim controller tries five times in a row; a member that
+	// is hidden meanwhile makes it turn to the next one and try that in vain.
+	spare = 200 * time.Millisecond
+)
 
-// Note tells that a bind of the member was refused for its own fault.
-func (r *Refused) Note(member *unstructured.Unstructured) {
+// Note tells that a bind of the member was refused, and for whose fault. Also
+// one that is fine has to be offered again: upstream takes a member off its
+// queue to try it, and after a Conflict does not put it back (v1.0.3,
+// extensions/controllers/sandboxclaim_controller.go, adoptSandboxFromCandidates).
+func (r *Refused) Note(member *unstructured.Unstructured, fault freshness.Fault) {
+	h := hint{Refusal: Refusal{NamespacedName: client.ObjectKeyFromObject(member), UID: member.GetUID()}}
+	if fault != freshness.FaultMember {
+		h.after = spare
+	}
 	select {
-	case r.hints <- Refusal{NamespacedName: client.ObjectKeyFromObject(member), UID: member.GetUID()}:
+	case r.hints <- h:
 	default:
 	}
 }
@@ -88,8 +107,8 @@ func (r *Refused) feed(ctx context.Context, q workqueue.TypedRateLimitingInterfa
 			select {
 			case <-ctx.Done():
 				return
-			case hint := <-r.hints:
-				q.Add(hint)
+			case h := <-r.hints:
+				q.AddAfter(h.Refusal, h.after)
 			}
 		}
 	}()

@@ -154,11 +154,32 @@ func newClient(t *testing.T, stored *unstructured.Unstructured) (client.WithWatc
 }
 
 func TestAFullQueueDropsHintsAndBlocksNobody(t *testing.T) {
-	r := &Refused{hints: make(chan Refusal, 1)}
+	r := &Refused{hints: make(chan hint, 1)}
 	for range 3 {
-		r.Note(member)
+		r.Note(member, freshness.FaultMember)
 	}
 	if len(r.hints) != 1 {
 		t.Errorf("%d hints wait, want 1", len(r.hints))
+	}
+}
+
+func TestHowLongARefusedMemberIsLeftAlone(t *testing.T) {
+	cases := map[string]struct {
+		fault freshness.Fault
+		want  time.Duration
+	}{
+		"its own fault":    {freshness.FaultMember, 0},
+		"the claim's":      {freshness.FaultClaim, spare},
+		"nobody's, passes": {freshness.FaultNobody, spare},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := &Refused{hints: make(chan hint, 1)}
+			r.Note(member, tc.fault)
+			want := hint{Refusal: Refusal{client.ObjectKeyFromObject(member), member.GetUID()}, after: tc.want}
+			if diff := cmp.Diff(want, <-r.hints, cmp.AllowUnexported(hint{})); diff != "" {
+				t.Errorf("(-want,+got):\n%s", diff)
+			}
+		})
 	}
 }

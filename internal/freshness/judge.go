@@ -19,6 +19,12 @@ func Judge(s Snapshot) Verdict {
 		return firstOf(s, claimLives, claimHoldsNone, templateInForce, contentIsCurrent)
 	case Birth:
 		return judgeBirth(s)
+	case Release:
+		return firstOf(s, isMember, memberLives, blueprintKept, belongs, podLives, templateInForce, contentIsCurrent)
+	case WarmStart:
+		return firstOf(s, claimLives, claimHoldsNone, templateInForce, takenLives, contentIsCurrent, takenIsCurrent)
+	case Released:
+		return firstOf(s, memberLives, podLives, templateInForce, contentIsCurrent)
 	case Idle:
 		return firstOf(s, isMember, memberLives, belongs, podLives, templateInForce, contentIsCurrent, podIsCurrent)
 	default:
@@ -71,11 +77,11 @@ func isMember(s Snapshot) *Verdict {
 	c := s.Member.Controller
 	switch {
 	case c.Kind == OwnedByClaim:
-		return deny(MemberClaimed, "sandbox %s belongs to claim %s", s.Member.Name, c.Name)
-	case c.Kind != OwnedByPool:
-		return deny(NotAMember, "sandbox %s belongs to no pool", s.Member.Name)
+		return deny(MemberClaimed, "%s belongs to claim %s", s.Member.title(), c.Name)
+	case c.Kind != OwnedByPool && !(s.Member.Bare && s.Member.Used):
+		return deny(NotAMember, "%s belongs to no pool", s.Member.title())
 	case s.Member.Used:
-		return deny(MemberUsed, "sandbox %s had a claim before", s.Member.Name)
+		return deny(MemberUsed, "%s had a claim before", s.Member.title())
 	}
 	return nil
 }
@@ -102,15 +108,15 @@ func claimHoldsNone(s Snapshot) *Verdict {
 
 func memberLives(s Snapshot) *Verdict {
 	if s.Member.Deleting {
-		return deny(MemberTerminating, "sandbox %s is being deleted", s.Member.Name)
+		return deny(MemberTerminating, "%s is being deleted", s.Member.title())
 	}
 	return nil
 }
 
 func blueprintKept(s Snapshot) *Verdict {
 	if d := revision.Compare(s.Member.Content, s.Member.Proposed, revision.PathSet{}); len(d) > 0 {
-		return deny(BlueprintChanged, "the write changes what sandbox %s is built from: %s",
-			s.Member.Name, revision.Summary(d, maxShown))
+		return deny(BlueprintChanged, "the write changes what %s is built from: %s",
+			s.Member.title(), revision.Summary(d, maxShown))
 	}
 	return nil
 }
@@ -127,8 +133,8 @@ func belongs(s Snapshot) *Verdict {
 		return deny(PoolMismatch, "claim %s asks for pool %q, sandbox %s is of pool %s",
 			s.ClaimRef.Name, s.Claim.Pool, s.Member.Name, s.Pool.Name)
 	case s.Member.Template != "" && s.Member.Template != s.Pool.Template:
-		return deny(TemplateMismatch, "sandbox %s was built from template %s, pool %s refers to %s",
-			s.Member.Name, s.Member.Template, s.Pool.Name, s.Pool.Template)
+		return deny(TemplateMismatch, "%s was built from template %s, pool %s refers to %s",
+			s.Member.title(), s.Member.Template, s.Pool.Name, s.Pool.Template)
 	}
 	return nil
 }
@@ -138,26 +144,34 @@ func (c *Claim) asksFor(p *Pool) bool {
 	if c.Template != "" && c.Template != p.Template {
 		return false
 	}
-	return c.AnyPool || c.Pool == p.Name
+	return c.AnyPool && !p.ByName || c.Pool == p.Name
 }
 
 func podLives(s Snapshot) *Verdict {
 	m, p := s.Member, s.Pod
 	switch {
+	case m.Bare:
+		return podGoesOn(m.Name, p)
 	case p == nil && len(m.PodIPs) == 0:
 		return deny(PodNotYet, "sandbox %s has no pod yet", m.Name)
 	case p == nil:
 		return deny(PodFinished, "pod %s is gone", m.PodName)
 	case p.ControllerUID != m.UID:
 		return deny(PodForeign, "pod %s does not belong to sandbox %s", m.PodName, m.Name)
-	case p.Deleting:
-		return deny(PodTerminating, "pod %s is being deleted", m.PodName)
-	case p.Finished:
-		return deny(PodFinished, "pod %s has ended", m.PodName)
-	case len(m.PodIPs) > 0 && !sameSet(m.PodIPs, p.IPs):
+	case !p.Deleting && !p.Finished && len(m.PodIPs) > 0 && !sameSet(m.PodIPs, p.IPs):
 		return deny(PodForeign, "sandbox %s shows addresses %v, pod %s has %v", m.Name, m.PodIPs, m.PodName, p.IPs)
+	}
+	return podGoesOn(m.PodName, p)
+}
+
+func podGoesOn(name string, p *Pod) *Verdict {
+	switch {
+	case p.Deleting:
+		return deny(PodTerminating, "pod %s is being deleted", name)
+	case p.Finished:
+		return deny(PodFinished, "pod %s has ended", name)
 	case p.NodeLeaving != "":
-		return deny(NodeLeaving, "pod %s is on a node that is about to go: %s", m.PodName, p.NodeLeaving)
+		return deny(NodeLeaving, "pod %s is on a node that is about to go: %s", name, p.NodeLeaving)
 	}
 	return nil
 }
@@ -170,7 +184,8 @@ func sameSet(a, b []string) bool {
 }
 
 func templateInForce(s Snapshot) *Verdict {
-	if s.Operation == ColdStart && s.Claim.Template == "" {
+	forClaim := s.Operation == ColdStart || s.Operation == WarmStart
+	if forClaim && s.Claim.Template == "" {
 		if s.Pool == nil {
 			return deny(PoolGone, "pool %s does not exist", s.Claim.Pool)
 		}
@@ -181,7 +196,7 @@ func templateInForce(s Snapshot) *Verdict {
 	if s.Template == nil {
 		return deny(TemplateGone, "the template in force does not exist")
 	}
-	if s.Operation == ColdStart && s.Member.Template != "" && s.Member.Template != s.Template.Name {
+	if forClaim && s.Member.Template != "" && s.Member.Template != s.Template.Name {
 		return deny(TemplateMismatch, "sandbox %s is built from template %s, the template in force is %s",
 			s.Member.Name, s.Member.Template, s.Template.Name)
 	}
@@ -197,26 +212,30 @@ func contentIsCurrent(s Snapshot) *Verdict {
 			Detail:   "template " + s.Template.Name + " as it is now gives this claim no sandbox: " + s.Template.Unrenderable,
 		})
 	}
-	return attribute(s, s.Member.Content, s.Injected, func(b revision.Blueprint) revision.Blueprint { return b })
+	v := attribute(s, s.rendered(), s.Member.Content, s.Injected)
+	if v == nil || s.Plain == nil {
+		return v
+	}
+	if plain := attribute(s, *s.Plain, s.Member.Content, s.Injected); plain == nil || plain.Reason == StaleRevision {
+		return plain
+	}
+	return v
 }
 
 // podIsCurrent compares the Pod itself once the member's spec was written to
 // after its creation: edits of a Sandbox never reach an existing Pod
 // (kubernetes-sigs/agent-sandbox#612).
 func podIsCurrent(s Snapshot) *Verdict {
-	if s.Member.Generation == 1 {
+	if s.Member.Generation == 1 || s.Member.Bare {
 		return nil
 	}
-	return attribute(s, s.Pod.Content, s.PodInjected, revision.Blueprint.PodOnly)
+	return attribute(s, s.rendered().podOnly(), s.Pod.Content, s.PodInjected)
 }
 
 // attribute compares content with the template in force and, when they differ,
 // names the known revision that it equals.
-func attribute(s Snapshot, content revision.Blueprint, injected revision.PathSet,
-	part func(revision.Blueprint) revision.Blueprint,
-) *Verdict {
-	want := part(s.Template.Content)
-	differences := revision.Compare(want, content, injected)
+func attribute(s Snapshot, r Rendered, content revision.Blueprint, injected revision.PathSet) *Verdict {
+	differences := revision.Compare(r.Content, content, injected)
 	if len(differences) == 0 {
 		return nil
 	}
@@ -226,8 +245,8 @@ func attribute(s Snapshot, content revision.Blueprint, injected revision.PathSet
 		Expected: s.Template.Hash,
 		Detail:   revision.Summary(differences, maxShown),
 	}
-	for _, k := range s.Known {
-		if k.Hash != v.Expected && revision.Equal(part(k.Content), content, injected) {
+	for _, k := range r.Known {
+		if k.Hash != v.Expected && revision.Equal(k.Content, content, injected) {
 			v.Reason, v.Found = StaleRevision, k.Hash
 			break
 		}
@@ -255,7 +274,7 @@ func PodRevisionOf(s Snapshot) string {
 	if s.Template == nil {
 		return s.Pod.Content.Hash()
 	}
-	if v := attribute(s, s.Pod.Content, s.PodInjected, revision.Blueprint.PodOnly); v != nil {
+	if v := attribute(s, s.rendered().podOnly(), s.Pod.Content, s.PodInjected); v != nil {
 		return v.Found
 	}
 	return s.Template.Hash

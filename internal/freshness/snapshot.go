@@ -13,6 +13,15 @@ const (
 	ColdStart Operation = "coldstart"
 	// Birth is the CREATE of a member by its pool.
 	Birth Operation = "birth"
+	// Release is the UPDATE after which a bare Pod is in no pool any more: the
+	// first half of a bind in releases whose members are bare Pods.
+	Release Operation = "release"
+	// WarmStart is the CREATE of a Sandbox for a claim that names a bare Pod to
+	// run in: the second half.
+	WarmStart Operation = "warmstart"
+	// Released is no write: may the claim that a bare Pod was released to still
+	// take it?
+	Released Operation = "released"
 	// Idle is no write: could any claim of the pool take this member?
 	Idle Operation = "idle"
 )
@@ -48,6 +57,10 @@ type Snapshot struct {
 	Pod      *Pod
 	// Known are the older revisions of the template, rendered as Template is.
 	Known []Known
+	// Plain is the template as releases without secure defaults render it. It
+	// is what the bare Pod of a WarmStart is built from, and will do for the
+	// Sandbox as well as Template does; nil when it will not.
+	Plain *Rendered
 	// Injected and PodInjected are the paths at which a member and its Pod may
 	// have leaves that the template has not.
 	Injected, PodInjected revision.PathSet
@@ -77,6 +90,15 @@ type Member struct {
 	PodName string
 	// PodIPs are the addresses its status shows.
 	PodIPs []string
+	// Bare: it is a Pod itself, without a Sandbox.
+	Bare bool
+}
+
+func (m Member) title() string {
+	if m.Bare {
+		return "pod " + m.Name
+	}
+	return "sandbox " + m.Name
 }
 
 // Claim is the claim as stored.
@@ -102,6 +124,8 @@ type Pool struct {
 	Strategy  Strategy
 	// AdmitAny: while it rolls, it asks to serve stale members too.
 	AdmitAny bool
+	// ByName: claims that will take any pool's member do not get its.
+	ByName bool
 }
 
 // Template is the template in force, rendered for the operation: as the pool
@@ -123,6 +147,8 @@ type Pod struct {
 	Finished      bool
 	IPs           []string
 	Content       revision.Blueprint
+	// ClaimUID is the claim that it was released to, where it says so.
+	ClaimUID string
 	// NodeLeaving says why its node is about to go; "" when it is not, or when
 	// the Pod is on none yet.
 	NodeLeaving string

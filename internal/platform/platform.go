@@ -15,7 +15,8 @@ type Write struct {
 	Old *unstructured.Unstructured
 	// New is what is to be stored.
 	New *unstructured.Unstructured
-	// Claim is the claim that gains the sandbox; empty for a birth.
+	// Claim is the claim that gains the sandbox; empty for a birth, and for a
+	// release, which names none.
 	Claim freshness.Owner
 }
 
@@ -33,6 +34,8 @@ type Facts struct {
 	freshness.Snapshot
 	// Enforcement is the pool's own mode, as written; "" when it says none.
 	Enforcement string
+	// Taken is the bare Pod that a WarmStart names; nil when it does not exist.
+	Taken *unstructured.Unstructured
 }
 
 // Stamp is what a stamp has to say.

@@ -21,21 +21,19 @@ import (
 // aftermath passes hints to the controllers that follow up.
 type aftermath struct {
 	refused *recreate.Refused
+	pods    *recreate.Pods
 	waiting *waiting.Claims
 	events  events.EventRecorder
 	kinds   kinds
 }
 
 func newAftermath(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks.Modes, k kinds) (aftermath, error) {
-	live := func(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
-		obj, err := p.Get(ctx, agentsandbox.Sandboxes, key.Namespace, key.Name)
-		if obj == nil {
-			return nil, err
-		}
-		// What is read live is shared, and the answer to a patch goes into it.
-		return obj.DeepCopy(), err
+	refused, err := recreate.SetupRefused(mgr, liveOf(p, agentsandbox.Sandboxes), p)
+	if err != nil {
+		return aftermath{}, err
 	}
-	refused, err := recreate.SetupRefused(mgr, live, p)
+	pods, err := recreate.SetupPods(mgr, liveOf(p, agentsandbox.Pods), p,
+		recreate.Kinds{Sandboxes: k.sandboxes, Claims: k.claims})
 	if err != nil {
 		return aftermath{}, err
 	}
@@ -43,10 +41,29 @@ func newAftermath(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks
 	if err != nil {
 		return aftermath{}, err
 	}
-	return aftermath{refused: refused, waiting: claims, events: mgr.GetEventRecorder("freshbind"), kinds: k}, nil
+	return aftermath{
+		refused: refused, pods: pods, waiting: claims, events: mgr.GetEventRecorder("freshbind"), kinds: k,
+	}, nil
 }
 
-func (a aftermath) Refused(member *unstructured.Unstructured) { a.refused.Note(member) }
+func liveOf(p *agentsandbox.Platform, gr schema.GroupResource) recreate.Live {
+	return func(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
+		obj, err := p.Get(ctx, gr, key.Namespace, key.Name)
+		if obj == nil {
+			return nil, err
+		}
+		// What is read live is shared, and the answer to a patch goes into it.
+		return obj.DeepCopy(), err
+	}
+}
+
+func (a aftermath) Refused(member *unstructured.Unstructured, fault freshness.Fault) {
+	if agentsandbox.IsPod(member) {
+		a.pods.Note(member)
+		return
+	}
+	a.refused.Note(member, fault)
+}
 
 func (a aftermath) Undecided(namespace, claim string) { a.waiting.Note(namespace, claim) }
 
@@ -62,15 +79,20 @@ func (a aftermath) Denied(d webhooks.Denial) {
 	}
 	note = truncate(note)
 	sandbox, namespace := d.Judged(), d.Judged().GetNamespace()
-	claim := reference(a.kinds.claims, namespace, d.Claim.Name, d.Claim.UID)
-	if d.Operation != freshness.Bind {
+	if d.Operation == freshness.ColdStart {
+		claim := reference(a.kinds.claims, namespace, d.Claim.Name, d.Claim.UID)
 		a.events.Eventf(claim, nil, corev1.EventTypeWarning, string(d.Reason), "ColdStart", "%s", note)
 		return
 	}
-	a.events.Eventf(claim, sandbox, corev1.EventTypeWarning, string(d.Reason), "Bind", "%s", note)
+	// A release names no claim.
+	if d.Claim.Name != "" {
+		claim := reference(a.kinds.claims, namespace, d.Claim.Name, d.Claim.UID)
+		a.events.Eventf(claim, sandbox, corev1.EventTypeWarning, string(d.Reason), "Bind", "%s", note)
+		note = "claim " + d.Claim.Name + ": " + note
+	}
 	if d.Pool != nil {
 		pool := reference(a.kinds.pools, namespace, d.Pool.Name, d.Pool.UID)
-		a.events.Eventf(pool, sandbox, corev1.EventTypeWarning, string(d.Reason), "Bind", "claim %s: %s", d.Claim.Name, note)
+		a.events.Eventf(pool, sandbox, corev1.EventTypeWarning, string(d.Reason), "Bind", "%s", note)
 	}
 }
 

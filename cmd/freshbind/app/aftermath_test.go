@@ -48,6 +48,10 @@ func TestDeniedTellsTheOwners(t *testing.T) {
 			webhooks.Denial{Write: platform.Write{Operation: freshness.Bind, Old: member, New: member, Claim: claim}, Verdict: freshness.Verdict{Reason: freshness.PoolGone, Detail: "no pool"}, Mode: webhooks.Audit},
 			[]string{"Warning PoolGone on Bind ns/c1: would be refused: no pool [python-abc]"},
 		},
+		"release of a bare pod, which names no claim": {
+			webhooks.Denial{Write: platform.Write{Operation: freshness.Release, Old: member, New: member}, Verdict: verdict, Pool: pool, Mode: webhooks.Enforce},
+			[]string{"Warning StaleRevision on Bind ns/python: image differs (is v1-old, in force is v1-new) [python-abc]"},
+		},
 		"cold start": {
 			webhooks.Denial{Write: platform.Write{Operation: freshness.ColdStart, New: member, Claim: claim}, Verdict: verdict, Pool: pool, Mode: webhooks.Enforce},
 			[]string{"Warning StaleRevision on ColdStart ns/c1: image differs (is v1-old, in force is v1-new)"},

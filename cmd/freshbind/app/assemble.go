@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,12 +69,30 @@ func (o *ManagerOptions) assemble(mgr manager.Manager) error {
 		return err
 	}
 	register(mgr.GetWebhookServer(), p, modes, after)
+	return registerAdvice(mgr, p, modes, kinds)
+}
+
+// registerAdvice serves advice from the metadata of Sandboxes, which is watched
+// in any case.
+func registerAdvice(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks.Modes, k kinds) error {
+	sandboxes := &metav1.PartialObjectMetadata{}
+	sandboxes.SetGroupVersionKind(k.sandboxes)
+	if _, err := mgr.GetCache().GetInformer(context.Background(), sandboxes); err != nil {
+		return fmt.Errorf("watching the metadata of sandboxes: %w", err)
+	}
+	mgr.GetWebhookServer().Register(webhooks.AdviseHook.Path, &webhook.Admission{Handler: &webhooks.Advise{
+		Adviser: &agentsandbox.Adviser{
+			Platform: p, Enforced: modes.Enforced,
+			Shelf: &agentsandbox.Shelf{Cache: mgr.GetCache(), API: mgr.GetAPIReader(), Resolver: p.Resolver},
+		},
+		Timeout: webhooks.AdviseHook.HandlerTimeout(),
+	}})
 	return nil
 }
 
 func register(server webhook.Server, p *agentsandbox.Platform, modes *webhooks.Modes, after webhooks.Aftermath) {
 	m := webhooks.NewMetrics(metrics.Registry)
-	for _, hook := range []webhooks.Hook{webhooks.BindHook, webhooks.ColdStartHook, webhooks.BirthHook} {
+	for _, hook := range []webhooks.Hook{webhooks.BindHook, webhooks.BindPodHook, webhooks.ColdStartHook, webhooks.BirthHook} {
 		server.Register(hook.Path, &webhook.Admission{Handler: &webhooks.Guard{
 			PlatformName: agentsandbox.Name, Platform: p, Modes: modes, Metrics: m, Aftermath: after,
 			Clock: clock.RealClock{}, Timeout: hook.HandlerTimeout(), FailOpen: hook.FailOpen,

@@ -13,7 +13,8 @@ import (
 //
 //   - A bind answered 404 makes the claim go on to the next member, and this
 //     one is never offered again; right when the member can never be bound.
-//     A bind answered 409 leaves the member in the queue.
+//     A bind answered 409 is tried again, and the member is not deleted for it;
+//     it has to be offered again all the same (ShowPatch).
 //   - A cold start answered AlreadyExists is tried again every 200 ms;
 //     Conflict takes seconds.
 //   - A birth is answered 403: AlreadyExists makes the API server try eight

@@ -13,15 +13,21 @@ import (
 	"github.com/freshbind/freshbind/internal/platform"
 )
 
-// Classify says what a write of a Sandbox is; ok is false when it is none of
-// ours. old is nil for a CREATE. A bind is any UPDATE after which a claim is
+// Classify says what a write of a Sandbox or Pod is; ok is false when it is none
+// of ours. old is nil for a CREATE. A bind is any UPDATE after which a claim is
 // among the owners that was not there before, whoever owned it until then.
 func (*Platform) Classify(op admissionv1.Operation, old, obj *unstructured.Unstructured) (w platform.Write, ok bool) {
+	if obj != nil && IsPod(obj) {
+		return classifyPod(op, old, obj)
+	}
 	w = platform.Write{Old: old, New: obj}
 	switch op {
 	case admissionv1.Create:
 		if claim := newClaim(nil, obj); claim.UID != "" {
 			w.Operation, w.Claim = freshness.ColdStart, claim
+			if namesBarePod(obj) {
+				w.Operation = freshness.WarmStart
+			}
 			return w, true
 		}
 		if controllerOf(obj).Kind == freshness.OwnedByPool {

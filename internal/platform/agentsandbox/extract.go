@@ -3,6 +3,7 @@ package agentsandbox
 import (
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -51,7 +52,7 @@ func memberOf(w platform.Write) (freshness.Member, error) {
 		Template:   obj.GetAnnotations()[templateRefAnnotation],
 		Content:    content,
 		Proposed:   content,
-		PodName:    podNameOf(obj),
+		PodName:    PodNameOf(obj),
 		PodIPs:     nestedStrings(obj.Object, "status", "podIPs"),
 	}
 	if w.Operation == freshness.Bind {
@@ -62,7 +63,8 @@ func memberOf(w platform.Write) (freshness.Member, error) {
 	return m, nil
 }
 
-func podNameOf(sandbox *unstructured.Unstructured) string {
+// PodNameOf returns the name of the Pod that a Sandbox runs in, by what it says.
+func PodNameOf(sandbox metav1.Object) string {
 	if name := sandbox.GetAnnotations()[podNameAnnotation]; name != "" {
 		return name
 	}
@@ -125,6 +127,8 @@ func (p *Platform) poolOf(obj *unstructured.Unstructured) *freshness.Pool {
 		Strategy: freshness.ResolveStrategy(annotations[strategyKey],
 			str(obj.Object, "spec", "updateStrategy", "type"), p.DefaultStrategy),
 		AdmitAny: annotations[admitKey] == "any",
+		// What cannot be parsed counts as the strict value, the only one there is.
+		ByName: annotations[claimsKey] != "",
 	}
 }
 
@@ -152,6 +156,7 @@ func podOf(obj *unstructured.Unstructured) (*freshness.Pod, error) {
 	}
 	p := &freshness.Pod{
 		ControllerUID: podController(obj),
+		ClaimUID:      obj.GetLabels()[PodClaimLabel],
 		Deleting:      obj.GetDeletionTimestamp() != nil,
 		Content:       content,
 	}

@@ -1,10 +1,11 @@
 // Package agentsandbox knows kubernetes-sigs/agent-sandbox: what a write means,
 // what a template renders to, which status moves a claim on. It works for
-// v0.3.10 to v1.0, whose members are Sandbox objects; the answers follow from
-// what a write looks like, never from a configured version.
+// v0.3.10 to v1.0, whose members are Sandbox objects, and for v0.1 and v0.2,
+// whose members are bare Pods; the answers follow from what a write looks like,
+// never from a configured version.
 //
 // Facts without another source are read off upstream's controllers at the tags
-// v0.4.6, v0.5.6 and v1.0.3.
+// v0.1.0, v0.2.1, v0.4.6, v0.5.6 and v1.0.3.
 package agentsandbox
 
 import (
@@ -29,7 +30,7 @@ var (
 	Claims    = schema.GroupResource{Group: ExtensionsGroup, Resource: "sandboxclaims"}
 	Templates = schema.GroupResource{Group: ExtensionsGroup, Resource: "sandboxtemplates"}
 	Pools     = schema.GroupResource{Group: ExtensionsGroup, Resource: "sandboxwarmpools"}
-	pods      = schema.GroupResource{Resource: "pods"}
+	Pods      = schema.GroupResource{Resource: "pods"}
 	nodes     = schema.GroupResource{Resource: "nodes"}
 )
 
@@ -57,4 +58,8 @@ const (
 	strategyKey     = "freshbind.dev/rollout-strategy"
 	injectedPathKey = "freshbind.dev/injected-paths"
 	admitKey        = "freshbind.dev/admit"
+	// claimsKey on a pool, with the value "by-name": only claims that name the
+	// pool take its members, not those that take any pool of their template.
+	// It says nothing in releases whose claims cannot name a pool (to v0.2.1).
+	claimsKey = "freshbind.dev/claims"
 )

@@ -96,6 +96,9 @@ func (p *Platform) Get(ctx context.Context, gr schema.GroupResource, namespace, 
 // Snapshot reads, in parallel, everything that the verdict on w depends on.
 // An error means that something could not be read or understood.
 func (p *Platform) Snapshot(ctx context.Context, w platform.Write) (platform.Facts, error) {
+	if IsPod(w.Judged()) {
+		return p.barePodSnapshot(ctx, w)
+	}
 	member, err := memberOf(w)
 	if err != nil {
 		return platform.Facts{}, err
@@ -121,6 +124,9 @@ func (p *Platform) Snapshot(ctx context.Context, w platform.Write) (platform.Fac
 		f.Pool = p.poolOf(objs.pool)
 		f.Enforcement = objs.pool.GetAnnotations()[platform.EnforcementKey]
 	}
+	if w.Operation == freshness.WarmStart {
+		f.Taken = objs.pod
+	}
 	if objs.pod != nil {
 		if f.Pod, err = podOf(objs.pod); err != nil {
 			return platform.Facts{}, err
@@ -145,7 +151,7 @@ func (p *Platform) renderInto(ctx context.Context, f *platform.Facts, objs store
 		return err
 	}
 	f.Template = &freshness.Template{Name: objs.template.GetName(), Hash: asMember.Hash(), Content: asMember}
-	cold := f.Operation == freshness.ColdStart && objs.claim != nil
+	cold := (f.Operation == freshness.ColdStart || f.Operation == freshness.WarmStart) && objs.claim != nil
 	if cold {
 		content, err := renderCold(objs.template, objs.claim)
 		var refused *unrenderableError
@@ -155,6 +161,14 @@ func (p *Platform) renderInto(ctx context.Context, f *platform.Facts, objs store
 			return err
 		}
 		f.Template.Content = content
+	}
+	// v0.1.0 marks no Sandbox with its claim, and adds no secure defaults.
+	if f.Operation == freshness.WarmStart || cold && !f.Member.Used {
+		plain, err := p.renderPlain(ctx, objs.template)
+		if err != nil {
+			return err
+		}
+		f.Plain = &plain
 	}
 	recorded, err := p.History.Revisions(ctx, objs.template)
 	if err != nil {

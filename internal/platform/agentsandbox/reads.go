@@ -32,8 +32,9 @@ func (p *Platform) read(ctx context.Context, w platform.Write, m freshness.Membe
 	if m.Controller.Kind == freshness.OwnedByPool {
 		g.get(&out.pool, Pools, m.Controller.Name)
 	}
-	if w.Operation == freshness.Bind || w.Operation == freshness.Idle {
-		g.get(&out.pod, pods, m.PodName)
+	switch w.Operation {
+	case freshness.Bind, freshness.Idle, freshness.WarmStart:
+		g.get(&out.pod, Pods, m.PodName)
 	}
 	if m.Template != "" {
 		g.get(&out.template, Templates, m.Template)
@@ -50,7 +51,8 @@ func (p *Platform) read(ctx context.Context, w platform.Write, m freshness.Membe
 // readNamed reads what the claim and the pool name.
 func (p *Platform) readNamed(ctx context.Context, w platform.Write, m freshness.Member, out *stored) error {
 	namespace := w.Judged().GetNamespace()
-	if w.Operation == freshness.ColdStart && out.claim != nil {
+	forClaim := w.Operation == freshness.ColdStart || w.Operation == freshness.WarmStart
+	if forClaim && out.claim != nil {
 		if pool := claimOf(out.claim).Pool; pool != "" {
 			var err error
 			if out.pool, err = p.Get(ctx, Pools, namespace, pool); err != nil {
@@ -59,10 +61,15 @@ func (p *Platform) readNamed(ctx context.Context, w platform.Write, m freshness.
 		}
 	}
 	g := p.group(ctx, namespace)
-	if want := p.templateInForce(out); want != m.Template {
+	if want := p.templateInForce(out, forClaim); want != m.Template {
 		out.template = nil
 		if want != "" {
 			g.get(&out.template, Templates, want)
+		}
+	}
+	if w.Operation == freshness.WarmStart && out.pool == nil && out.pod != nil {
+		if pool := bornOf(out.pod); pool != "" {
+			g.get(&out.pool, Pools, pool)
 		}
 	}
 	if out.claim != nil {
@@ -74,11 +81,12 @@ func (p *Platform) readNamed(ctx context.Context, w platform.Write, m freshness.
 	return g.wait()
 }
 
-// templateInForce returns the name of the template that the claim or, without
-// one, the pool refers to now.
-func (p *Platform) templateInForce(s *stored) string {
+// templateInForce returns the name of the template that the pool refers to now,
+// or the claim does: a claim that names a template itself gets its own sandboxes
+// built from it, whatever its pool refers to (v0.4.6 and older).
+func (p *Platform) templateInForce(s *stored, forClaim bool) string {
 	if s.claim != nil {
-		if name := claimOf(s.claim).Template; name != "" && s.pool == nil {
+		if name := claimOf(s.claim).Template; name != "" && (forClaim || s.pool == nil) {
 			return name
 		}
 	}
@@ -92,8 +100,11 @@ func (p *Platform) templateInForce(s *stored) string {
 // starts), the one it was given, the one in its status.
 func holdings(claim *unstructured.Unstructured) []string {
 	names := append([]string{claim.GetName()}, namesOn(claim)...)
-	if name := str(claim.Object, "status", "sandbox", "name"); name != "" {
-		names = append(names, name)
+	// v0.1 and v0.2 write it with a capital N.
+	for _, key := range []string{"name", "Name"} {
+		if name := str(claim.Object, "status", "sandbox", key); name != "" {
+			names = append(names, name)
+		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

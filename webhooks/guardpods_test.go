@@ -1,0 +1,82 @@
+package webhooks
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/test/builders"
+)
+
+// A bind of a bare Pod is two writes, and what is refused is the Pod in both.
+func TestGuardOfBarePods(t *testing.T) {
+	pod := builders.MakePod(member).Owners(builders.ControllerRef(pool)).Label(agentsandbox.PodPoolLabel, "1").Obj()
+	released := builders.PodFrom(pod).Owners().NoLabel(agentsandbox.PodPoolLabel).Obj()
+	sandbox := builders.MakeColdStart(claim, template).PodName(pod.GetName()).Obj()
+	inPod := func(f *platform.Facts) { f.Taken, f.Pod.ControllerUID, f.Claim.Template = released, "", "python" }
+	broken := errors.New("etcd is away")
+
+	type want struct {
+		Allowed bool
+		Refused []string
+		Waiting []string
+		Denied  []string
+	}
+	cases := map[string]struct {
+		op       admissionv1.Operation
+		old, obj *unstructured.Unstructured
+		change   func(*platform.Facts)
+		err      error
+		want     want
+	}{
+		"release": {
+			op: admissionv1.Update, old: pod, obj: released, change: func(*platform.Facts) {},
+			want: want{Allowed: true},
+		},
+		"release, the pod's fault": {
+			op: admissionv1.Update, old: pod, obj: released, change: func(f *platform.Facts) { f.Member.Deleting = true },
+			want: want{Refused: []string{"python-abc its own"}, Denied: []string{"enforce  MemberTerminating python"}},
+		},
+		"release, undecided: nobody is told": {
+			op: admissionv1.Update, old: pod, obj: released, err: broken, want: want{},
+		},
+		"sandbox in a pod that is going": {
+			op: admissionv1.Create, obj: sandbox, change: func(f *platform.Facts) { inPod(f); f.Pod.Deleting = true },
+			want: want{Refused: []string{"python-abc its own"}, Denied: []string{"enforce c1 PodTerminating python"}},
+		},
+		"sandbox in a pod that is gone": {
+			op: admissionv1.Create, obj: sandbox, change: func(f *platform.Facts) { inPod(f); f.Pod, f.Taken = nil, nil },
+			want: want{Denied: []string{"enforce c1 PodFinished python"}},
+		},
+		"sandbox, undecided": {
+			op: admissionv1.Create, obj: sandbox, err: broken, want: want{Waiting: []string{"ns/c1"}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var h hints
+			f := &fakePlatform{err: tc.err}
+			if tc.change != nil {
+				f.facts = facts(tc.change)
+			}
+			g := &Guard{
+				PlatformName: "agent-sandbox", Platform: f, Modes: modes(t, Enforce, nil),
+				Metrics: NewMetrics(prometheus.NewRegistry()), Aftermath: &h,
+				Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0)), Timeout: time.Minute,
+			}
+			resp := g.Handle(t.Context(), request(t, tc.op, tc.old, tc.obj))
+			got := want{Allowed: resp.Allowed, Refused: h.refused, Waiting: h.undecided, Denied: h.denied}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("Handle() (-want,+got):\n%s%v", diff, resp.Result)
+			}
+		})
+	}
+}
