@@ -27,6 +27,7 @@ import (
 	"github.com/freshbind/freshbind/internal/audit"
 	"github.com/freshbind/freshbind/internal/recorder"
 	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
 )
@@ -47,8 +48,18 @@ var shared struct {
 	err  error
 }
 
+// program builds Freshbind, once for all worlds: linking it takes longer than
+// starting one.
+var program func() (string, error)
+
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
+	dir, err := os.MkdirTemp("", "freshbind-integration-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	program = sync.OnceValues(func() (string, error) { return fixture.Build(context.Background(), dir, raceEnabled) })
 	code := m.Run()
 	if shared.w != nil {
 		if err := shared.w.close(); err != nil {
@@ -56,6 +67,7 @@ func TestMain(m *testing.M) {
 			code = 1
 		}
 	}
+	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }
 
@@ -68,8 +80,11 @@ type world struct {
 }
 
 func newWorld(ctx context.Context, o scenario.WorldOptions) (*world, error) {
+	var err error
+	if o.Guard.Program, err = program(); err != nil {
+		return nil, err
+	}
 	o.Release = release
-	o.Guard.Race = raceEnabled
 	o.Cluster.Log = os.Stderr
 	ctx, cancel := context.WithCancel(ctx)
 	s, err := scenario.StartWorld(ctx, o)

@@ -3,6 +3,7 @@ package upstream
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ func CRDs(ctx context.Context, version string) ([]*apiextensionsv1.CustomResourc
 	if err != nil {
 		return nil, err
 	}
-	files, err := r.glob(ctx, "helm/crds/*.yaml")
+	files, err := r.glob(ctx, cmp.Or(r.crds, "helm/crds/*.yaml"))
 	if err != nil {
 		return nil, err
 	}

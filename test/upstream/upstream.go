@@ -6,6 +6,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,10 @@ const (
 	workersStarted = "Starting workers"
 	// controllerCount: sandboxes, claims, templates, pools.
 	controllerCount = 4
+	// noMetrics takes the fixed port of v0.1.0's metrics away, which reads no
+	// flag for it and falls back to controller-runtime's default (v0.22.2,
+	// pkg/metrics/server/server.go). The source stays as it is.
+	noMetrics = "-X sigs.k8s.io/controller-runtime/pkg/metrics/server.DefaultBindAddress=0"
 )
 
 // release is what differs between releases when they are run.
@@ -61,6 +66,11 @@ type release struct {
 	// apiVersion is the version in which the release itself reads and writes.
 	apiVersion string
 	args       []string
+	// crds are the files with its CRDs; helm/crds when empty.
+	crds string
+	// controllers is how many it has; controllerCount when 0.
+	controllers int
+	ldflags     []string
 }
 
 // v0.5 serves its CRD conversion itself; without a Service to reach it by, the
@@ -72,10 +82,28 @@ var releases = []release{
 	{version: "v0.4.6", apiVersion: "v1alpha1"},
 }
 
-// Releases lists the agent-sandbox releases that can be run, newest first.
+// oldReleases have bare Pods as the members of their pools, no Sandboxes.
+var oldReleases = []release{
+	{version: "v0.2.1", apiVersion: "v1alpha1", crds: "k8s/crds/*.yaml"},
+	{
+		version: "v0.1.0", apiVersion: "v1alpha1", crds: "k8s/crds/*.yaml",
+		controllers: 3, ldflags: []string{noMetrics},
+	},
+}
+
+// Releases lists the agent-sandbox releases that can be run and whose members
+// are Sandboxes, newest first.
 func Releases() []string {
-	versions := make([]string, 0, len(releases))
-	for _, r := range releases {
+	return versionsOf(releases)
+}
+
+// OldReleases lists the agent-sandbox releases that can be run and whose
+// members are bare Pods, newest first.
+func OldReleases() []string { return versionsOf(oldReleases) }
+
+func versionsOf(list []release) []string {
+	versions := make([]string, 0, len(list))
+	for _, r := range list {
 		versions = append(versions, r.version)
 	}
 	return versions
@@ -88,11 +116,12 @@ func APIVersion(version string) (string, error) {
 }
 
 func find(version string) (release, error) {
-	i := slices.IndexFunc(releases, func(r release) bool { return r.version == version })
+	all := slices.Concat(releases, oldReleases)
+	i := slices.IndexFunc(all, func(r release) bool { return r.version == version })
 	if i < 0 {
-		return release{}, fmt.Errorf("no agent-sandbox %q here: use one of %s", version, strings.Join(Releases(), ", "))
+		return release{}, fmt.Errorf("no agent-sandbox %q here: use one of %s", version, strings.Join(versionsOf(all), ", "))
 	}
-	return releases[i], nil
+	return all[i], nil
 }
 
 func (r release) moduleDir() (string, error) {
@@ -111,12 +140,12 @@ func Build(ctx context.Context, log io.Writer, version string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return controlplane.BuildTool(ctx, log, dir, program)
+	return controlplane.BuildTool(ctx, log, dir, program, r.ldflags...)
 }
 
 // Options say which controllers run and how late they see things.
 type Options struct {
-	// Version is one of Releases.
+	// Version is one of Releases or OldReleases.
 	Version string
 	// Delay makes the controllers' watches of a resource late from the start.
 	Delay map[schema.GroupResource]time.Duration
@@ -184,7 +213,7 @@ func run(ctx context.Context, c *controlplane.Cluster, r release, path string, o
 		return nil, errors.Join(err, proxy.Close())
 	}
 	controllers := &Controllers{process: process, proxy: proxy}
-	if err := controllers.waitSynced(ctx, earlier+controllerCount); err != nil {
+	if err := controllers.waitSynced(ctx, earlier+cmp.Or(r.controllers, controllerCount)); err != nil {
 		return nil, errors.Join(err, controllers.Stop())
 	}
 	return controllers, nil

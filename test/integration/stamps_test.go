@@ -1,0 +1,92 @@
+package integration
+
+import (
+	"bytes"
+	"os/exec"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/scenario"
+	"github.com/freshbind/freshbind/test/upstream"
+)
+
+// Members and their Pods carry the hash that the command line prints for the
+// template they were built from: before and after an update, and bound.
+func TestStampsAreWhatTheCommandPrints(t *testing.T) {
+	s := sharedWorld(t).enforced(t)
+	p := s.pool(scenario.Pool{Replicas: 2, Strategy: scenario.Recreate}, func(b *builders.Template) {
+		b.Env("MODE", "fast").VolumeClaim("data", "1Gi").Service(true)
+	})
+	for _, image := range []string{"sandbox:v1", "sandbox:v2"} {
+		s.image(p, image)
+		want := s.printedHash(s.get(upstream.SandboxTemplates, p.Template))
+		for _, m := range s.full(p, image) {
+			s.stamped(m.Name, want)
+		}
+		claim := strings.ReplaceAll(image, ":", "-")
+		s.claim(p, claim)
+		sandbox, err := s.SandboxOf(t.Context(), claim)
+		s.must(err)
+		s.stamped(sandbox.GetName(), want)
+	}
+}
+
+// A stamp that the CREATE of a Pod carries is replaced by the true one.
+func TestAPodsStampAtCreateIsReplaced(t *testing.T) {
+	s := sharedWorld(t).enforced(t)
+	p := s.pool(scenario.Pool{Replicas: 1, Strategy: scenario.Recreate})
+	member := s.get(upstream.Sandboxes, s.full(p, "")[0].Name)
+	for name, tc := range map[string]struct{ image, want string }{
+		"of its sandbox's content": {"sandbox:v1", s.printedHash(s.get(upstream.SandboxTemplates, p.Template))},
+		"of other content":         {"other:v1", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var pod corev1.Pod
+			made := builders.MakePod(member).Label(stampKey, "v1-0123456789abcdef").Obj()
+			s.must(runtime.DefaultUnstructuredConverter.FromUnstructured(made.Object, &pod))
+			pod.Name, pod.UID = "forged", ""
+			pod.Spec.Containers[0].Image = tc.image
+			stored, err := s.kube().CoreV1().Pods(s.Name).Create(t.Context(), &pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			s.must(err)
+			got := stored.Labels[stampKey]
+			if got == "v1-0123456789abcdef" || tc.want != "" && got != tc.want {
+				t.Errorf("stamped %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// stamped checks the stamps of a Sandbox and of its Pod.
+func (s *stage) stamped(name, want string) {
+	s.t.Helper()
+	pod, err := s.kube().CoreV1().Pods(s.Name).Get(s.t.Context(), name, getOptions)
+	s.must(err)
+	for kind, labels := range map[string]map[string]string{
+		"sandbox": s.get(upstream.Sandboxes, name).GetLabels(), "pod": pod.Labels,
+	} {
+		if got := labels[stampKey]; got != want {
+			s.t.Errorf("%s %s is stamped %q, want %s", kind, name, got, want)
+		}
+	}
+}
+
+// printedHash is what `freshbind hash` prints for the template.
+func (s *stage) printedHash(template *unstructured.Unstructured) string {
+	s.t.Helper()
+	document, err := template.MarshalJSON()
+	s.must(err)
+	var complaint bytes.Buffer
+	cmd := exec.CommandContext(s.t.Context(), s.w.Guard.Program(), "hash", "-f", "-", "-o", "name")
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(document), &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		s.t.Fatalf("freshbind hash: %v: %s", err, complaint.String())
+	}
+	return strings.TrimSpace(string(out))
+}
