@@ -41,6 +41,10 @@ cluster-test: ## Tests on a real control plane, which is built on first use.
 upstream-test: ## Every release of agent-sandbox, with and without late caches: no stale bind, every claim ready, no ghosts.
 	@$(GO) run ./test/upstreamtest
 
+.PHONY: storm
+storm: ## One storm of claims, template changes, deletes and restarts (STORM_SEED, STORM_CLAIMS, STORM_UPSTREAM).
+	@$(GO) run ./test/storm
+
 .PHONY: fuzz
 fuzz: ## Each fuzz target for FUZZTIME, two at a time.
 	@for pkg in $$($(GO) list ./... | grep -v /test/); do \
@@ -53,15 +57,9 @@ bench: ## Benchmarks.
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/...
 
 .PHONY: lint
-lint: $(BIN)/golangci-lint ## Linters, and modules that are not tidy.
-	$(BIN)/golangci-lint run ./...
-	@for mod in $$(git ls-files 'go.mod' '**/go.mod'); do \
-	  (cd $$(dirname $$mod) && $(GO) mod tidy -diff) || { echo "$$mod is not tidy: run go mod tidy there"; exit 1; }; \
-	done
-
-$(BIN)/golangci-lint: test/lint/go.mod
-	@echo "building golangci-lint, once (about 2 minutes)"
-	cd test/lint && $(GO) build -trimpath -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+lint: ## Linters (built from Go modules on first use), and modules that are not tidy.
+	$(GO) tool -modfile=test/lint/go.mod golangci-lint run ./...
+	$(GO) mod tidy -diff
 
 .PHONY: tools
 tools: ## Build what tests and demo need, ahead of time.

@@ -74,7 +74,11 @@ func existingStage(ctx context.Context, o options, out io.Writer) (*stage, error
 		err = fmt.Errorf("%w\nfreshbind listens at %s on this machine: set %s to an address of this machine that the cluster can reach "+
 			"(kind: the gateway of its Docker network)", err, host, envWebhookHost)
 	}
-	return s, err
+	if err != nil {
+		return s, err
+	}
+	_, _ = fmt.Fprintln(out, s.modes())
+	return s, nil
 }
 
 // servedVersion is the API version of agent-sandbox that the cluster serves.
@@ -117,7 +121,11 @@ func runningRelease(ctx context.Context, client kubernetes.Interface) string {
 // default the one from which we reach it.
 func webhookHost(ctx context.Context, o options, admin *rest.Config) (string, error) {
 	if o.webhookHost != "" {
-		return o.webhookHost, nil
+		listener, err := net.Listen("tcp", net.JoinHostPort(o.webhookHost, "0"))
+		if err != nil {
+			return "", fmt.Errorf("%s: %w: name an address of this machine", envWebhookHost, err)
+		}
+		return o.webhookHost, listener.Close()
 	}
 	address, err := serverAddress(admin.Host)
 	if err != nil {
@@ -151,11 +159,9 @@ func serverAddress(host string) (string, error) {
 // startGuard runs Freshbind for the demo's namespaces only: all that exist are
 // left out of its webhooks.
 func (s *stage) startGuard(ctx context.Context, client kubernetes.Interface, host string) error {
-	dir, err := os.MkdirTemp("", "freshbind-demo-")
-	if err != nil {
-		return fmt.Errorf("make the demo's folder: %w", err)
+	if err := s.makeDir(); err != nil {
+		return err
 	}
-	s.later(func(context.Context) error { return os.RemoveAll(dir) })
 	others, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list namespaces: %w", err)
@@ -170,7 +176,7 @@ func (s *stage) startGuard(ctx context.Context, client kubernetes.Interface, hos
 		return err
 	}
 	s.later(func(ctx context.Context) error { return removeRevisions(ctx, client, earlier) })
-	if s.guard, err = scenario.StartGuard(ctx, fixture.Options{Admin: s.admin, Dir: dir, Host: host}); err != nil {
+	if s.guard, err = scenario.StartGuard(ctx, os.Stderr, fixture.Options{Admin: s.admin, Dir: s.dir, Host: host}); err != nil {
 		return err
 	}
 	s.failed = s.guard.Err

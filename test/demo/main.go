@@ -52,14 +52,16 @@ func demo() int {
 	// A second Ctrl-C ends a cleanup that takes too long.
 	context.AfterFunc(ctx, stop)
 	shown, err := run(ctx, o, os.Stdout)
+	var left *cleanupError
 	switch {
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+	case errors.As(err, &left):
+		fmt.Fprintln(os.Stderr, "demo:", err)
+	case err != nil && ctx.Err() != nil:
 		fmt.Fprintln(os.Stderr, "demo: interrupted; what was started is stopped and removed")
-		return exitFailed
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "demo:", err)
-		return exitFailed
-	case !shown:
+	}
+	if err != nil || !shown {
 		return exitFailed
 	}
 	return 0

@@ -11,11 +11,22 @@ import (
 	"github.com/freshbind/freshbind/test/scenario"
 )
 
+// cleanupError says what could not be removed.
+type cleanupError struct{ error }
+
+func (e *cleanupError) Error() string { return "clean up: " + e.error.Error() }
+
+func (e *cleanupError) Unwrap() error { return e.error }
+
 // run plays the demo and tells whether it showed what it should.
 func run(ctx context.Context, o options, out io.Writer) (shown bool, err error) {
 	start := time.Now()
 	s, err := setStage(ctx, o, out)
-	defer func() { err = errors.Join(err, s.close(ctx)) }()
+	defer func() {
+		if left := s.close(ctx); left != nil {
+			err = errors.Join(err, &cleanupError{left})
+		}
+	}()
 	if err != nil {
 		return false, err
 	}
@@ -67,12 +78,11 @@ func (p *play) conclude(result outcome, judged *audit.Report, failures []string,
 		return err
 	}
 	p.say("%s", priceLine(result.unguarded, result.guarded, p.lag))
-	for _, b := range stale(judged.Findings) {
+	if binds := stale(judged.Findings); len(binds) > 0 {
 		p.say("first stale bind in full")
-		for _, line := range bindInFull(b) {
+		for _, line := range bindInFull(binds[0]) {
 			p.say("%s", line)
 		}
-		break
 	}
 	for _, s := range p.sides {
 		for _, note := range s.notes {
@@ -81,6 +91,9 @@ func (p *play) conclude(result outcome, judged *audit.Report, failures []string,
 	}
 	for _, line := range failures {
 		p.say("not shown: %s", line)
+	}
+	if p.keepDir = len(failures) > 0; p.keepDir {
+		p.say("logs are kept in %s", p.dir)
 	}
 	p.say("%s", p.lookFurther(start))
 	p.say("%s", result.lastLine())

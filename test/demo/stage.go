@@ -31,6 +31,9 @@ type stage struct {
 	unguarded, guarded *scenario.Namespace
 	// patience bounds every wait for pools and claims.
 	patience time.Duration
+	// dir has certificates and logs; keepDir leaves it there.
+	dir     string
+	keepDir bool
 	// kubectl is how to look at it.
 	kubectl string
 	// failed tells of a program that ended unasked.
@@ -52,6 +55,21 @@ func (s *stage) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+func (s *stage) makeDir() error {
+	dir, err := os.MkdirTemp("", "freshbind-demo-")
+	if err != nil {
+		return fmt.Errorf("make the demo's folder: %w", err)
+	}
+	s.dir = dir
+	s.later(func(context.Context) error {
+		if s.keepDir {
+			return nil
+		}
+		return os.RemoveAll(dir)
+	})
+	return nil
+}
+
 // setStage returns a stage also with an error, for what there is to undo.
 func setStage(ctx context.Context, o options, out io.Writer) (*stage, error) {
 	if o.context != "" {
@@ -63,16 +81,14 @@ func setStage(ctx context.Context, o options, out io.Writer) (*stage, error) {
 // builtStage starts a control plane of the demo's own.
 func builtStage(ctx context.Context, o options, out io.Writer) (*stage, error) {
 	s := &stage{patience: builtPatience}
-	dir, err := os.MkdirTemp("", "freshbind-demo-")
-	if err != nil {
-		return s, fmt.Errorf("make the demo's folder: %w", err)
+	if err := s.makeDir(); err != nil {
+		return s, err
 	}
-	s.later(func(context.Context) error { return os.RemoveAll(dir) })
 	start := time.Now()
 	world, err := scenario.StartWorld(ctx, scenario.WorldOptions{
 		Release: o.upstream,
 		Delay:   map[schema.GroupResource]time.Duration{upstream.SandboxTemplates: o.lag},
-		Cluster: controlplane.Options{Dir: dir, Log: os.Stderr},
+		Cluster: controlplane.Options{Dir: s.dir, Log: os.Stderr},
 	})
 	if err != nil {
 		return s, err
@@ -94,7 +110,14 @@ func builtStage(ctx context.Context, o options, out io.Writer) (*stage, error) {
 	_, _ = fmt.Fprintf(out, "control plane  etcd %s, kube-apiserver %s, kwok %s at %s; all up in %.0f s\n",
 		versions.Etcd, versions.Kubernetes, versions.Kwok, s.admin.Host, time.Since(start).Seconds())
 	_, _ = fmt.Fprintf(out, "upstream       agent-sandbox %s, unmodified, built from its own Go module; %s\n", o.upstream, sees)
+	_, _ = fmt.Fprintln(out, s.modes())
 	return s, nil
+}
+
+// modes says what Freshbind does where.
+func (s *stage) modes() string {
+	return fmt.Sprintf("freshbind      enforces in namespace %s (freshbind.dev/enforcement=enforce) and looks on in %s (no label)",
+		s.guarded.Name, s.unguarded.Name)
 }
 
 // createNamespaces makes both sides and waits until the one is guarded. The

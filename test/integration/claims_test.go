@@ -38,10 +38,22 @@ func TestColdStartsWithTheClaimsOwn(t *testing.T) {
 			func(c *builders.Claim) { c.Env("init", "MINE", "1") },
 			wantEnv("initContainers", 0, "MINE", "1"),
 		},
-		"env Overrides": {
+		"env Overrides, default container": {
 			func(b *builders.Template) { b.EnvPolicy("Overrides").Env("MINE", "template") },
 			func(c *builders.Claim) { c.Env("", "MINE", "claim") },
 			wantEnv("containers", 0, "MINE", "claim"),
+		},
+		"env Overrides, named container": {
+			func(b *builders.Template) { b.EnvPolicy("Overrides").Container("side", "side:1", "MINE", "template") },
+			func(c *builders.Claim) { c.Env("side", "MINE", "claim") },
+			wantEnv("containers", 1, "MINE", "claim"),
+		},
+		"env Overrides, init container": {
+			func(b *builders.Template) {
+				b.EnvPolicy("Overrides").InitContainer("init", "init:1", "MINE", "template")
+			},
+			func(c *builders.Claim) { c.Env("init", "MINE", "claim") },
+			wantEnv("initContainers", 0, "MINE", "claim"),
 		},
 		"volumes Allowed": {
 			func(b *builders.Template) { b.VolumeClaimPolicy("Allowed").VolumeClaim("data", "1Gi") },

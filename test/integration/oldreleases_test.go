@@ -214,13 +214,9 @@ func testOldDeadMembers(t *testing.T, w *oldWorld) {
 	ctx := t.Context()
 	member, err := s.podClient().Get(ctx, s.fullOf("sandbox:v1")[0], metav1.GetOptions{})
 	s.must(err)
-	dying := s.dying(member)
-	taken := dying.DeepCopy()
-	labels := taken.GetLabels()
-	delete(labels, barePoolLabel)
-	taken.SetLabels(labels)
-	taken.SetOwnerReferences(nil)
-	_, err = s.podClient().Update(ctx, taken, metav1.UpdateOptions{})
+	s.dying(member)
+	take := []byte(`{"metadata":{"ownerReferences":null,"labels":{"` + barePoolLabel + `":null}}}`)
+	_, err = s.podClient().Patch(ctx, member.GetName(), types.MergePatchType, take, metav1.PatchOptions{})
 	wantRefused(t, "release of a pod that is being deleted", err, "MemberTerminating")
 
 	template := s.get(upstream.SandboxTemplates, s.pool.Template)
@@ -250,7 +246,7 @@ func testOldDeadMembers(t *testing.T, w *oldWorld) {
 }
 
 // dying deletes a Pod that stays for as long as the test runs.
-func (s *oldStage) dying(pod *unstructured.Unstructured) *unstructured.Unstructured {
+func (s *oldStage) dying(pod *unstructured.Unstructured) {
 	s.t.Helper()
 	hold := func(ctx context.Context, finalizers string) {
 		patch := []byte(`{"metadata":{"finalizers":` + finalizers + `}}`)
@@ -261,9 +257,6 @@ func (s *oldStage) dying(pod *unstructured.Unstructured) *unstructured.Unstructu
 	hold(s.t.Context(), `["test.freshbind.dev/hold"]`)
 	s.t.Cleanup(func() { hold(context.WithoutCancel(s.t.Context()), "null") })
 	s.must(s.podClient().Delete(s.t.Context(), pod.GetName(), metav1.DeleteOptions{}))
-	stored, err := s.podClient().Get(s.t.Context(), pod.GetName(), metav1.GetOptions{})
-	s.must(err)
-	return stored
 }
 
 func wantRefused(t *testing.T, what string, err error, reason string) {

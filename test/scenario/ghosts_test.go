@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
-	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/upstream"
 )
@@ -122,24 +121,8 @@ func install(t *testing.T, c *controlplane.Cluster, server *httptest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "careless"},
-		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "careless.freshbind.dev",
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{
-				URL:      ptr.To(server.URL),
-				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-			},
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
-				Rule: admissionregistrationv1.Rule{
-					APIGroups: []string{builders.GroupCore}, APIVersions: []string{"*"}, Resources: []string{"sandboxes"},
-				},
-			}},
-			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
-			AdmissionReviewVersions: []string{"v1"},
-		}},
-	}
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	configuration := webhookAt(server.URL, ca, admissionregistrationv1.Update)
 	_, err = client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), configuration, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -68,14 +69,18 @@ func (w *World) start(ctx context.Context, o WorldOptions) error {
 	if err != nil {
 		return err
 	}
-	if w.Guard, err = StartGuard(ctx, o.Guard); err != nil {
+	if w.Guard, err = StartGuard(ctx, o.Cluster.Log, o.Guard); err != nil {
 		return err
 	}
 	return w.Guard.Install(ctx)
 }
 
-// StartGuard prepares and starts Freshbind, without webhook configurations.
-func StartGuard(ctx context.Context, o fixture.Options) (*fixture.Freshbind, error) {
+// StartGuard builds and starts Freshbind, without webhook configurations. log
+// receives a line of progress; nil means silence.
+func StartGuard(ctx context.Context, log io.Writer, o fixture.Options) (*fixture.Freshbind, error) {
+	if log != nil {
+		_, _ = fmt.Fprintln(log, "building freshbind from this checkout")
+	}
 	guard, err := fixture.New(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("prepare freshbind: %w", err)

@@ -41,20 +41,21 @@ func runRelease(ctx context.Context, o options, version string, out io.Writer) (
 	if err != nil {
 		return nil, fmt.Errorf("make folder: %w", err)
 	}
+	interrupted := ctx
+	defer func() {
+		if interrupted.Err() == nil && (err != nil || anyBad(results)) {
+			_, _ = fmt.Fprintf(out, "logs of %s are kept in %s\n", version, dir)
+			return
+		}
+		err = errors.Join(err, os.RemoveAll(dir))
+	}()
 	world, err := scenario.StartWorld(ctx, scenario.WorldOptions{
 		Release: version, Cluster: controlplane.Options{Dir: dir, Log: os.Stderr},
 	})
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		err = errors.Join(err, world.Stop())
-		if err != nil || anyBad(results) {
-			_, _ = fmt.Fprintf(out, "logs of %s are kept in %s\n", version, dir)
-			return
-		}
-		err = os.RemoveAll(dir)
-	}()
+	defer func() { err = errors.Join(err, world.Stop()) }()
 	ctx, cancel := scenario.Supervise(ctx, world.Err)
 	defer cancel()
 	recording, err := scenario.Record(ctx, world.Cluster.Config())

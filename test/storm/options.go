@@ -1,0 +1,86 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/freshbind/freshbind/test/scenario"
+	"github.com/freshbind/freshbind/test/upstream"
+)
+
+// The variables that shape the storm.
+const (
+	envSeed     = "STORM_SEED"
+	envClaims   = "STORM_CLAIMS"
+	envUpstream = "STORM_UPSTREAM"
+)
+
+const (
+	defaultClaims   = 300
+	defaultUpstream = "v1.0.3"
+	// minClaims leaves room for all that has to happen between the bursts.
+	minClaims = 30
+	// claimsPerMember makes pools of 50 for 300 claims.
+	claimsPerMember = 6
+	// randomSeeds is below how much a seed is drawn: short enough to be typed.
+	randomSeeds = 1_000_000
+)
+
+// options are what the environment asks for.
+type options struct {
+	seed     uint64
+	claims   int
+	upstream string
+}
+
+// size is how many members each pool wants.
+func (o options) size() int { return o.claims / claimsPerMember }
+
+// parseOptions reads the environment. An error names the variable.
+func parseOptions(getenv func(string) string) (options, error) {
+	o := options{seed: rand.Uint64N(randomSeeds), claims: defaultClaims, upstream: defaultUpstream}
+	if text := getenv(envSeed); text != "" {
+		seed, err := parseSeed(text)
+		if err != nil {
+			return options{}, fmt.Errorf("%s: %w", envSeed, err)
+		}
+		o.seed = seed
+	}
+	if text := getenv(envClaims); text != "" {
+		claims, err := parseClaims(text)
+		if err != nil {
+			return options{}, fmt.Errorf("%s: %w", envClaims, err)
+		}
+		o.claims = claims
+	}
+	if text := getenv(envUpstream); text != "" {
+		if !slices.Contains(upstream.Releases(), text) {
+			return options{}, fmt.Errorf("%s: %q is not a release that is here: use one of %s",
+				envUpstream, text, strings.Join(upstream.Releases(), ", "))
+		}
+		o.upstream = text
+	}
+	return o, nil
+}
+
+func parseSeed(text string) (uint64, error) {
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a whole number of 0 or more", text)
+	}
+	return seed, nil
+}
+
+func parseClaims(text string) (int, error) {
+	claims, err := scenario.ParseCount(text)
+	if err != nil {
+		return 0, err
+	}
+	if claims < minClaims {
+		return 0, fmt.Errorf("%d are too few for a storm: use %d or more", claims, minClaims)
+	}
+	return claims, nil
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/freshbind/freshbind/test/scenario"
+	"github.com/freshbind/freshbind/test/upstream"
+)
+
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestParseOptions(t *testing.T) {
+	cases := map[string]struct {
+		env  map[string]string
+		want options
+		err  string
+	}{
+		"by default":      {env: map[string]string{envSeed: "7"}, want: options{7, 300, "v1.0.3"}},
+		"everything":      {env: map[string]string{envSeed: "0", envClaims: "60", envUpstream: "v0.5.5"}, want: options{0, 60, "v0.5.5"}},
+		"a bad seed":      {env: map[string]string{envSeed: "-1"}, err: `STORM_SEED: "-1" is not a whole number of 0 or more`},
+		"no number":       {env: map[string]string{envClaims: "many"}, err: `STORM_CLAIMS: "many" is not a whole number of 1 or more`},
+		"too few":         {env: map[string]string{envClaims: "29"}, err: "STORM_CLAIMS: 29 are too few for a storm: use 30 or more"},
+		"unknown release": {env: map[string]string{envUpstream: "v9"}, err: `STORM_UPSTREAM: "v9" is not a release that is here: use one of ` + strings.Join(upstream.Releases(), ", ")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := parseOptions(func(name string) string { return tc.env[name] })
+			if message(err) != tc.err {
+				t.Fatalf("error %q, want %q", message(err), tc.err)
+			}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(options{})); diff != "" {
+				t.Errorf("options (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestParseTestStorms(t *testing.T) {
+	cases := map[string]struct {
+		env  map[string]string
+		want []options
+		err  string
+	}{
+		"by default":   {want: []options{{1, 60, "v1.0.3"}, {2, 60, "v1.0.3"}, {3, 60, "v1.0.3"}}},
+		"others":       {env: map[string]string{envTestSeeds: "9,8", envTestClaims: "90"}, want: []options{{9, 90, "v1.0.3"}, {8, 90, "v1.0.3"}}},
+		"a bad seed":   {env: map[string]string{envTestSeeds: "9,"}, err: `STORM_TEST_SEEDS: "" is not a whole number of 0 or more`},
+		"a bad number": {env: map[string]string{envTestClaims: "0"}, err: `STORM_TEST_CLAIMS: "0" is not a whole number of 1 or more`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := testStorms(func(name string) string { return tc.env[name] })
+			if message(err) != tc.err {
+				t.Fatalf("error %q, want %q", message(err), tc.err)
+			}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(options{})); diff != "" {
+				t.Errorf("storms (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPlanDependsOnTheSeedAlone(t *testing.T) {
+	unexported := cmp.AllowUnexported(step{}, content{})
+	if diff := cmp.Diff(plan(5, 90), plan(5, 90), unexported); diff != "" {
+		t.Errorf("one seed, two storms:\n%s", diff)
+	}
+	if cmp.Equal(plan(5, 90), plan(6, 90), unexported) {
+		t.Error("two seeds, one storm")
+	}
+}
+
+// planned is what a plan comes to.
+type planned struct {
+	made map[string]int
+	now  [pools]content
+
+	kept, dropped, killed int
+	down                  bool
+	wrong                 []string
+}
+
+func (p *planned) take(s step) {
+	switch s.do {
+	case doBurst:
+		p.burst(s)
+	case doDrop:
+		p.drop(s)
+	case doUpdate:
+		p.complain(s.to == p.now[s.pool], "an update to what is there")
+		p.now[s.pool] = s.to
+	case doKill:
+		p.complain(p.down, "killed while dead")
+		p.down = true
+		p.killed++
+	case doRestart:
+		p.complain(!p.down, "started while alive")
+		p.down = false
+	}
+}
+
+func (p *planned) burst(s step) {
+	for _, name := range s.names {
+		_, again := p.made[name]
+		p.complain(again, "claim "+name+" is made twice")
+		p.made[name] = s.pool
+		if strings.HasPrefix(name, keptPrefix) {
+			p.kept++
+		}
+	}
+}
+
+func (p *planned) drop(s step) {
+	for _, name := range s.names {
+		pool, ok := p.made[name]
+		p.complain(!ok || pool != s.pool || !strings.HasPrefix(name, doomedPrefix), "claim "+name+" is not one to delete here")
+		p.dropped++
+	}
+}
+
+func (p *planned) complain(wrong bool, why string) {
+	if wrong {
+		p.wrong = append(p.wrong, why)
+	}
+}
+
+// Whatever the seed, a storm makes every claim once, deletes exactly those that
+// are to go, kills twice and starts again after each, and changes a template
+// with every update.
+func TestPlan(t *testing.T) {
+	for seed := range uint64(200) {
+		claims := minClaims + int(seed)
+		got := planned{made: map[string]int{}}
+		for i := range got.now {
+			got.now[i] = firstContent()
+		}
+		for _, s := range plan(seed, claims) {
+			got.take(s)
+		}
+		for _, wrong := range got.wrong {
+			t.Errorf("seed %d: %s", seed, wrong)
+		}
+		if got.kept != claims || got.dropped != claims/spare || got.killed != kills || got.down {
+			t.Errorf("seed %d: %d of %d claims made, %d of %d deleted again, %d kills of %d, down at the end: %t",
+				seed, got.kept, claims, got.dropped, claims/spare, got.killed, kills, got.down)
+		}
+	}
+}
+
+func TestResult(t *testing.T) {
+	good := result{seed: 7, claims: 300, ready: 300, refused: 20, load: load{reads: 45, binds: 10}, tally: tally{binds: 300, raced: 14, tolerated: 3}}
+	with := func(change func(*result)) result {
+		r := good
+		change(&r)
+		return r
+	}
+	cases := map[string]struct {
+		result result
+		want   []string
+	}{
+		"good":         {result: good},
+		"few refused":  {result: with(func(r *result) { r.refused = 19 }), want: []string{"only 19 writes were refused: fewer than 20 are no storm"}},
+		"many raced":   {result: with(func(r *result) { r.raced = 15 }), want: []string{"15 of 300 binds raced: 5 % or more"}},
+		"nothing":      {result: with(func(r *result) { r.tally = tally{} }), want: []string{"0 of 0 binds raced: 5 % or more"}},
+		"stuck":        {result: with(func(r *result) { r.ready = 298 }), want: []string{"stuck: 2"}},
+		"stale":        {result: with(func(r *result) { r.stale = 1 }), want: []string{"stale: 1"}},
+		"duplicate":    {result: with(func(r *result) { r.duplicate = 1 }), want: []string{"duplicate: 1"}},
+		"dead":         {result: with(func(r *result) { r.dead = 1 }), want: []string{"dead: 1"}},
+		"used":         {result: with(func(r *result) { r.used = 1 }), want: []string{"used: 1"}},
+		"foreign":      {result: with(func(r *result) { r.foreign = 1 }), want: []string{"foreign: 1"}},
+		"killed":       {result: with(func(r *result) { r.killed = 1 }), want: []string{"killed: 1"}},
+		"ghosts":       {result: with(func(r *result) { r.ghosts = 1 }), want: []string{"ghosts: 1"}},
+		"not judged":   {result: with(func(r *result) { r.unjudged = 1 }), want: []string{"not judged: 1"}},
+		"lost events":  {result: with(func(r *result) { r.lost = 1 }), want: []string{"the recording lost events 1 times: what it shows proves nothing"}},
+		"late":         {result: with(func(r *result) { r.late = []error{&scenario.LateError{What: "w", Within: time.Second, State: "s"}} }), want: []string{"not within 1s: w; there is: s"}},
+		"named faults": {result: with(func(r *result) { r.killed, r.notes = 1, []string{"note"} }), want: []string{"note", "killed: 1"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.result.faults()); diff != "" {
+				t.Errorf("faults (-want,+got):\n%s", diff)
+			}
+		})
+	}
+	want := "storm: seed=7 claims=300 ready=300 refused=20 tolerated=3 raced=14 stale=0 duplicate=0 dead=0 used=0 foreign=0 killed=0 ghosts=0 stuck=0 reads/bind=4.5"
+	if diff := cmp.Diff(want, good.line()); diff != "" {
+		t.Errorf("line (-want,+got):\n%s", diff)
+	}
+}
+
+func TestParseLoad(t *testing.T) {
+	const metrics = `# TYPE freshbind_live_reads_total counter
+freshbind_live_reads_total{resource="pods",result="found"} 7
+freshbind_live_reads_total{resource="sandboxclaims",result="absent"} 1e+01
+freshbind_live_reads_joined_total{resource="pods"} 5
+freshbind_bind_verdicts_total{mode="enforce",operation="bind",platform="agent-sandbox",reason="",verdict="allow"} 3
+freshbind_bind_verdicts_total{mode="enforce",operation="birth",platform="agent-sandbox",reason="",verdict="allow"} 90
+`
+	got, err := parseLoad(metrics)
+	if diff := cmp.Diff(load{reads: 17, binds: 3}, got, cmp.AllowUnexported(load{})); diff != "" || err != nil {
+		t.Errorf("error %v, load (-want,+got):\n%s", err, diff)
+	}
+	if _, err := parseLoad("freshbind_live_reads_total{a=\"b\"} many\n"); err == nil {
+		t.Error("a counter that is no number passes")
+	}
+	if n := (load{}).readsPerBind(); n != 0 {
+		t.Errorf("%f reads per bind without a bind", n)
+	}
+}

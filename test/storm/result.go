@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+const (
+	// minRefused is below which there was no storm.
+	minRefused = 20
+	// racedShare: fewer than one bind in so many may have raced.
+	racedShare = 20
+)
+
+// result is one storm.
+type result struct {
+	seed uint64
+	tally
+	// claims are those that stay, ready those of them that became so.
+	claims, ready int
+	refused       int
+	ghosts        int
+	load          load
+	// late says what did not happen in time.
+	late []error
+}
+
+func (r result) stuck() int { return r.claims - r.ready }
+
+// line is the result in one line, for scripts.
+func (r result) line() string {
+	return fmt.Sprintf("storm: seed=%d claims=%d ready=%d refused=%d tolerated=%d raced=%d stale=%d duplicate=%d dead=%d "+
+		"used=%d foreign=%d killed=%d ghosts=%d stuck=%d reads/bind=%.1f",
+		r.seed, r.claims, r.ready, r.refused, r.tolerated, r.raced, r.stale, r.duplicate, r.dead,
+		r.used, r.foreign, r.killed, r.ghosts, r.stuck(), r.load.readsPerBind())
+}
+
+// faults says in words what is wrong.
+func (r result) faults() []string {
+	var lines []string
+	add := func(failed bool, format string, args ...any) {
+		if failed {
+			lines = append(lines, fmt.Sprintf(format, args...))
+		}
+	}
+	for _, err := range r.late {
+		add(true, "%v", err)
+	}
+	for _, note := range r.notes {
+		add(true, "%s", note)
+	}
+	for _, c := range []struct {
+		what string
+		n    int
+	}{
+		{"stale", r.stale}, {"duplicate", r.duplicate}, {"dead", r.dead}, {"used", r.used}, {"foreign", r.foreign},
+		{"killed", r.killed}, {"ghosts", r.ghosts}, {"stuck", r.stuck()}, {"not judged", r.unjudged},
+	} {
+		add(c.n > 0, "%s: %d", c.what, c.n)
+	}
+	add(r.lost > 0, "the recording lost events %d times: what it shows proves nothing", r.lost)
+	add(r.refused < minRefused, "only %d writes were refused: fewer than %d are no storm", r.refused, minRefused)
+	add(r.raced*racedShare >= r.binds, "%d of %d binds raced: %d %% or more", r.raced, r.binds, 100/racedShare)
+	return lines
+}
+
+// explain is the faults for people, "" when there are none.
+func (r result) explain() string {
+	var text strings.Builder
+	for _, fault := range r.faults() {
+		_, _ = fmt.Fprintln(&text, "fault:", strings.ReplaceAll(fault, "\n", "\n  "))
+	}
+	return text.String()
+}

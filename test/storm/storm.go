@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/freshbind/freshbind/test/scenario"
+)
+
+const (
+	// Patience with what has to happen; a machine may be busy.
+	guardWithin  = 30 * time.Second
+	fullWithin   = 3 * time.Minute
+	settleWithin = 3 * time.Minute
+)
+
+// run makes one storm and judges it. An error means that it could not be made
+// or judged.
+func run(ctx context.Context, o options, out io.Writer) (r result, err error) {
+	steps := plan(o.seed, o.claims)
+	_, _ = fmt.Fprintf(out, "storm with seed %d (again: %s=%d %s=%d %s=%s make storm): %d steps\n",
+		o.seed, envSeed, o.seed, envClaims, o.claims, envUpstream, o.upstream, len(steps))
+	dir, err := os.MkdirTemp("", "freshbind-storm-")
+	if err != nil {
+		return result{}, fmt.Errorf("make folder: %w", err)
+	}
+	defer func() {
+		if err != nil || len(r.faults()) > 0 {
+			_, _ = fmt.Fprintf(out, "logs are kept in %s\n", dir)
+			return
+		}
+		err = os.RemoveAll(dir)
+	}()
+	s, err := newStage(ctx, o, dir)
+	if err != nil {
+		return result{}, err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	ctx, cancel := scenario.Supervise(ctx, s.Err)
+	defer cancel()
+	w := &weather{stage: s, out: out, start: time.Now()}
+	r = result{seed: o.seed, claims: o.claims}
+	for _, p := range s.pools {
+		if _, err := p.WaitPool(ctx, p.Pool, "", fullWithin); err != nil {
+			return result{}, err
+		}
+	}
+	w.say("%d pools of %d are full", pools, o.size())
+	if err := w.play(ctx, steps); err != nil {
+		return result{}, err
+	}
+	if err := w.settle(ctx, &r); err != nil {
+		return result{}, err
+	}
+	if err := w.judge(ctx, &r); err != nil {
+		return result{}, err
+	}
+	_, _ = io.WriteString(out, r.explain())
+	return r, nil
+}
+
+// settle waits for the calm: nothing late any more, every claim ready, every
+// pool full. What does not happen in time is a fault.
+func (w *weather) settle(ctx context.Context, r *result) error {
+	for _, resource := range late {
+		w.delay(step{resource: resource})
+	}
+	r.ready = r.claims
+	for i, p := range w.pools {
+		err := p.WaitClaims(ctx, settleWithin, w.kept[i]...)
+		var unready *scenario.UnreadyError
+		if errors.As(err, &unready) {
+			r.ready -= len(unready.Claims)
+		}
+		if err := r.tolerate(err); err != nil {
+			return err
+		}
+	}
+	w.say("%d of %d claims are ready", r.ready, r.claims)
+	return w.probe(ctx, r)
+}
+
+// probe waits until the pools are full, and finds the members that nobody is
+// given.
+func (w *weather) probe(ctx context.Context, r *result) error {
+	for _, p := range w.pools {
+		_, err := p.WaitPool(ctx, p.Pool, "", settleWithin)
+		if err := r.tolerate(err); err != nil {
+			return err
+		}
+	}
+	w.say("pools are full again")
+	for _, p := range w.pools {
+		probe, err := p.Ghosts(ctx, p.Pool, "probe-")
+		if err := r.tolerate(err); err != nil {
+			return err
+		}
+		r.ghosts += len(probe.Ghosts)
+		w.say("probe of %s: %d members, %d claims, %d cold, ghosts: %v", p.Namespace.Name, probe.Members, probe.Claims, probe.Cold, probe.Ghosts)
+	}
+	return w.guard.count(ctx)
+}
+
+// tolerate notes what came too late, and returns every other error.
+func (r *result) tolerate(err error) error {
+	if err == nil || !scenario.TooLate(err) {
+		return err
+	}
+	r.late = append(r.late, err)
+	return nil
+}
+
+func (w *weather) judge(ctx context.Context, r *result) error {
+	if err := w.recording.CatchUp(ctx); err != nil {
+		return fmt.Errorf("judge: %w", err)
+	}
+	report := w.recording.Report()
+	log, err := os.Open(w.world.Cluster.AuditLogPath(0))
+	if err != nil {
+		return fmt.Errorf("open audit log: %w", err)
+	}
+	defer func() { _ = log.Close() }()
+	trail, err := readTrail(log)
+	if err != nil {
+		return err
+	}
+	r.tally = evidence{report: report, trail: trail, ends: w.ends, updates: w.ids}.judge()
+	r.refused, r.load = trail.refused(), w.guard.load
+	for _, summary := range report.Namespaces {
+		if summary.Claims > 0 {
+			w.say("%s; stale births %d", summary, summary.StaleBirths)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/test/upstream"
+)
+
+// evidence is what binds are judged by beside the recording's own report.
+type evidence struct {
+	report *audit.Report
+	trail  *trail
+	ends   *ends
+	// updates names the request that wrote each version of a template.
+	updates map[audit.RV]string
+}
+
+// tally is the judgement of all binds and deletes. notes say in words what
+// counts as a fault.
+type tally struct {
+	binds, unjudged, lost                                           int
+	tolerated, raced, stale, duplicate, dead, used, foreign, killed int
+	notes                                                           []string
+}
+
+// judge counts. Whether a bind raced is decided by the audit log alone.
+func (e evidence) judge() tally {
+	t := tally{lost: len(e.report.Lost)}
+	for _, s := range e.report.Namespaces {
+		t.binds += s.Warm + s.Cold
+	}
+	for _, b := range e.report.Findings {
+		classes := map[audit.Class]string{}
+		for _, f := range b.Findings {
+			class, why := e.class(b, f)
+			classes[class] = why
+		}
+		for class, why := range classes {
+			t.count(class)
+			if class.Bad() || class == audit.Unjudged {
+				t.notes = append(t.notes, strings.TrimSpace(fmt.Sprintf("counted as %s: %s %s", class, b, why)))
+			}
+		}
+	}
+	for _, l := range e.ends.lost() {
+		if why, killed := e.killed(l); killed {
+			t.killed++
+			t.notes = append(t.notes, why)
+		}
+	}
+	return t
+}
+
+func (t *tally) count(c audit.Class) {
+	switch c {
+	case audit.Tolerated:
+		t.tolerated++
+	case audit.Raced:
+		t.raced++
+	case audit.Stale:
+		t.stale++
+	case audit.Duplicate:
+		t.duplicate++
+	case audit.DeadMember:
+		t.dead++
+	case audit.UsedMember:
+		t.used++
+	case audit.ForeignMember:
+		t.foreign++
+	case audit.Unjudged:
+		t.unjudged++
+	}
+}
+
+// class lets the audit log decide where the order of writes in the recording
+// says Stale, Raced or DeadMember.
+func (e evidence) class(b audit.Bind, f audit.Finding) (audit.Class, string) {
+	// The judge's words for a Pod; a member's own end is atomic with the bind.
+	ofPod := strings.HasPrefix(f.Message, "its Pod ")
+	switch {
+	case f.Class == audit.DeadMember && ofPod, f.Class == audit.Raced && ofPod:
+		return e.order(b, audit.DeadMember, e.podDeletion)
+	case f.Class == audit.Stale && b.StaleSince != "", f.Class == audit.Raced:
+		return e.order(b, audit.Stale, e.update)
+	}
+	return f.Class, ""
+}
+
+// order is Raced where the bind was received before that which makes it wrong
+// was answered, and bad where it was not or where the log does not show it.
+func (e evidence) order(b audit.Bind, bad audit.Class, cause func(audit.Bind) (request, bool)) (audit.Class, string) {
+	bind, ok := e.trail.bind(b)
+	if !ok {
+		return bad, "(the audit log does not show the bind)"
+	}
+	end, ok := cause(b)
+	if !ok {
+		return bad, "(the audit log does not show what came before it)"
+	}
+	if bind.received.Before(end.answered) {
+		return audit.Raced, ""
+	}
+	return bad, fmt.Sprintf("(bind received %s after %s by %s was answered)", bind.received.Sub(end.answered), end.verb, end.user)
+}
+
+func (e evidence) update(b audit.Bind) (request, bool) {
+	id, ok := e.updates[b.StaleSince]
+	if !ok {
+		return request{}, false
+	}
+	return e.trail.byID(id)
+}
+
+func (e evidence) podDeletion(b audit.Bind) (request, bool) {
+	pod, ok := e.ends.podOf(b.Sandbox.UID, b.RV)
+	if !ok || !pod.ended {
+		return request{}, false
+	}
+	return e.trail.deletion("pods", b.Namespace, pod.name, pod.endSeen)
+}
+
+// killed tells whether a claim lost its Sandbox otherwise than by its own end
+// or by the storm.
+func (e evidence) killed(l loss) (string, bool) {
+	deleted, ok := e.trail.deletion(upstream.Sandboxes.Resource, l.namespace, l.sandbox, l.seen)
+	if !ok {
+		return fmt.Sprintf("sandbox %s/%s of claim %s was deleted; the audit log does not show by whom", l.namespace, l.sandbox, l.claim), true
+	}
+	if deleted.user == stormUser {
+		return "", false
+	}
+	end, ok := e.trail.deletion(upstream.SandboxClaims.Resource, l.namespace, l.claim, deleted.received)
+	if ok && end.user == stormUser {
+		return "", false
+	}
+	return fmt.Sprintf("sandbox %s/%s of claim %s was deleted by %s", l.namespace, l.sandbox, l.claim, deleted.user), true
+}
