@@ -23,7 +23,7 @@ build: ## Build the freshbind program into bin/.
 	$(GO) build -trimpath -o $(BIN)/freshbind ./cmd/freshbind
 
 .PHONY: demo
-demo: ## The main job, on an embedded real control plane (DEMO_LAG, DEMO_ROUNDS, DEMO_UPSTREAM, DEMO_KEEP, KUBE_CONTEXT).
+demo: ## The main job, on an embedded real control plane (DEMO_LAG, DEMO_ROUNDS, DEMO_UPSTREAM, DEMO_KEEP; KUBE_CONTEXT, DEMO_IMAGES, DEMO_WEBHOOK_HOST).
 	@$(GO) run ./test/demo
 
 .PHONY: test

@@ -117,6 +117,9 @@ func (g *Guard) Handle(ctx context.Context, req admission.Request) admission.Res
 		g.hint(w, o)
 	}
 	log := logf.FromContext(ctx).V(2)
+	if o.err != nil {
+		log = log.WithValues("why", o.err.Error())
+	}
 	log.Info("Judged write", "operation", w.Operation, "sandbox", w.Judged().GetName(), "claim", w.Claim.Name,
 		"verdict", o.verdict(), "reason", o.reason(), "mode", o.mode, "found", o.Found, "expected", o.Expected,
 		"detail", o.Detail)

@@ -78,7 +78,7 @@ func isMember(s Snapshot) *Verdict {
 	switch {
 	case c.Kind == OwnedByClaim:
 		return deny(MemberClaimed, "%s belongs to claim %s", s.Member.title(), c.Name)
-	case c.Kind != OwnedByPool && !(s.Member.Bare && s.Member.Used):
+	case c.Kind != OwnedByPool && (!s.Member.Bare || !s.Member.Used):
 		return deny(NotAMember, "%s belongs to no pool", s.Member.title())
 	case s.Member.Used:
 		return deny(MemberUsed, "%s had a claim before", s.Member.title())

@@ -95,9 +95,10 @@ func (p *play) round(ctx context.Context, number int) error {
 }
 
 // rest waits until a pool has as many ready members of the image as it wants.
-// One that did not get there is not waited for that long again: a controller of
-// agent-sandbox v0.5.5 waits five minutes for the event of a delete that it
-// made after a claim had taken the member (warmpool_expectations.go).
+// One that did not get there is not waited for that long again: from v0.5.5 to
+// v1.0.3 at least, the pool controller waits five minutes for the event of a
+// delete that it sent after a claim had taken the member, and creates nothing
+// meanwhile (extensions/controllers/warmpool_expectations.go).
 func (p *play) rest(ctx context.Context, s *side, image string) error {
 	within := p.patience
 	if s.late {

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strconv"
@@ -57,11 +58,17 @@ func TestWebhookStopped(t *testing.T) {
 
 	waiting := scenario.Names("w", 4)
 	s.must(s.CreateClaims(t.Context(), p, waiting...))
-	// Upstream's backoff starts at 5 ms and doubles with every failure: after
-	// twelve it would by itself wait for 20 s more.
-	s.eventually("every claim failing twelve times", func(context.Context) (string, bool) {
-		failures := w.unreachable(t) / len(waiting)
-		return fmt.Sprintf("%d failures a claim", failures), failures >= 12
+	// The pause doubles with every failure: after one of 10 s, a claim that nobody
+	// wakes waits for 20 s, longer than the recovery may take.
+	const pause = 10 * time.Second
+	s.eventually("every claim backed off far enough", func(context.Context) (string, bool) {
+		pauses := w.lastPauses(t, s.Name)
+		for _, claim := range waiting {
+			if pauses[claim] < pause {
+				return fmt.Sprint(pauses), false
+			}
+		}
+		return fmt.Sprint(pauses), true
 	})
 	if sum, _ := s.judged(); sum.Classes["Stale"] > 0 || sum.Warm+sum.Cold != 1 {
 		t.Errorf("something was bound while nobody judged: %v", sum)
@@ -75,20 +82,33 @@ func TestWebhookStopped(t *testing.T) {
 	s.fresh(5)
 }
 
-// unreachable counts the calls that failed, as agent-sandbox logs them.
-func (w *world) unreachable(t *testing.T) int {
+// lastPauses is the time between the last two failed passes over each claim of
+// the namespace, as agent-sandbox logs them, to the second.
+func (w *world) lastPauses(t *testing.T, namespace string) map[string]time.Duration {
 	t.Helper()
 	log, err := os.ReadFile(w.Controllers.LogPath())
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := 0
+	last, pauses := map[string]time.Time{}, map[string]time.Duration{}
 	for line := range strings.Lines(string(log)) {
-		if strings.Contains(line, `"msg":"Reconciler error"`) && strings.Contains(line, "failed calling webhook") {
-			n++
+		var e struct {
+			TS         time.Time `json:"ts"`
+			Msg        string    `json:"msg"`
+			Controller string    `json:"controller"`
+			Namespace  string    `json:"namespace"`
+			Name       string    `json:"name"`
 		}
+		// The last line may be half written.
+		if json.Unmarshal([]byte(line), &e) != nil || e.Msg != "Reconciler error" || e.Controller != "sandboxclaim" || e.Namespace != namespace {
+			continue
+		}
+		if before, ok := last[e.Name]; ok {
+			pauses[e.Name] = e.TS.Sub(before)
+		}
+		last[e.Name] = e.TS
 	}
-	return n
+	return pauses
 }
 
 // The pool's controller sees the template half a minute late. It may lose the

@@ -58,7 +58,7 @@ func TestReadTrail(t *testing.T) {
 	bind := write("patch", "sandboxes", "python-1", upstream.User, 10, 15)
 	bind.id = "a"
 	label := write("patch", "sandboxes", "python-1", upstream.User, 20, 25)
-	status := strings.Replace(logged(t, label, nil), `"subresource":""`, `"subresource":"status"`, -1)
+	status := strings.ReplaceAll(logged(t, label, nil), `"subresource":""`, `"subresource":"status"`)
 	text := logged(t, bind, map[string]string{"bind.freshbind.dev/verdict": "allow"}) +
 		logged(t, label, nil) + status +
 		logged(t, write("get", "sandboxes", "python-1", upstream.User, 30, 31), nil) +

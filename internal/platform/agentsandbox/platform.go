@@ -170,18 +170,30 @@ func (p *Platform) renderInto(ctx context.Context, f *platform.Facts, objs store
 		}
 		f.Plain = &plain
 	}
-	recorded, err := p.History.Revisions(ctx, objs.template)
-	if err != nil {
-		return fmt.Errorf("reading history of template %s: %w", objs.template.GetName(), err)
+	var coldFor *unstructured.Unstructured
+	if cold {
+		coldFor = objs.claim
 	}
+	f.Known, err = p.known(ctx, objs.template, coldFor)
+	return err
+}
+
+// known renders the template's recorded revisions: as members, or as cold starts
+// of a claim.
+func (p *Platform) known(ctx context.Context, template, claim *unstructured.Unstructured) ([]freshness.Known, error) {
+	recorded, err := p.History.Revisions(ctx, template)
+	if err != nil {
+		return nil, fmt.Errorf("reading history of template %s: %w", template.GetName(), err)
+	}
+	var out []freshness.Known
 	for _, r := range recorded {
 		k := freshness.Known{Hash: r.Hash, Content: r.Rendered}
-		if cold && r.Template != nil {
-			if k.Content, err = renderCold(r.Template, objs.claim); err != nil {
+		if claim != nil && r.Template != nil {
+			if k.Content, err = renderCold(r.Template, claim); err != nil {
 				continue
 			}
 		}
-		f.Known = append(f.Known, k)
+		out = append(out, k)
 	}
-	return nil
+	return out, nil
 }
