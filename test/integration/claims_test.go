@@ -147,6 +147,7 @@ func TestAConfusedClaimLeavesThePoolIntact(t *testing.T) {
 	}
 	s.must(s.DeleteClaims(t.Context(), "confused"))
 	release()
+	s.atRest(p)
 	s.claim(p, scenario.Names("c", 5)...)
 	sum, findings := s.judged()
 	if sum.Warm != 5 || sum.Cold != 0 {

@@ -3,6 +3,8 @@ package integration
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -15,6 +17,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
 )
 
@@ -108,4 +111,23 @@ func (s *stage) list(r schema.GroupResource) []unstructured.Unstructured {
 	list, err := s.Resource(r).List(s.t.Context(), metav1.ListOptions{})
 	s.must(err)
 	return list.Items
+}
+
+// atRest waits until the pool is full and nobody has written to its members for
+// a while: what refusals set in motion, offering members again, has ended.
+func (s *stage) atRest(p scenario.Pool) {
+	s.t.Helper()
+	last, still := "", 0
+	s.eventually("members at rest", func(context.Context) (string, bool) {
+		var now strings.Builder
+		for _, m := range s.full(p, "") {
+			fmt.Fprintln(&now, m.Name, s.get(upstream.Sandboxes, m.Name).GetResourceVersion())
+		}
+		if now.String() == last {
+			still++
+		} else {
+			last, still = now.String(), 0
+		}
+		return last, still >= 20
+	})
 }
