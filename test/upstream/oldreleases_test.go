@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,12 +41,14 @@ func TestOldReleases(t *testing.T) {
 			w.create(SandboxWarmPools, "SandboxWarmPool", "pool", map[string]any{
 				"replicas": int64(3), "sandboxTemplateRef": map[string]any{"name": "template"},
 			})
-			members := w.barePods(3)
+			w.barePods(3)
 			w.create(SandboxClaims, "SandboxClaim", "claim", map[string]any{
 				"sandboxTemplateRef": map[string]any{"name": "template"},
 			})
-			if pod := w.podOf("claim"); !slices.Contains(members, pod) {
-				t.Errorf("claim holds pod %q, want one of the pool's %v", pod, members)
+			// Not always one of these three: these releases at times take a second
+			// Pod for one claim, and leave the first (kubernetes-sigs/agent-sandbox#418).
+			if pod := w.podOf("claim"); !strings.HasPrefix(pod, "pool-") {
+				t.Errorf("claim holds pod %q, want one that the pool made", pod)
 			}
 		})
 	}
