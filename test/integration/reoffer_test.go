@@ -49,7 +49,7 @@ func TestMembersRefusedForAClaimsFaultAreOffered(t *testing.T) {
 		}
 	}
 
-	s.full(p, "")
+	s.atRest(p)
 	s.claim(p, scenario.Names("c", 5)...)
 	sum, findings := s.judged()
 	if sum.Warm != 5 {
