@@ -59,7 +59,10 @@ type Guard struct {
 	Modes        *Modes
 	Metrics      *Metrics
 	Aftermath    Aftermath
-	Clock        clock.PassiveClock
+	// PassedOver is told of a cold start for a claim that any member of the pool
+	// would have done for; nil when nobody wants to know.
+	PassedOver func(namespace, pool string)
+	Clock      clock.PassiveClock
 	// Timeout bounds one verdict. It has to be shorter than the webhook's own,
 	// or the answer comes when nobody listens any more.
 	Timeout time.Duration
@@ -76,8 +79,10 @@ type outcome struct {
 	pool *freshness.Pool
 	// taken is the bare Pod that a Sandbox, about to be created, names.
 	taken *unstructured.Unstructured
-	mode  Mode
-	err   error
+	// alwaysCold: no member would do for the claim.
+	alwaysCold bool
+	mode       Mode
+	err        error
 }
 
 func (o outcome) verdict() string {
@@ -113,7 +118,7 @@ func (g *Guard) Handle(ctx context.Context, req admission.Request) admission.Res
 	start := g.Clock.Now()
 	o := g.judge(ctx, req.Namespace, w)
 	if req.DryRun == nil || !*req.DryRun {
-		g.Metrics.observe(g.PlatformName, w.Operation, o, g.Clock.Since(start))
+		g.Metrics.observe(g.PlatformName, w, o, g.Clock.Since(start))
 		g.hint(w, o)
 	}
 	log := logf.FromContext(ctx).V(2)
@@ -134,7 +139,10 @@ func (g *Guard) judge(ctx context.Context, namespace string, w platform.Write) o
 	if err = errors.Join(err, modeErr); err != nil {
 		return outcome{mode: mode, err: err}
 	}
-	return outcome{mode: mode, pool: facts.Pool, taken: facts.Taken, Verdict: freshness.Judge(facts.Snapshot)}
+	return outcome{
+		mode: mode, pool: facts.Pool, taken: facts.Taken, alwaysCold: facts.AlwaysCold,
+		Verdict: freshness.Judge(facts.Snapshot),
+	}
 }
 
 func (g *Guard) hint(w platform.Write, o outcome) {
@@ -145,6 +153,8 @@ func (g *Guard) hint(w platform.Write, o outcome) {
 	case o.mode != Enforce:
 	case o.err != nil && w.Claim.Name != "":
 		g.Aftermath.Undecided(w.Judged().GetNamespace(), w.Claim.Name)
+	case o.err == nil && o.Allowed && w.Operation == freshness.ColdStart && o.pool != nil && !o.alwaysCold && g.PassedOver != nil:
+		g.PassedOver(w.Judged().GetNamespace(), o.pool.Name)
 	case o.err != nil || o.Allowed:
 	case w.Operation == freshness.Bind, w.Operation == freshness.Release:
 		g.Aftermath.Refused(w.Old, o.Reason.Fault())
@@ -163,6 +173,8 @@ func (g *Guard) respond(w platform.Write, o outcome) admission.Response {
 		resp = admission.Errored(http.StatusInternalServerError, fmt.Errorf("could not decide: %w", o.err))
 	case !o.Allowed:
 		resp = g.denied(w, o.Verdict)
+	case o.Reason == freshness.UnknownRevision && !o.Tolerated && w.Operation != freshness.Birth:
+		resp = resp.WithWarnings("attribution is suspended in this pool, so freshbind lets pass what equals no known revision: " + o.Detail)
 	}
 	resp.AuditAnnotations = map[string]string{
 		"verdict": o.verdict(), "reason": o.reason(), "mode": string(o.mode),

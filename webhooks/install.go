@@ -27,6 +27,8 @@ type Hook struct {
 
 	rules      []admissionregistrationv1.RuleWithOperations
 	conditions []admissionregistrationv1.MatchCondition
+	// enforcing: only where the namespace says so, as for policies.
+	enforcing bool
 }
 
 const (
@@ -78,6 +80,13 @@ var (
 		conditions: when("made-for-a-pool",
 			owners+`.exists(o, `+poolOwner+`) && !`+owners+`.exists(o, `+claimOwner+`)`),
 	}
+	// BirthPodHook judges births in releases whose members are bare Pods. It is
+	// served where BirthHook is.
+	BirthPodHook = Hook{
+		Name: "birth-pod.freshbind.dev", Path: "/birth", FailOpen: true, Timeout: 2 * time.Second,
+		rules:      []admissionregistrationv1.RuleWithOperations{rule("", "v1", "pods", create)},
+		conditions: when("made-for-a-pool", owners+`.exists(o, `+poolOwner+` && `+controls+`)`),
+	}
 	StampHook = Hook{
 		Name: "stamp.freshbind.dev", Path: "/stamp", FailOpen: true, Timeout: 2 * time.Second,
 		rules: sandboxes(create),
@@ -94,8 +103,8 @@ var (
 	StampPodHook = Hook{
 		Name: "stamp-pod.freshbind.dev", Path: "/stamp", FailOpen: true, Timeout: 2 * time.Second,
 		rules: []admissionregistrationv1.RuleWithOperations{rule("", "v1", "pods", create)},
-		conditions: when("made-for-a-sandbox",
-			owners+`.exists(o, `+boxOwner+`)`),
+		conditions: when("made-for-a-sandbox-or-a-pool",
+			owners+`.exists(o, `+boxOwner+` || `+poolOwner+` && `+controls+`)`),
 	}
 )
 
@@ -165,6 +174,11 @@ type Scope struct {
 	// PoolControllers are the users whose deletes of a claim's sandbox are taken
 	// to be meant for an idle member; agent-sandbox's own when empty.
 	PoolControllers []string
+	// Restamp has changed stamps of Pods put back by a webhook, for API servers
+	// that serve no mutating policies (Policies.WithoutMutating).
+	Restamp bool
+	// Self is the user that Freshbind runs as; needed with Restamp.
+	Self string
 }
 
 // madeBy is the condition that one of the pool controllers makes the request.
@@ -194,10 +208,14 @@ func Configurations(e Endpoint, s Scope) (
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},
 		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName},
 	}
-	for _, h := range []Hook{StampHook, StampPodHook} {
+	hooks := []Hook{StampHook, StampPodHook}
+	if s.Restamp {
+		hooks = append(hooks, restampHook(s.Self))
+	}
+	for _, h := range hooks {
 		mutating.Webhooks = append(mutating.Webhooks, admissionregistrationv1.MutatingWebhook{
 			Name: h.Name, ClientConfig: e.at(h.Path), Rules: h.rules, MatchConditions: h.conditions,
-			FailurePolicy: h.failurePolicy(), TimeoutSeconds: h.seconds(), NamespaceSelector: scope,
+			FailurePolicy: h.failurePolicy(), TimeoutSeconds: h.seconds(), NamespaceSelector: h.namespaces(scope),
 			MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
 			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
 			ReinvocationPolicy:      ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy),
@@ -210,7 +228,7 @@ func Configurations(e Endpoint, s Scope) (
 	}
 	protect := ProtectHook
 	protect.conditions = slices.Concat(s.madeBy(), protect.conditions)
-	for _, h := range []Hook{BindHook, BindPodHook, ColdStartHook, BirthHook, protect, AdviseHook} {
+	for _, h := range []Hook{BindHook, BindPodHook, ColdStartHook, BirthHook, BirthPodHook, protect, AdviseHook} {
 		validating.Webhooks = append(validating.Webhooks, admissionregistrationv1.ValidatingWebhook{
 			Name: h.Name, ClientConfig: e.at(h.Path), Rules: h.rules, MatchConditions: h.conditions,
 			FailurePolicy: h.failurePolicy(), TimeoutSeconds: h.seconds(), NamespaceSelector: scope,
@@ -220,6 +238,16 @@ func Configurations(e Endpoint, s Scope) (
 		})
 	}
 	return mutating, validating
+}
+
+// namespaces narrows down the namespaces in scope.
+func (h Hook) namespaces(scope *metav1.LabelSelector) *metav1.LabelSelector {
+	if !h.enforcing {
+		return scope
+	}
+	narrow := scope.DeepCopy()
+	narrow.MatchLabels = enforcing().MatchLabels
+	return narrow
 }
 
 func (h Hook) failurePolicy() *admissionregistrationv1.FailurePolicyType {

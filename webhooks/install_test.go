@@ -5,6 +5,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 func TestConfigurations(t *testing.T) {
@@ -24,6 +26,7 @@ func TestConfigurations(t *testing.T) {
 		"bind-pod.freshbind.dev":  admissionregistrationv1.Fail,
 		"coldstart.freshbind.dev": admissionregistrationv1.Fail,
 		"birth.freshbind.dev":     admissionregistrationv1.Ignore,
+		"birth-pod.freshbind.dev": admissionregistrationv1.Ignore,
 		"protect.freshbind.dev":   admissionregistrationv1.Ignore,
 		"advise.freshbind.dev":    admissionregistrationv1.Ignore,
 		"stamp.freshbind.dev":     admissionregistrationv1.Ignore,
@@ -49,6 +52,40 @@ func check(t *testing.T, name string, cc admissionregistrationv1.WebhookClientCo
 	}
 	if diff := cmp.Diff([]string{"freshbind-system", "kube-system"}, exempt); diff != "" {
 		t.Errorf("%s: exempt namespaces (-want,+got):\n%s", name, diff)
+	}
+}
+
+// A delete that names a UID was meant for this very sandbox, and whoever is not
+// a pool's controller may delete what he likes.
+func TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID(t *testing.T) {
+	cases := map[string]struct {
+		scope Scope
+		by    string
+	}{
+		"agent-sandbox's own": {Scope{}, `request.userInfo.username in ["` + agentsandbox.ControllerUser + `"]`},
+		"as configured":       {Scope{PoolControllers: []string{"a", `b"c`}}, `request.userInfo.username in ["a", "b\"c"]`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, validating := Configurations(Endpoint{URL: "https://h:1"}, tc.scope)
+			got := map[string]string{}
+			for _, w := range validating.Webhooks {
+				if w.Name != ProtectHook.Name {
+					continue
+				}
+				for _, c := range w.MatchConditions {
+					got[c.Name] = c.Expression
+				}
+			}
+			want := map[string]string{
+				"by-a-pool-controller": tc.by,
+				"of-a-claim":           oldOwners + `.exists(o, ` + claimOwner + `)`,
+				"without-a-uid":        `!request.?options.?preconditions.?uid.hasValue()`,
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("conditions (-want,+got):\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -80,7 +117,7 @@ func TestEndpointValidate(t *testing.T) {
 }
 
 func TestHandlersAnswerBeforeTheAPIServerGivesUp(t *testing.T) {
-	for _, h := range []Hook{BindHook, BindPodHook, ColdStartHook, BirthHook, StampHook, StampPodHook, ProtectHook, AdviseHook} {
+	for _, h := range []Hook{BindHook, BindPodHook, ColdStartHook, BirthHook, BirthPodHook, StampHook, StampPodHook, ProtectHook, AdviseHook} {
 		if h.HandlerTimeout() >= h.Timeout || h.HandlerTimeout() <= 0 {
 			t.Errorf("%s: handler may take %s of %s", h.Name, h.HandlerTimeout(), h.Timeout)
 		}

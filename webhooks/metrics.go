@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
 )
 
 // Metrics counts verdicts. The API server may ask for one write several times
@@ -13,6 +13,7 @@ import (
 type Metrics struct {
 	verdicts *prometheus.CounterVec
 	duration *prometheus.HistogramVec
+	cold     *coldStarts
 }
 
 // NewMetrics returns metrics registered with reg.
@@ -21,7 +22,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		verdicts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "freshbind_bind_verdicts_total",
 			Help: "Verdicts on writes that give a claim a sandbox or a pool a member. " +
-				"operation: bind, coldstart or birth. verdict: allow, tolerate, deny or error (could not decide). " +
+				"operation: bind (of a bare pod: release, then warmstart), coldstart or birth. " +
+				"verdict: allow, tolerate, deny or error (could not decide). " +
 				"reason: one of the documented reasons, or Undecided. mode: enforce or audit (a deny changed nothing).",
 		}, []string{"platform", "operation", "verdict", "reason", "mode"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -29,12 +31,15 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Help:    "Time from request to verdict, live reads included, by operation.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2},
 		}, []string{"operation"}),
+		cold: newColdStarts(reg),
 	}
 	reg.MustRegister(m.verdicts, m.duration)
 	return m
 }
 
-func (m *Metrics) observe(platform string, op freshness.Operation, o outcome, took time.Duration) {
-	m.verdicts.WithLabelValues(platform, string(op), o.verdict(), o.reason(), string(o.mode)).Inc()
-	m.duration.WithLabelValues(string(op)).Observe(took.Seconds())
+func (m *Metrics) observe(system string, w platform.Write, o outcome, took time.Duration) {
+	op := string(w.Operation)
+	m.verdicts.WithLabelValues(system, op, o.verdict(), o.reason(), string(o.mode)).Inc()
+	m.duration.WithLabelValues(op).Observe(took.Seconds())
+	m.cold.observe(w, o)
 }

@@ -66,6 +66,12 @@ func (m *Modes) Of(ctx context.Context, namespace, pool string) (Mode, error) {
 	return m.of(obj.GetLabels()), nil
 }
 
+// Known reports whether Freshbind is to act, by the cache: it may be late, and
+// costs no read.
+func (m *Modes) Known(ctx context.Context, namespace, pool string) (bool, error) {
+	return Mode(pool) == Enforce || m.lastKnown(ctx, namespace) == Enforce, nil
+}
+
 // lastKnown reads the cache even when the caller's time is up: the cache needs
 // none.
 func (m *Modes) lastKnown(ctx context.Context, namespace string) Mode {

@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"slices"
 	"strconv"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -28,13 +29,26 @@ type Policies struct {
 const (
 	stampOf    = `.metadata.?labels['` + platform.StampKey + `'].orValue('')`
 	boundToOf  = `.metadata.?annotations['` + platform.BoundToKey + `'].orValue('')`
+	stampPath  = `'/metadata/labels/' + jsonpatch.escapeKey('` + platform.StampKey + `')`
 	wasClaimed = `(oldObject` + boundToOf + ` != '' || ` + oldOwners + `.exists(o, ` + claimOwner + `))`
+	// putBack gives a stamp the value that it had, or takes away one that was not
+	// there.
+	putBack = `oldObject` + stampOf + ` == '' ? [JSONPatch{op: 'remove', path: ` + stampPath + `}] : ` +
+		`has(object.metadata.labels) ? [JSONPatch{op: 'add', path: ` + stampPath + `, value: oldObject` + stampOf + `}] : ` +
+		`[JSONPatch{op: 'add', path: '/metadata/labels', value: {'` + platform.StampKey + `': oldObject` + stampOf + `}}]`
 )
+
+var stampChanges = when("changes-a-stamp", `object`+stampOf+` != oldObject`+stampOf)
+
+// notBy is the condition that somebody else than this user makes the request.
+func notBy(user string) []admissionregistrationv1.MatchCondition {
+	return when("not-freshbind", `request.userInfo.username != `+strconv.Quote(user))
+}
 
 // NewPolicies returns the policies. self is the user that Freshbind runs as.
 func NewPolicies(self string) Policies {
 	var p Policies
-	notUs := when("not-freshbind", `request.userInfo.username != `+strconv.Quote(self))
+	notUs := notBy(self)
 	p.validate("freshbind-stamp", notUs, admissionregistrationv1.Validation{
 		Expression: `object` + stampOf + ` == oldObject` + stampOf,
 		Message:    "metadata.labels[" + platform.StampKey + "]: says what the sandbox was built from, and is Freshbind's to write",
@@ -53,8 +67,7 @@ func NewPolicies(self string) Policies {
 	// Upstream's Sandbox controller copies template metadata onto Pods: a policy
 	// that refused it would make Sandboxes not ready, so the change is undone.
 	p.mutate("freshbind-pod-stamp", namedRules("", "v1", "pods", admissionregistrationv1.Update),
-		append(notUs, when("changes-a-stamp", `oldObject`+stampOf+` != '' && object`+stampOf+` != oldObject`+stampOf)...),
-		`Object{metadata: Object.metadata{labels: {'`+platform.StampKey+`': oldObject`+stampOf+`}}}`)
+		slices.Concat(notUs, stampChanges), putBack)
 	return p
 }
 
@@ -81,7 +94,7 @@ func (p *Policies) validate(name string, conditions []admissionregistrationv1.Ma
 }
 
 func (p *Policies) mutate(name string, rules []admissionregistrationv1.NamedRuleWithOperations,
-	conditions []admissionregistrationv1.MatchCondition, apply string,
+	conditions []admissionregistrationv1.MatchCondition, patch string,
 ) {
 	p.Mutating = append(p.Mutating, &admissionregistrationv1.MutatingAdmissionPolicy{
 		TypeMeta:   typeMeta("MutatingAdmissionPolicy"),
@@ -92,8 +105,8 @@ func (p *Policies) mutate(name string, rules []admissionregistrationv1.NamedRule
 			FailurePolicy:      ptr.To(admissionregistrationv1.Ignore),
 			ReinvocationPolicy: admissionregistrationv1.IfNeededReinvocationPolicy,
 			Mutations: []admissionregistrationv1.Mutation{{
-				PatchType:          admissionregistrationv1.PatchTypeApplyConfiguration,
-				ApplyConfiguration: &admissionregistrationv1.ApplyConfiguration{Expression: apply},
+				PatchType: admissionregistrationv1.PatchTypeJSONPatch,
+				JSONPatch: &admissionregistrationv1.JSONPatch{Expression: patch},
 			}},
 		},
 	})
@@ -123,6 +136,13 @@ func namedRules(group, version, resource string, ops ...admissionregistrationv1.
 
 func typeMeta(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: kind}
+}
+
+// WithoutMutating leaves out what API servers before Kubernetes 1.36 do not
+// serve. Scope.Restamp takes its place.
+func (p Policies) WithoutMutating() Policies {
+	p.Mutating, p.MutatingBinding = nil, nil
+	return p
 }
 
 // Objects returns all policies and their bindings.

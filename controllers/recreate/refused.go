@@ -134,7 +134,7 @@ func (r *Refused) Reconcile(ctx context.Context, req Refusal) (reconcile.Result,
 	case facts.Member.Controller.Kind != freshness.OwnedByPool:
 		return reconcile.Result{}, nil
 	case v.Allowed:
-		return reconcile.Result{}, client.IgnoreNotFound(r.offer(ctx, member))
+		return reconcile.Result{}, r.offer(ctx, member)
 	case v.Reason.Fault() == freshness.FaultMember:
 		return reconcile.Result{}, r.delete(ctx, member)
 	}
@@ -154,18 +154,27 @@ func (r *Refused) delete(ctx context.Context, member *unstructured.Unstructured)
 	return nil
 }
 
-// offer takes the member out of the candidates and puts it back: upstream
-// queues a member when it becomes adoptable, and forgets one answered 404.
+// offer has the claim controller queue the member: it does so when a member
+// becomes adoptable, or its node changes, and forgets one that it tried in vain.
 func (r *Refused) offer(ctx context.Context, member *unstructured.Unstructured) error {
-	if member.GetLabels()[agentsandbox.TemplateRefHashLabel] != "" {
+	if patch, ok := agentsandbox.OfferPatch(member); ok && agentsandbox.Shown(member) {
+		err := r.client.Status().Patch(ctx, member, client.RawPatch(types.MergePatchType, patch))
+		return wrap(err, "offering member %s", member)
+	}
+	if agentsandbox.Shown(member) {
 		if err := r.patch(ctx, member, agentsandbox.HidePatch(member)); err != nil {
-			return fmt.Errorf("hiding member %s: %w", member.GetName(), err)
+			return wrap(err, "hiding member %s", member)
 		}
 	}
-	if err := r.patch(ctx, member, agentsandbox.ShowPatch(member)); err != nil {
-		return fmt.Errorf("offering member %s: %w", member.GetName(), err)
+	return wrap(r.patch(ctx, member, agentsandbox.ShowPatch(member)), "offering member %s", member)
+}
+
+// wrap names the member; one that is gone needs nothing any more.
+func wrap(err error, format string, member *unstructured.Unstructured) error {
+	if client.IgnoreNotFound(err) == nil {
+		return nil
 	}
-	return nil
+	return fmt.Errorf(format+": %w", member.GetName(), err)
 }
 
 // patch leaves the stored object, with its new resourceVersion, in member.

@@ -114,6 +114,7 @@ func Ignored(before, after Inputs) []string {
 var outputs = map[string]bool{
 	Prefix + "admit": true, Prefix + "rollout-state": true, Prefix + "rollout-reason": true,
 	Prefix + "rollout-observed-revision": true, Prefix + "rollout-status": true,
+	Prefix + "attribution-suspended": true,
 }
 
 // fresh returns the keys of ours, sorted, whose value in after is not the one in

@@ -3,6 +3,7 @@ package freshness
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/freshbind/freshbind/internal/revision"
 )
@@ -20,16 +21,18 @@ func Judge(s Snapshot) Verdict {
 	case Birth:
 		return judgeBirth(s)
 	case Release:
-		return firstOf(s, isMember, memberLives, blueprintKept, belongs, podLives, templateInForce, contentIsCurrent)
+		return firstOf(s, isMember, memberLives, blueprintKept, belongs, podLives, templateInForce, contentIsCurrent, isYoung)
 	case WarmStart:
 		return firstOf(s, claimLives, claimHoldsNone, templateInForce, takenLives, contentIsCurrent, takenIsCurrent)
 	case Released:
 		return firstOf(s, memberLives, podLives, templateInForce, contentIsCurrent)
 	case Idle:
-		return firstOf(s, isMember, memberLives, belongs, podLives, templateInForce, contentIsCurrent, podIsCurrent)
+		return firstOf(s, isMember, memberLives, belongs, podLives, templateInForce, contentIsCurrent, podIsCurrent, isYoung)
+	case Stored:
+		return firstOf(s, isMember, memberLives, belongs, templateInForce, contentIsCurrent, isYoung)
 	default:
 		return firstOf(s, claimLives, isMember, claimWantsThis, claimHoldsNone, memberLives, blueprintKept,
-			belongs, podLives, templateInForce, contentIsCurrent, podIsCurrent)
+			belongs, podLives, templateInForce, contentIsCurrent, podIsCurrent, isYoung)
 	}
 }
 
@@ -245,13 +248,42 @@ func attribute(s Snapshot, r Rendered, content revision.Blueprint, injected revi
 		Expected: s.Template.Hash,
 		Detail:   revision.Summary(differences, maxShown),
 	}
+	nearest := len(differences)
 	for _, k := range r.Known {
-		if k.Hash != v.Expected && revision.Equal(k.Content, content, injected) {
-			v.Reason, v.Found = StaleRevision, k.Hash
-			break
+		if k.Hash == v.Expected {
+			continue
 		}
+		d := len(revision.Compare(k.Content, content, injected))
+		if d == 0 {
+			v.Reason, v.Found = StaleRevision, k.Hash
+			return tolerate(s, v)
+		}
+		nearest = min(nearest, d)
 	}
-	return tolerate(s, v)
+	return tolerate(s, suspend(s, v, nearest < len(differences)))
+}
+
+// suspend lets an unknown member through while nobody understands what its pool
+// is built from, unless it is nearer to an older revision than to the one in
+// force.
+func suspend(s Snapshot, v Verdict, nearerToOlder bool) Verdict {
+	if s.Pool != nil && s.Pool.Suspended == v.Expected && !nearerToOlder {
+		v.Allowed = true
+	}
+	return v
+}
+
+// isYoung: a restart makes stale what was there before it. Creation times are
+// whole seconds; what was born in the second of the restart is replaced, too.
+func isYoung(s Snapshot) *Verdict {
+	if s.Pool == nil || s.Pool.Restarted.IsZero() || s.Member.Created.IsZero() || s.Member.Created.After(s.Pool.Restarted) {
+		return nil
+	}
+	return tolerate(s, Verdict{
+		Reason: StaleRevision, Found: s.Template.Hash, Expected: s.Template.Hash,
+		Detail: fmt.Sprintf("%s was created at %s, before the restart at %s",
+			s.Member.title(), s.Member.Created.UTC().Format(time.RFC3339), s.Pool.Restarted.UTC().Format(time.RFC3339)),
+	})
 }
 
 // RevisionOf names the revision that the member is built from, by its content.

@@ -1,6 +1,10 @@
 package freshness
 
-import "github.com/freshbind/freshbind/internal/revision"
+import (
+	"time"
+
+	"github.com/freshbind/freshbind/internal/revision"
+)
 
 // Operation is the kind of write that is judged.
 type Operation string
@@ -24,6 +28,9 @@ const (
 	Released Operation = "released"
 	// Idle is no write: could any claim of the pool take this member?
 	Idle Operation = "idle"
+	// Stored is no write: what is this member, by itself and its template? Its
+	// Pod does not matter.
+	Stored Operation = "stored"
 )
 
 // OwnerKind classifies the controller of a Sandbox.
@@ -92,6 +99,8 @@ type Member struct {
 	PodIPs []string
 	// Bare: it is a Pod itself, without a Sandbox.
 	Bare bool
+	// Created is when it was born; zero for a member that is only to be.
+	Created time.Time
 }
 
 func (m Member) title() string {
@@ -126,6 +135,12 @@ type Pool struct {
 	AdmitAny bool
 	// ByName: claims that will take any pool's member do not get its.
 	ByName bool
+	// Restarted: what was created until then is stale (a rotated secret, a
+	// rebuilt tag); zero when no restart was asked for.
+	Restarted time.Time
+	// Suspended names the revision in force for which members that equal no
+	// known revision are let through; "" for none.
+	Suspended string
 }
 
 // Template is the template in force, rendered for the operation: as the pool

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -119,5 +120,28 @@ func TestResolver(t *testing.T) {
 
 	if _, err := r.Resource(t.Context(), schema.GroupResource{Group: "nobody.example.com", Resource: "things"}); err == nil {
 		t.Error("Resource() of what is not served is no error")
+	}
+}
+
+// A resourceVersion, even 0, would let the API server answer from its cache
+// (k8s.io/apimachinery/pkg/apis/meta/v1, GetOptions).
+func TestReadsAskForNoResourceVersion(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		asked = append(asked, req.Method+" "+req.URL.String())
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": gvr.GroupVersion().String(), "kind": "SandboxTemplate"})
+	}))
+	defer server.Close()
+	getter, err := NewDynamicGetter(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := getter.Get(t.Context(), ref("x")); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"GET /apis/" + gvr.Group + "/" + gvr.Version + "/namespaces/ns/" + gvr.Resource + "/x"}
+	if diff := cmp.Diff(want, asked); diff != "" {
+		t.Errorf("requests (-want,+got):\n%s", diff)
 	}
 }

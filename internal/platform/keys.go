@@ -11,4 +11,17 @@ const (
 	// BoundToKey is the annotation of a Sandbox with the UID of the claim that
 	// it belongs, or once belonged, to.
 	BoundToKey = "freshbind.dev/bound-to"
+	// AdmitKey is the annotation of a pool under RollingUpdate that says what its
+	// claims are given: "fresh" or "any". Missing or unreadable is "fresh".
+	AdmitKey = "freshbind.dev/admit"
+	// AttributionKey is the annotation of a pool that names the revision in force
+	// for which attribution is suspended.
+	AttributionKey = "freshbind.dev/attribution-suspended"
+	// RolloutStateKey, RolloutReasonKey and RolloutRevisionKey are annotations of
+	// a pool with the outcome of its rollout as plain words, for
+	// `kubectl wait --for=jsonpath`; RolloutStatusKey has all of it as JSON.
+	RolloutStateKey    = "freshbind.dev/rollout-state"
+	RolloutReasonKey   = "freshbind.dev/rollout-reason"
+	RolloutRevisionKey = "freshbind.dev/rollout-observed-revision"
+	RolloutStatusKey   = "freshbind.dev/rollout-status"
 )

@@ -15,8 +15,8 @@ type Write struct {
 	Old *unstructured.Unstructured
 	// New is what is to be stored.
 	New *unstructured.Unstructured
-	// Claim is the claim that gains the sandbox; empty for a birth, and for a
-	// release, which names none.
+	// Claim is the claim that gains the sandbox; empty for a birth. A release
+	// names none, and tells the UID at most.
 	Claim freshness.Owner
 }
 
@@ -36,6 +36,8 @@ type Facts struct {
 	Enforcement string
 	// Taken is the bare Pod that a WarmStart names; nil when it does not exist.
 	Taken *unstructured.Unstructured
+	// AlwaysCold: the claim asks for what no member of a pool has, or for none.
+	AlwaysCold bool
 }
 
 // Stamp is what a stamp has to say.

@@ -4,6 +4,7 @@
 package integration
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -84,7 +85,7 @@ func newWorld(ctx context.Context, o scenario.WorldOptions) (*world, error) {
 	if o.Guard.Program, err = program(); err != nil {
 		return nil, err
 	}
-	o.Release = release
+	o.Release = cmp.Or(o.Release, release)
 	o.Cluster.Log = os.Stderr
 	ctx, cancel := context.WithCancel(ctx)
 	s, err := scenario.StartWorld(ctx, o)

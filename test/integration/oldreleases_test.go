@@ -163,6 +163,10 @@ func TestOldReleases(t *testing.T) {
 	for _, version := range upstream.OldReleases() {
 		t.Run(version, func(t *testing.T) {
 			w := startOldWorld(t, version)
+			t.Run("other pods", func(t *testing.T) { testOtherPodsCostNothing(t, w) })
+			t.Run("stamps", func(t *testing.T) { testBareStamps(t, w) })
+			t.Run("births", func(t *testing.T) { testBareBirths(t, w) })
+			t.Run("events", func(t *testing.T) { testBareEvents(t, w) })
 			t.Run("in-place update", func(t *testing.T) { testOldUpdate(t, w) })
 			t.Run("dead members", func(t *testing.T) { testOldDeadMembers(t, w) })
 		})

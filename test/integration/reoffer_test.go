@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -81,20 +83,12 @@ func TestRefusedMembersAreOfferedWhenTheirRevisionReturns(t *testing.T) {
 		t.Fatalf("members of A, and those that were refused while B was in force (-want,+got):\n%s", diff)
 	}
 
+	offered := s.watchOffers()
 	s.image(p, "sandbox:v1")
-	s.eventually("every member taken out of sight and put back", func(context.Context) (string, bool) {
-		sum, _ := s.judged()
-		members, err := s.Members(t.Context(), p.Name)
-		s.must(err)
-		shown := 0
-		for _, m := range members {
-			if m.Shown {
-				shown++
-			}
-		}
-		return fmt.Sprintf("%d hidden so far, %d of %d members shown", sum.Hidden, shown, len(members)),
-			sum.Hidden >= len(ofA) && shown == len(ofA)
+	s.eventually("every member offered again", func(context.Context) (string, bool) {
+		return fmt.Sprint(offered()), len(offered()) >= len(ofA)
 	})
+	s.atRest(p)
 	claims := scenario.Names("a", len(ofA))
 	s.claim(p, claims...)
 	got := map[string]bool{}
@@ -107,6 +101,38 @@ func TestRefusedMembersAreOfferedWhenTheirRevisionReturns(t *testing.T) {
 		t.Errorf("members of A, and what the claims got (-want,+got):\n%s", diff)
 	}
 	s.fresh(1 + len(claims))
+}
+
+// watchOffers collects the names of ready members that were offered to
+// agent-sandbox once more: the node is taken out of their status.
+func (s *stage) watchOffers() func() map[string]bool {
+	s.t.Helper()
+	w, err := s.Resource(upstream.Sandboxes).Watch(s.t.Context(), metav1.ListOptions{})
+	s.must(err)
+	s.t.Cleanup(w.Stop)
+	var mu sync.Mutex
+	node, offered := map[string]bool{}, map[string]bool{}
+	go func() {
+		for event := range w.ResultChan() {
+			sandbox, ok := event.Object.(*unstructured.Unstructured)
+			if !ok {
+				continue
+			}
+			name, _, _ := unstructured.NestedString(sandbox.Object, "status", "nodeName")
+			mu.Lock()
+			if name != "" {
+				node[sandbox.GetName()] = true
+			} else if node[sandbox.GetName()] {
+				offered[sandbox.GetName()] = true
+			}
+			mu.Unlock()
+		}
+	}()
+	return func() map[string]bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return maps.Clone(offered)
+	}
 }
 
 // forbidDeletes makes every delete that Freshbind tries in the namespace fail;

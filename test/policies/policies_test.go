@@ -1,5 +1,5 @@
-// Package policies tests the admission policies on a real API server, without
-// Freshbind or anybody's controllers.
+// Package policies tests the admission policies on a real API server, and what
+// takes their place where it does not serve them, without anybody's controllers.
 package policies
 
 import (
@@ -29,17 +29,18 @@ const within = 30 * time.Second
 // stage is an API server with the policies and two namespaces, one of which
 // enforces.
 type stage struct {
+	cluster     *controlplane.Cluster
 	admin, self client.Client
 }
 
-func newStage(t *testing.T) *stage {
+func newStage(t *testing.T, apiServerFlags ...string) *stage {
 	t.Helper()
 	ctx := t.Context()
 	crds, err := upstream.CRDs(ctx, "v1.0.3")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := controlplane.Start(ctx, controlplane.Options{CRDs: crds, Log: t.Output()})
+	cluster, err := controlplane.Start(ctx, controlplane.Options{CRDs: crds, Log: t.Output(), APIServerFlags: apiServerFlags})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func newStage(t *testing.T) *stage {
 			t.Fatal(err)
 		}
 	}
-	s := &stage{admin, self}
+	s := &stage{cluster, admin, self}
 	s.waitInForce(t)
 	return s
 }
@@ -159,48 +160,5 @@ func TestPolicies(t *testing.T) {
 				t.Errorf("error = %v, want Invalid that names %s", err, tc.want)
 			}
 		})
-	}
-}
-
-func TestAPodsStampIsPutBack(t *testing.T) {
-	s := newStage(t)
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "enforced", Labels: map[string]string{platform.StampKey: "v1-a", "keep": "1"}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
-	}
-	if err := s.admin.Create(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
-		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+platform.StampKey+`":"v1-b"}}}`))
-		if err := s.admin.Patch(ctx, pod, patch); err != nil || pod.Labels[platform.StampKey] == "v1-a" {
-			return true, err
-		}
-		reset := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+platform.StampKey+`":"v1-a"}}}`))
-		return false, s.self.Patch(ctx, pod, reset)
-	})
-	if err != nil {
-		t.Fatalf("waiting for the policy to hold: %v", err)
-	}
-	for name, patch := range map[string]string{
-		"changed": `{"metadata":{"labels":{"` + platform.StampKey + `":"v1-b"}}}`,
-		"removed": `{"metadata":{"labels":{"` + platform.StampKey + `":null}}}`,
-		"beside":  `{"metadata":{"labels":{"` + platform.StampKey + `":"v1-b","more":"2"}}}`,
-	} {
-		if err := s.admin.Patch(t.Context(), pod, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-			t.Fatalf("%s: refused: %v", name, err)
-		}
-		if got := pod.Labels[platform.StampKey]; got != "v1-a" || pod.Labels["keep"] != "1" {
-			t.Errorf("%s: labels are %v, want the stamp v1-a put back and nothing else touched", name, pod.Labels)
-		}
-	}
-	if pod.Labels["more"] != "2" {
-		t.Errorf("what was written beside the stamp is lost: %v", pod.Labels)
-	}
-	if err := s.self.Patch(t.Context(), pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+platform.StampKey+`":"v1-c"}}}`))); err != nil {
-		t.Fatal(err)
-	}
-	if got := pod.Labels[platform.StampKey]; got != "v1-c" {
-		t.Errorf("Freshbind's own stamp is %q, want v1-c", got)
 	}
 }

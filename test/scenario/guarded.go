@@ -47,7 +47,8 @@ func (n *Namespace) askGuard(ctx context.Context) error {
 	return err
 }
 
-// Refused counts the writes that Freshbind denied.
+// Refused counts the writes that Freshbind denied. A bind of a bare Pod (v0.1
+// and v0.2) is two writes, either of which can be denied, and counts as Binds.
 type Refused struct{ Binds, ColdStarts, Births int }
 
 // Minus is what was denied since earlier.
@@ -77,7 +78,7 @@ func ParseRefused(metrics string) (Refused, error) {
 			return Refused{}, fmt.Errorf("read metric %s: %w", line[0], err)
 		}
 		switch freshness.Operation(labels["operation"]) {
-		case freshness.Bind:
+		case freshness.Bind, freshness.Release, freshness.WarmStart:
 			r.Binds += int(value)
 		case freshness.ColdStart:
 			r.ColdStarts += int(value)

@@ -83,6 +83,11 @@ func TestParseRefused(t *testing.T) {
 	}{
 		"denials in mode enforce": {metrics: verdicts, want: Refused{Binds: 15, ColdStarts: 1200, Births: 2}},
 		"none yet":                {metrics: "go_goroutines 12\n"},
+		"both halves of a bind of a bare pod": {
+			metrics: `freshbind_bind_verdicts_total{mode="enforce",operation="release",verdict="deny"} 3` + "\n" +
+				`freshbind_bind_verdicts_total{mode="enforce",operation="warmstart",verdict="deny"} 2`,
+			want: Refused{Binds: 5},
+		},
 		"an operation that is not known": {
 			metrics: `freshbind_bind_verdicts_total{mode="enforce",operation="theft",verdict="deny"} 1`,
 			err:     `read metric freshbind_bind_verdicts_total{mode="enforce",operation="theft",verdict="deny"} 1: operation "theft" is not known`,

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,14 +22,27 @@ import (
 // aftermath passes hints to the controllers that follow up.
 type aftermath struct {
 	refused *recreate.Refused
+	passed  *recreate.Overlooked
 	pods    *recreate.Pods
 	waiting *waiting.Claims
 	events  events.EventRecorder
 	kinds   kinds
+	names   *claimNames
 }
 
-func newAftermath(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks.Modes, k kinds) (aftermath, error) {
+func newAftermath(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks.Modes, k kinds, budget int) (aftermath, error) {
 	refused, err := recreate.SetupRefused(mgr, liveOf(p, agentsandbox.Sandboxes), p)
+	if err != nil {
+		return aftermath{}, err
+	}
+	passed, err := recreate.SetupOverlooked(mgr, k.sandboxes, refused)
+	if err != nil {
+		return aftermath{}, err
+	}
+	err = recreate.SetupPools(mgr, recreate.PoolsOptions{
+		Platform: p, Enforced: modes.Known, Refused: refused, Budget: budget,
+		Kinds: recreate.PoolKinds{Pools: k.pools, Templates: k.templates, Sandboxes: k.sandboxes},
+	})
 	if err != nil {
 		return aftermath{}, err
 	}
@@ -41,9 +55,14 @@ func newAftermath(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks
 	if err != nil {
 		return aftermath{}, err
 	}
-	return aftermath{
-		refused: refused, pods: pods, waiting: claims, events: mgr.GetEventRecorder("freshbind"), kinds: k,
-	}, nil
+	a := aftermath{
+		refused: refused, passed: passed, pods: pods, waiting: claims, events: mgr.GetEventRecorder("freshbind"), kinds: k,
+	}
+	a.names = newClaimNames(findClaim(mgr.GetAPIReader(), k.claims), a.report)
+	if err := mgr.Add(a.names); err != nil {
+		return aftermath{}, fmt.Errorf("adding the finder of claims: %w", err)
+	}
+	return a, nil
 }
 
 func liveOf(p *agentsandbox.Platform, gr schema.GroupResource) recreate.Live {
@@ -67,9 +86,16 @@ func (a aftermath) Refused(member *unstructured.Unstructured, fault freshness.Fa
 
 func (a aftermath) Undecided(namespace, claim string) { a.waiting.Note(namespace, claim) }
 
-// Denied records an event on the claim and, for a bind, on the pool. The
-// recorder works in the background and merges what repeats itself.
+// Denied has the denial reported, at once or when the claim's name is found.
 func (a aftermath) Denied(d webhooks.Denial) {
+	if !a.names.take(d) {
+		a.report(d)
+	}
+}
+
+// report records an event on the claim and, for a bind, on the pool. The
+// recorder works in the background and merges what repeats itself.
+func (a aftermath) report(d webhooks.Denial) {
 	note := d.Detail
 	if d.Mode != webhooks.Enforce {
 		note = "would be refused: " + note
@@ -84,7 +110,7 @@ func (a aftermath) Denied(d webhooks.Denial) {
 		a.events.Eventf(claim, nil, corev1.EventTypeWarning, string(d.Reason), "ColdStart", "%s", note)
 		return
 	}
-	// A release names no claim.
+	// A release of v0.1 names no claim.
 	if d.Claim.Name != "" {
 		claim := reference(a.kinds.claims, namespace, d.Claim.Name, d.Claim.UID)
 		a.events.Eventf(claim, sandbox, corev1.EventTypeWarning, string(d.Reason), "Bind", "%s", note)

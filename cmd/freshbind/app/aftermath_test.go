@@ -60,7 +60,7 @@ func TestDeniedTellsTheOwners(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := &eventLines{}
-			aftermath{events: r}.Denied(tc.denial)
+			aftermath{events: r}.report(tc.denial)
 			if diff := cmp.Diff(tc.want, r.lines); diff != "" {
 				t.Errorf("events (-want,+got):\n%s", diff)
 			}

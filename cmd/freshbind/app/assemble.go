@@ -64,10 +64,11 @@ func (o *ManagerOptions) assemble(mgr manager.Manager) error {
 	if err := holdings.Setup(mgr, kinds.sandboxes, kinds.claims, modes.Enforced); err != nil {
 		return err
 	}
-	after, err := newAftermath(mgr, p, modes, kinds)
+	after, err := newAftermath(mgr, p, modes, kinds, o.Budget)
 	if err != nil {
 		return err
 	}
+	registerBuildInfo(metrics.Registry, Version())
 	register(mgr.GetWebhookServer(), p, modes, after)
 	return registerAdvice(mgr, p, modes, kinds)
 }
@@ -90,11 +91,11 @@ func registerAdvice(mgr manager.Manager, p *agentsandbox.Platform, modes *webhoo
 	return nil
 }
 
-func register(server webhook.Server, p *agentsandbox.Platform, modes *webhooks.Modes, after webhooks.Aftermath) {
+func register(server webhook.Server, p *agentsandbox.Platform, modes *webhooks.Modes, after aftermath) {
 	m := webhooks.NewMetrics(metrics.Registry)
 	for _, hook := range []webhooks.Hook{webhooks.BindHook, webhooks.BindPodHook, webhooks.ColdStartHook, webhooks.BirthHook} {
 		server.Register(hook.Path, &webhook.Admission{Handler: &webhooks.Guard{
-			PlatformName: agentsandbox.Name, Platform: p, Modes: modes, Metrics: m, Aftermath: after,
+			PlatformName: agentsandbox.Name, Platform: p, Modes: modes, Metrics: m, Aftermath: after, PassedOver: after.passed.Note,
 			Clock: clock.RealClock{}, Timeout: hook.HandlerTimeout(), FailOpen: hook.FailOpen,
 		}})
 	}
@@ -104,6 +105,7 @@ func register(server webhook.Server, p *agentsandbox.Platform, modes *webhooks.M
 	server.Register(webhooks.StampHook.Path, &webhook.Admission{Handler: &webhooks.Stamp{
 		Revisions: p, Modes: modes, Timeout: webhooks.StampHook.HandlerTimeout(),
 	}})
+	server.Register(webhooks.RestampPath, &webhook.Admission{Handler: webhooks.Restamp{}})
 }
 
 type kinds struct{ templates, sandboxes, claims, pools schema.GroupVersionKind }

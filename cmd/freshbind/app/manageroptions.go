@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/freshbind/freshbind/controllers/history"
+	"github.com/freshbind/freshbind/controllers/recreate"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/webhooks"
 )
@@ -36,6 +37,8 @@ type ManagerOptions struct {
 	Strategy        string
 	RevisionLimit   int
 	RevisionDigests bool
+	// Budget bounds the members in replacement at any moment, over all pools.
+	Budget int
 
 	log zap.Options
 
@@ -55,6 +58,7 @@ func NewManagerOptions() *ManagerOptions {
 		Enforcement:    string(webhooks.Audit),
 		Strategy:       string(freshness.OnReplenish),
 		RevisionLimit:  history.DefaultLimit,
+		Budget:         recreate.DefaultBudget,
 	}
 }
 
@@ -73,6 +77,7 @@ func (o *ManagerOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Strategy, "default-rollout-strategy", o.Strategy, "Strategy where the pool says none: OnReplenish, Recreate or RollingUpdate.")
 	fs.IntVar(&o.RevisionLimit, "revision-history-limit", o.RevisionLimit, "How many revisions of a template are kept, those in use not counted.")
 	fs.BoolVar(&o.RevisionDigests, "revision-digests", o.RevisionDigests, "Keep digests of a revision's values instead of the values: stale members are still named, but a rollout cannot be undone from history.")
+	fs.IntVar(&o.Budget, "replacement-budget", o.Budget, "How many members may be in replacement at once, over all pools.")
 	logFlags := flag.NewFlagSet("log", flag.ContinueOnError)
 	o.log.BindFlags(logFlags)
 	fs.AddGoFlagSet(logFlags)
@@ -101,6 +106,9 @@ func (o *ManagerOptions) Validate() error {
 	}
 	if o.RevisionLimit < 1 {
 		return fmt.Errorf("--revision-history-limit: %d is too few, keep at least 1", o.RevisionLimit)
+	}
+	if o.Budget < 1 {
+		return fmt.Errorf("--replacement-budget: %d is too few, at least 1 member has to be replaceable at once", o.Budget)
 	}
 	if o.GracePeriod < 0 {
 		return fmt.Errorf("--grace-period: %s is negative", o.GracePeriod)

@@ -18,7 +18,7 @@ type webhookConfigOptions struct {
 	endpoint webhooks.Endpoint
 	caFile   string
 	scope    webhooks.Scope
-	self     string
+	mutating bool
 }
 
 func (o *webhookConfigOptions) AddFlags(fs *pflag.FlagSet) {
@@ -28,13 +28,16 @@ func (o *webhookConfigOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.Int32Var(&o.endpoint.ServicePort, "service-port", 443, "Port of the Service.")
 	fs.StringVar(&o.caFile, "ca-file", "", "PEM file with the CA that signed the serving certificate; empty when something injects it.")
 	fs.StringSliceVar(&o.scope.Exempt, "exempt-namespaces", nil, "Further namespaces to leave out; kube-system always is.")
-	fs.StringVar(&o.self, "user", "system:serviceaccount:freshbind-system:freshbind", "User that the manager runs as: it alone may write stamps.")
+	fs.BoolVar(&o.mutating, "mutating-policies", true,
+		"The API server serves MutatingAdmissionPolicy in admissionregistration.k8s.io/v1 (Kubernetes 1.36 and later); false for a webhook in its place.")
+	fs.StringVar(&o.scope.Self, "user", "system:serviceaccount:freshbind-system:freshbind", "User that the manager runs as: it alone may write stamps.")
 	fs.StringSliceVar(&o.scope.PoolControllers, "pool-controller-users", []string{agentsandbox.ControllerUser},
 		"Users whose deletes of a claim's sandbox are refused as meant for an idle member.")
 }
 
 func (o *webhookConfigOptions) Complete() error {
 	o.scope.Exempt = append(o.scope.Exempt, o.endpoint.ServiceNamespace)
+	o.scope.Restamp = !o.mutating
 	if o.caFile == "" {
 		return nil
 	}
@@ -53,6 +56,15 @@ func (o *webhookConfigOptions) Validate() error {
 	return nil
 }
 
+func (o *webhookConfigOptions) objects() []client.Object {
+	mutating, validating := webhooks.Configurations(o.endpoint, o.scope)
+	policies := webhooks.NewPolicies(o.scope.Self)
+	if !o.mutating {
+		policies = policies.WithoutMutating()
+	}
+	return append([]client.Object{mutating, validating}, policies.Objects()...)
+}
+
 func newWebhookConfigCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &webhookConfigOptions{}
 	cmd := &cobra.Command{
@@ -68,9 +80,8 @@ func newWebhookConfigCommand(streams genericiooptions.IOStreams) *cobra.Command 
 			if err := o.Validate(); err != nil {
 				return err
 			}
-			mutating, validating := webhooks.Configurations(o.endpoint, o.scope)
 			printer := &printers.YAMLPrinter{}
-			for _, obj := range append([]client.Object{mutating, validating}, webhooks.NewPolicies(o.self).Objects()...) {
+			for _, obj := range o.objects() {
 				if err := printer.PrintObj(obj, streams.Out); err != nil {
 					return fmt.Errorf("printing webhook configuration: %w", err)
 				}

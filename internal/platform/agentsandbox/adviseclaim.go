@@ -67,6 +67,12 @@ func ownMake(claim *unstructured.Unstructured) []string {
 	return out
 }
 
+// alwaysCold reports whether a claim gets no member, whatever the pools have.
+func alwaysCold(claim *unstructured.Unstructured) bool {
+	asks := claimOf(claim)
+	return len(ownMake(claim)) > 0 || asks.Pool == "" && !asks.AnyPool
+}
+
 // refusal says why the template gives the claim no sandbox.
 func refusal(template, claim *unstructured.Unstructured) (string, error) {
 	_, err := renderCold(template, claim)

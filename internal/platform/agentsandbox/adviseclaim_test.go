@@ -122,3 +122,26 @@ func TestAdviceReadsTheSameKeys(t *testing.T) {
 		t.Errorf("keys that verdicts read and that advice checks (-want,+got):\n%s", diff)
 	}
 }
+
+func TestAlwaysCold(t *testing.T) {
+	named := func(pool string) *builders.Claim { return builders.MakeClaimV1Alpha1("ns", "c", "python", pool) }
+	for name, tc := range map[string]struct {
+		claim *builders.Claim
+		want  bool
+	}{
+		"of a pool":              {builders.MakeClaim("ns", "c"), false},
+		"with env":               {builders.MakeClaim("ns", "c").Env("", "A", "1"), true},
+		"with a volume":          {builders.MakeClaim("ns", "c").VolumeClaim("data", "1Gi"), true},
+		"v1alpha1, any pool":     {named("default"), false},
+		"v1alpha1, a pool":       {named("python"), false},
+		"v1alpha1, no pool":      {named("none"), true},
+		"v0.2, says nothing":     {named(""), false},
+		"any pool, but with env": {named("default").Env("", "A", "1"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := alwaysCold(tc.claim.Obj()); got != tc.want {
+				t.Errorf("alwaysCold() = %t, want %t", got, tc.want)
+			}
+		})
+	}
+}

@@ -33,10 +33,14 @@ func IsPod(obj *unstructured.Unstructured) bool {
 	return obj.GetKind() == "Pod" && obj.GetAPIVersion() == "v1"
 }
 
-// classifyPod recognises a bare Pod that leaves its pool (orphaning a pool's
-// Pods keeps the label), and one without any owner that is taken from the claim
-// which it was released to.
+// classifyPod recognises a bare Pod that a pool makes, one that leaves its pool
+// (orphaning a pool's Pods keeps the label), and one without any owner that is
+// taken from the claim which it was released to. Of the claim that a Pod leaves
+// for, only the UID is known.
 func classifyPod(op admissionv1.Operation, old, obj *unstructured.Unstructured) (platform.Write, bool) {
+	if op == admissionv1.Create {
+		return platform.Write{Operation: freshness.Birth, New: obj}, controllerOf(obj).Kind == freshness.OwnedByPool
+	}
 	if op != admissionv1.Update || old == nil {
 		return platform.Write{}, false
 	}
@@ -46,7 +50,11 @@ func classifyPod(op admissionv1.Operation, old, obj *unstructured.Unstructured) 
 	leaves := pooled && !still && controllerOf(obj).Kind != freshness.OwnedByPool
 	had, has := before[PodClaimLabel], after[PodClaimLabel]
 	taken := podController(old) == "" && had != "" && has != "" && had != has
-	return platform.Write{Operation: freshness.Release, Old: old, New: obj}, leaves || taken
+	w := platform.Write{Operation: freshness.Release, Old: old, New: obj}
+	if has != "" {
+		w.Claim = freshness.Owner{Kind: freshness.OwnedByClaim, UID: has}
+	}
+	return w, leaves || taken
 }
 
 // namesBarePod reports whether a Sandbox, about to be created for a claim, is
@@ -106,6 +114,16 @@ func (p *Platform) barePodSnapshot(ctx context.Context, w platform.Write) (platf
 	return f, nil
 }
 
+// barePodRevision returns the revision that a bare Pod, about to be created by
+// its pool, is built from.
+func (p *Platform) barePodRevision(ctx context.Context, pod *unstructured.Unstructured) (platform.Stamp, error) {
+	f, err := p.barePodSnapshot(ctx, platform.Write{Operation: freshness.Birth, New: pod})
+	if err != nil {
+		return platform.Stamp{}, fmt.Errorf("finding the revision of a pod of pool %s: %w", controllerOf(pod).Name, err)
+	}
+	return platform.Stamp{Hash: freshness.RevisionOf(f.Snapshot), Enforcement: f.Enforcement}, nil
+}
+
 func barePodMember(pod *unstructured.Unstructured, own *freshness.Pod) freshness.Member {
 	labels := pod.GetLabels()
 	return freshness.Member{
@@ -117,6 +135,7 @@ func barePodMember(pod *unstructured.Unstructured, own *freshness.Pod) freshness
 		Content:    own.Content,
 		Proposed:   own.Content,
 		PodName:    pod.GetName(),
+		Created:    pod.GetCreationTimestamp().Time,
 		Bare:       true,
 	}
 }

@@ -53,7 +53,8 @@ func TestClassifyPods(t *testing.T) {
 		"given to its sandbox":       {admissionv1.Update, given, running, ""},
 		"relabelled while it runs":   {admissionv1.Update, running, builders.PodFrom(running).Label(PodClaimLabel, "x").Obj(), ""},
 		"label of a member":          {admissionv1.Update, pod, builders.PodFrom(pod).Label("x", "y").Obj(), ""},
-		"born":                       {admissionv1.Create, nil, pod, ""},
+		"born":                       {admissionv1.Create, nil, pod, freshness.Birth},
+		"made by hand":               {admissionv1.Create, nil, builders.PodFrom(pod).Owners().Obj(), ""},
 		"sandbox that names a pod":   {admissionv1.Create, nil, builders.MakeColdStart(testClaim, testTemplate).PodName("python-abc").Obj(), freshness.WarmStart},
 		"sandbox that names its own": {admissionv1.Create, nil, builders.MakeColdStart(testClaim, testTemplate).PodName(testClaim.GetName()).Obj(), freshness.ColdStart},
 	}
@@ -87,6 +88,10 @@ func TestSnapshotOfBarePods(t *testing.T) {
 		w, _ := (&Platform{}).Classify(admissionv1.Create, nil, b.PodName(pod).Obj())
 		return w
 	}
+	birth := func(pod *unstructured.Unstructured) platform.Write {
+		w, _ := (&Platform{}).Classify(admissionv1.Create, nil, builders.PodFrom(pod).Name("").Obj())
+		return w
+	}
 	idle := func(op freshness.Operation, pod *unstructured.Unstructured) platform.Write {
 		return platform.Write{Operation: op, New: pod}
 	}
@@ -113,6 +118,11 @@ func TestSnapshotOfBarePods(t *testing.T) {
 		"start in a pod that is gone":           {start(v2), objs{claim, strict, v2}, freshness.PodFinished},
 		"cold start, v0.1.0":                    {plainStart(v2, ""), objs{claim, v2}, freshness.Fresh},
 		"cold start, v0.1.0, late cache":        {plainStart(v1, ""), objs{claim, v2}, freshness.StaleRevision},
+		"birth":                                 {birth(fresh), objs{strict, v2}, freshness.Fresh},
+		"birth from a late cache":               {birth(stale), objs{strict, v2}, freshness.StaleRevision},
+		"birth, content that nobody knows":      {birth(builders.PodFrom(fresh).Set("other", "spec", "schedulerName").Obj()), objs{strict, v2}, freshness.UnknownRevision},
+		"birth, pool switched":                  {birth(fresh), objs{builders.PoolFrom(strict).Template("other").Obj(), builders.MakeTemplate("ns", "other").Image("sandbox:v2").Obj()}, freshness.TemplateMismatch},
+		"birth, pool gone":                      {birth(stale), objs{v2}, freshness.Fresh},
 		"idle":                                  {idle(freshness.Idle, fresh), objs{strict, v2}, freshness.Fresh},
 		"idle, stale":                           {idle(freshness.Idle, stale), objs{strict, v2}, freshness.StaleRevision},
 		"released, fresh":                       {idle(freshness.Released, released(fresh, claim)), objs{strict, v2}, freshness.Fresh},
@@ -142,11 +152,13 @@ func TestReadsOfBarePods(t *testing.T) {
 	pod := barePod(template)
 	release, _ := (&Platform{}).Classify(admissionv1.Update, pod, released(pod, claim))
 	start, _ := (&Platform{}).Classify(admissionv1.Create, nil, builders.MakeColdStart(claim, template).PodName("python-abc").Obj())
+	born, _ := (&Platform{}).Classify(admissionv1.Create, nil, builders.PodFrom(pod).Unset("spec", "nodeName").Obj())
 	away := errors.New("etcd is away")
 	for name, tc := range map[string]struct {
 		write platform.Write
 		want  []string
 	}{
+		"birth":   {born, []string{"sandboxtemplate/python", "sandboxwarmpool/python"}},
 		"release": {release, []string{"node/node-1", "sandboxtemplate/python", "sandboxwarmpool/python"}},
 		"start":   {start, []string{"node/node-1", "pod/python-abc", "sandboxclaim/c1", "sandboxtemplate/python", "sandboxwarmpool/python"}},
 	} {
@@ -166,6 +178,57 @@ func TestReadsOfBarePods(t *testing.T) {
 				if _, err := newPlatform(s, nil).Snapshot(t.Context(), tc.write); !errors.Is(err, away) {
 					t.Errorf("Snapshot() without %s: error = %v, want one that wraps the read's", key, err)
 				}
+			}
+		})
+	}
+}
+
+// Who takes a Pod is told by its UID only, and by v0.1.0 not at all.
+func TestWhoseReleaseItIs(t *testing.T) {
+	pod := barePod(testTemplate)
+	for name, tc := range map[string]struct {
+		claim *unstructured.Unstructured
+		want  freshness.Owner
+	}{
+		"v0.1.0": {nil, freshness.Owner{}},
+		"v0.2.1": {testClaim, freshness.Owner{Kind: freshness.OwnedByClaim, UID: string(testClaim.GetUID())}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := (&Platform{}).Classify(admissionv1.Update, pod, released(pod, tc.claim))
+			if diff := cmp.Diff(tc.want, w.Claim); diff != "" {
+				t.Errorf("Claim (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestStampsOfBarePods(t *testing.T) {
+	v1 := builders.MakeTemplate("ns", "python").Image("sandbox:v1").Obj()
+	v2 := builders.MakeTemplate("ns", "python").Image("sandbox:v2").Obj()
+	hash := func(template *unstructured.Unstructured) string {
+		b, err := RenderMember(template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.Hash()
+	}
+	pool := builders.MakePool("ns", "python").Annotation(platform.EnforcementKey, "enforce").Obj()
+	p := newPlatform(newStore(pool, v2), history{v2, v1})
+	for name, tc := range map[string]struct {
+		pod  *unstructured.Unstructured
+		want platform.Stamp
+	}{
+		"of the template in force": {barePod(v2), platform.Stamp{Hash: hash(v2), Enforcement: "enforce"}},
+		"of a late cache":          {barePod(v1), platform.Stamp{Hash: hash(v1), Enforcement: "enforce"}},
+		"released":                 {released(barePod(v2), testClaim), platform.Stamp{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := p.PodRevision(t.Context(), tc.pod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("PodRevision() (-want,+got):\n%s", diff)
 			}
 		})
 	}

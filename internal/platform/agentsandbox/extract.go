@@ -2,6 +2,7 @@ package agentsandbox
 
 import (
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -54,6 +55,7 @@ func memberOf(w platform.Write) (freshness.Member, error) {
 		Proposed:   content,
 		PodName:    PodNameOf(obj),
 		PodIPs:     nestedStrings(obj.Object, "status", "podIPs"),
+		Created:    obj.GetCreationTimestamp().Time,
 	}
 	if w.Operation == freshness.Bind {
 		if m.Proposed, err = ContentOf(w.New); err != nil {
@@ -128,8 +130,20 @@ func (p *Platform) poolOf(obj *unstructured.Unstructured) *freshness.Pool {
 			str(obj.Object, "spec", "updateStrategy", "type"), p.DefaultStrategy),
 		AdmitAny: annotations[admitKey] == "any",
 		// What cannot be parsed counts as the strict value, the only one there is.
-		ByName: annotations[claimsKey] != "",
+		ByName:    annotations[claimsKey] != "",
+		Restarted: restartedAt(annotations),
+		Suspended: annotations[platform.AttributionKey],
 	}
+}
+
+// restartedAt is zero for what cannot be parsed: it must not make every member
+// stale for ever.
+func restartedAt(annotations map[string]string) time.Time {
+	at, err := time.Parse(time.RFC3339, annotations[restartedAtKey])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
 }
 
 // injectedPaths returns the paths that the pool's owner vouches for. A value

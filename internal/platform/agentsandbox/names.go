@@ -10,6 +10,8 @@ package agentsandbox
 
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/freshbind/freshbind/internal/platform"
 )
 
 // Name is the platform's name in metrics and messages.
@@ -57,7 +59,8 @@ const (
 const (
 	strategyKey     = "freshbind.dev/rollout-strategy"
 	injectedPathKey = "freshbind.dev/injected-paths"
-	admitKey        = "freshbind.dev/admit"
+	admitKey        = platform.AdmitKey
+	restartedAtKey  = "freshbind.dev/restarted-at"
 	// claimsKey on a pool, with the value "by-name": only claims that name the
 	// pool take its members, not those that take any pool of their template.
 	// It says nothing in releases whose claims cannot name a pool (to v0.2.1).

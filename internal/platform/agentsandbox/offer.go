@@ -26,14 +26,38 @@ func ShowPatch(sandbox *unstructured.Unstructured) []byte {
 	return labelPatch(sandbox, NameHash(sandbox.GetAnnotations()[templateRefAnnotation]))
 }
 
+// OfferPatch returns a JSON merge patch of the status, after which the claim
+// controller queues a member that is shown (again): it does so when it sees the
+// node of an adoptable member change, and the Sandbox controller writes the node
+// back at once (from v0.5.3 on; sandboxclaim_controller.go, sandboxEventHandler).
+// Other than hiding and showing it leaves no moment in which the member is out
+// of sight, which a pool that recreates would use to delete it. ok is false when
+// the Sandbox shows no node.
+func OfferPatch(sandbox *unstructured.Unstructured) (patch []byte, ok bool) {
+	if str(sandbox.Object, "status", "nodeName") == "" {
+		return nil, false
+	}
+	return marshal(map[string]any{
+		"metadata": exactly(sandbox),
+		"status":   map[string]any{"nodeName": nil},
+	}), true
+}
+
+// exactly makes a patch apply to this version of the object only.
+func exactly(obj *unstructured.Unstructured) map[string]any {
+	return map[string]any{"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion()}
+}
+
 func labelPatch(sandbox *unstructured.Unstructured, value any) []byte {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid":             sandbox.GetUID(),
-		"resourceVersion": sandbox.GetResourceVersion(),
-		"labels":          map[string]any{TemplateRefHashLabel: value},
-	}})
+	metadata := exactly(sandbox)
+	metadata["labels"] = map[string]any{TemplateRefHashLabel: value}
+	return marshal(map[string]any{"metadata": metadata})
+}
+
+func marshal(patch map[string]any) []byte {
+	raw, err := json.Marshal(patch)
 	if err != nil {
 		panic("marshalling strings: " + err.Error())
 	}
-	return patch
+	return raw
 }

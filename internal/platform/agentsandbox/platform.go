@@ -119,6 +119,7 @@ func (p *Platform) Snapshot(ctx context.Context, w platform.Write) (platform.Fac
 	}
 	if objs.claim != nil {
 		f.Claim = claimOf(objs.claim)
+		f.AlwaysCold = alwaysCold(objs.claim)
 	}
 	if objs.pool != nil {
 		f.Pool = p.poolOf(objs.pool)

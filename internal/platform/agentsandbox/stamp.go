@@ -21,8 +21,11 @@ func (p *Platform) SandboxRevision(ctx context.Context, sandbox *unstructured.Un
 }
 
 // PodRevision returns the revision that a Pod is built from, by its own
-// content; none when no Sandbox controls it.
+// content; none when neither a Sandbox nor a pool has it.
 func (p *Platform) PodRevision(ctx context.Context, pod *unstructured.Unstructured) (platform.Stamp, error) {
+	if controllerOf(pod).Kind == freshness.OwnedByPool {
+		return p.barePodRevision(ctx, pod)
+	}
 	var name string
 	for _, ref := range pod.GetOwnerReferences() {
 		if IsSandbox(groupKind(ref.APIVersion, ref.Kind)) {

@@ -1,0 +1,139 @@
+package recreate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+)
+
+const (
+	// overlookedAfter is how long after a cold start a member that was there
+	// when it happened has to be still there to count as overlooked.
+	overlookedAfter = 2 * time.Second
+	// nextOffer is how long an overlooked member is left alone after its first
+	// offer; each further one takes three times as long.
+	nextOffer = 5 * time.Second
+	// offersKept bounds how many members' offers are remembered.
+	offersKept = 4096
+)
+
+// Overlooked offers members that stood there while a claim of their pool was
+// cold-started: upstream forgot them, by dropping them without a write that
+// could be refused, or before this process was there. It runs on every replica,
+// because only the one that allowed the cold start knows of it.
+type Overlooked struct {
+	cache     client.Reader
+	sandboxes schema.GroupVersionKind
+	note      func(*unstructured.Unstructured, freshness.Fault)
+	hints     chan Passed
+	offered   *lru.Cache
+	clock     clock.PassiveClock
+}
+
+// Passed is a pool that a claim passed over, and when, in seconds since 1970.
+type Passed struct {
+	types.NamespacedName
+	At int64
+}
+
+// offer is how often, and when last, a member was offered.
+type offer struct {
+	times int
+	last  time.Time
+}
+
+// SetupOverlooked adds the controller to the manager. sandboxes are watched by
+// their metadata in any case.
+func SetupOverlooked(mgr manager.Manager, sandboxes schema.GroupVersionKind, refused *Refused) (*Overlooked, error) {
+	o := &Overlooked{
+		cache: mgr.GetCache(), sandboxes: sandboxes, note: refused.Note,
+		hints: make(chan Passed, hintsBuffer), offered: lru.New(offersKept), clock: clock.RealClock{},
+	}
+	err := builder.TypedControllerManagedBy[Passed](mgr).Named("overlooked").
+		WatchesRawSource(source.TypedFunc[Passed](o.feed)).
+		WithOptions(controller.TypedOptions[Passed]{NeedLeaderElection: ptr.To(false)}).Complete(o)
+	if err != nil {
+		return nil, fmt.Errorf("setting up the controller of overlooked members: %w", err)
+	}
+	return o, nil
+}
+
+// Note tells that a claim which could have had a member of the pool was
+// cold-started.
+func (o *Overlooked) Note(namespace, pool string) {
+	select {
+	case o.hints <- Passed{types.NamespacedName{Namespace: namespace, Name: pool}, o.clock.Now().Unix()}:
+	default:
+	}
+}
+
+func (o *Overlooked) feed(ctx context.Context, q workqueue.TypedRateLimitingInterface[Passed]) error {
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case h := <-o.hints:
+				q.AddAfter(h, overlookedAfter)
+			}
+		}
+	}()
+	return nil
+}
+
+// Reconcile offers what is still there of a pool that was passed over.
+func (o *Overlooked) Reconcile(ctx context.Context, p Passed) (reconcile.Result, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(listOf(o.sandboxes))
+	err := o.cache.List(ctx, list, client.InNamespace(p.Namespace),
+		client.MatchingLabels{agentsandbox.WarmPoolLabel: agentsandbox.NameHash(p.Name)})
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing members of pool %s: %w", p, err)
+	}
+	for i := range list.Items {
+		m := &list.Items[i]
+		if m.CreationTimestamp.Unix() < p.At && m.DeletionTimestamp == nil && o.due(m.UID) {
+			u := &unstructured.Unstructured{}
+			u.SetNamespace(m.Namespace)
+			u.SetName(m.Name)
+			u.SetUID(m.UID)
+			o.note(u, freshness.FaultNobody)
+		}
+	}
+	return reconcile.Result{}, nil
+}
+
+// due reports whether the member may be offered now, and notes that it is.
+func (o *Overlooked) due(uid types.UID) bool {
+	was := offer{}
+	if v, ok := o.offered.Get(uid); ok {
+		was = v.(offer)
+	}
+	wait := nextOffer
+	for range was.times - 1 {
+		wait *= 3
+	}
+	if was.times > 0 && o.clock.Since(was.last) < wait {
+		return false
+	}
+	o.offered.Add(uid, offer{min(was.times+1, 6), o.clock.Now()})
+	return true
+}

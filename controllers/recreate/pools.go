@@ -1,0 +1,233 @@
+package recreate
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+)
+
+// Platform reads objects as they are stored, and compares members with them.
+type Platform interface {
+	Get(ctx context.Context, gr schema.GroupResource, namespace, name string) (*unstructured.Unstructured, error)
+	Inspect(ctx context.Context, pool, template *unstructured.Unstructured) (*agentsandbox.Inspection, error)
+}
+
+// Enforced reports whether Freshbind is to act in a namespace, given what the
+// pool itself says of its mode.
+type Enforced func(ctx context.Context, namespace, pool string) (bool, error)
+
+// Pools keeps the members of pools current, one pool a reconcile, on the leader
+// only. It looks at caches and, when they call for an act, decides once more on
+// the pool and the template as they are stored. A member needs no read: its
+// delete and its patch apply to exactly the version that was judged.
+type Pools struct {
+	platform Platform
+	enforced Enforced
+	view     *View
+	client   client.Client
+	refused  *Refused
+	budget   *Budget
+	events   events.EventRecorder
+	clock    clock.PassiveClock
+
+	mu     sync.Mutex
+	memory map[types.NamespacedName]*memory
+}
+
+// memory is what one leader knows of a pool beyond what is stored.
+type memory struct {
+	pool types.UID
+	// proven: the cache showed every member that a consistent list did.
+	proven bool
+	// leaving are the members whose delete was asked for and not seen yet.
+	leaving map[types.UID]bool
+	rollout freshness.Rollout
+	// template is the one that was last seen, changed when it was seen to change.
+	template edition
+	changed  time.Time
+	// offered is how often members were offered again for that change.
+	offered int
+	// written is what was last written onto the pool, and when.
+	written   map[string]string
+	writtenAt time.Time
+	// read: what the pool says of its rollout was read back.
+	read bool
+}
+
+// edition is one version of a template's spec; uid is "" when only the
+// generation was kept.
+type edition struct {
+	uid        types.UID
+	generation int64
+}
+
+// settling is how long the caches of others are given to show what Freshbind
+// has seen already.
+const settling = 200 * time.Millisecond
+
+func (p *Pools) remember(key types.NamespacedName, pool types.UID) *memory {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.memory[key]
+	if m == nil || m.pool != pool {
+		m = &memory{pool: pool, leaving: map[types.UID]bool{}}
+		p.memory[key] = m
+	}
+	return m
+}
+
+func (p *Pools) forget(key types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m := p.memory[key]; m != nil {
+		p.budget.Forget(m.pool)
+		delete(p.memory, key)
+	}
+}
+
+// Reconcile brings one pool a step further.
+func (p *Pools) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	pool, err := p.view.Pool(ctx, req.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if pool == nil || pool.GetDeletionTimestamp() != nil {
+		p.forget(req.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+	act, err := p.enforced(ctx, req.Namespace, pool.GetAnnotations()[platform.EnforcementKey])
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("finding the mode of pool %s: %w", req, err)
+	}
+	if !act {
+		p.forget(req.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+	m := p.remember(req.NamespacedName, pool.GetUID())
+	if !m.proven {
+		if m.proven, err = p.view.Proven(ctx, pool); err != nil {
+			return reconcile.Result{}, err
+		}
+		if !m.proven {
+			return reconcile.Result{RequeueAfter: settling}, nil
+		}
+	}
+	return p.step(ctx, m, pool)
+}
+
+// step plans on what the caches show and, when that calls for an act, on what
+// is stored.
+func (p *Pools) step(ctx context.Context, m *memory, pool *unstructured.Unstructured) (reconcile.Result, error) {
+	template, err := p.view.Template(ctx, pool)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	s, err := p.situation(ctx, m, pool, template)
+	if err != nil || s == nil {
+		return reconcile.Result{}, err
+	}
+	plan := freshness.MakePlan(s.PoolState)
+	if acts(plan) {
+		stored, inForce, err := p.stored(ctx, pool)
+		if err != nil || stored == nil {
+			return reconcile.Result{}, err
+		}
+		if s, err = p.situation(ctx, m, stored, inForce); err != nil || s == nil {
+			return reconcile.Result{}, err
+		}
+		plan = freshness.MakePlan(s.PoolState)
+	}
+	return p.apply(ctx, m, s, plan)
+}
+
+func acts(plan freshness.Plan) bool { return len(plan.Delete)+len(plan.Hide)+len(plan.Show) > 0 }
+
+// stored reads the pool and its template; nil when this pool is no more.
+func (p *Pools) stored(ctx context.Context, cached *unstructured.Unstructured) (pool, template *unstructured.Unstructured, err error) {
+	namespace := cached.GetNamespace()
+	pool, err = p.platform.Get(ctx, agentsandbox.Pools, namespace, cached.GetName())
+	if err != nil || pool == nil || pool.GetUID() != cached.GetUID() || pool.GetDeletionTimestamp() != nil {
+		return nil, nil, err
+	}
+	template, err = p.platform.Get(ctx, agentsandbox.Templates, namespace, agentsandbox.TemplateOf(pool))
+	return pool, template, err
+}
+
+// apply does what the plan says, and writes its outcome onto the pool.
+func (p *Pools) apply(ctx context.Context, m *memory, s *situation, plan freshness.Plan) (reconcile.Result, error) {
+	logf.FromContext(ctx).V(2).Info("Planned pool", "strategy", s.Strategy, "state", plan.Rollout.State,
+		"delete", len(plan.Delete), "hide", len(plan.Hide), "show", len(plan.Show), "updated", plan.Counts.Updated)
+	m.rollout = plan.Rollout
+	granted := p.budget.Take(s.pool.GetUID(), len(plan.Delete))
+	waiting := plan.Delete[granted:]
+	m.rollout.HeldUp = len(waiting) > 0
+	if s.Hideable {
+		plan.Hide = append(plan.Hide, waiting...)
+	}
+	// What claims may be given is said before members are hidden or shown for it.
+	again, err := p.publish(ctx, m, s, plan)
+	if err == nil {
+		err = p.write(ctx, m, s, plan, plan.Delete[:granted])
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("keeping pool %s/%s current: %w", s.pool.GetNamespace(), s.pool.GetName(), err)
+	}
+	if err := p.suspect(ctx, s); err != nil {
+		return reconcile.Result{}, err
+	}
+	p.budget.Settle(s.pool.GetUID(), s.Replicas-plan.Counts.Ready+granted)
+	if len(waiting) > 0 {
+		again = sooner(again, settling)
+	}
+	again = sooner(sooner(again, plan.Again), p.offerAgain(m, s))
+	return reconcile.Result{RequeueAfter: again}, nil
+}
+
+// sooner returns the shorter of two waits; 0 is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// offers are how long after a template changed its fresh members are offered
+// once more. Upstream's claim controller drops members that differ from the
+// template it sees, and never looks at them again when theirs returns
+// (v1.0.3, extensions/controllers/sandboxclaim_controller.go, getCandidate).
+var offers = []time.Duration{2 * time.Second, 10 * time.Second}
+
+// offerAgain offers members that were there before the template changed and
+// are fresh all the same. It returns when to come back, 0 for never.
+func (p *Pools) offerAgain(m *memory, s *situation) time.Duration {
+	if m.changed.IsZero() || m.offered == len(offers) {
+		return 0
+	}
+	if wait := m.changed.Add(offers[m.offered]).Sub(s.Now); wait > 0 {
+		return wait
+	}
+	for i, state := range s.Members {
+		if state.Class == freshness.Current && state.Shown && !state.Leaving && !state.ReadySince.IsZero() &&
+			state.Created.Before(m.changed) {
+			p.refused.Note(s.members[i], freshness.FaultNobody)
+		}
+	}
+	if m.offered++; m.offered == len(offers) {
+		return 0
+	}
+	return m.changed.Add(offers[m.offered]).Sub(s.Now)
+}

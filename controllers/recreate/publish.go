@@ -1,0 +1,197 @@
+package recreate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
+)
+
+// The reasons and the action of events about rollouts.
+const (
+	eventStarted   = "RolloutStarted"
+	eventComplete  = "RolloutComplete"
+	eventDeadline  = "ProgressDeadlineExceeded"
+	eventHidden    = "MembersHidden"
+	eventReplaced  = "MembersReplaced"
+	eventSuspended = "AttributionSuspended"
+
+	actionRollout = "Rollout"
+)
+
+// countsEvery bounds how often counts alone are written: claims change them all
+// the time.
+const countsEvery = 5 * time.Second
+
+// publish writes onto the pool what its claims may be given and how its rollout
+// goes, when that changed. It returns when to come back, 0 for never.
+func (p *Pools) publish(ctx context.Context, m *memory, s *situation, plan freshness.Plan) (time.Duration, error) {
+	status := p.status(s, plan)
+	raw, err := json.Marshal(status)
+	if err != nil {
+		return 0, fmt.Errorf("marshalling rollout status: %w", err)
+	}
+	want := map[string]string{
+		platform.AdmitKey:           string(plan.Admit),
+		platform.RolloutStateKey:    string(plan.Rollout.State),
+		platform.RolloutReasonKey:   string(plan.Cause),
+		platform.RolloutRevisionKey: plan.Rollout.Revision,
+		platform.AttributionKey:     "",
+	}
+	if s.Suspended {
+		want[platform.AttributionKey] = plan.Rollout.Revision
+	}
+	said := m.written
+	if said == nil {
+		said = s.pool.GetAnnotations()
+	}
+	words := differs(want, said)
+	want[platform.RolloutStatusKey] = string(raw)
+	switch {
+	case !words && said[platform.RolloutStatusKey] == string(raw):
+		return 0, nil
+	case !words && s.Now.Sub(m.writtenAt) < countsEvery:
+		return m.writtenAt.Add(countsEvery).Sub(s.Now), nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": s.pool.GetUID(), "annotations": nullable(want),
+	}})
+	if err != nil {
+		return 0, fmt.Errorf("marshalling rollout annotations: %w", err)
+	}
+	err = p.client.Patch(ctx, named(s.pool), client.RawPatch(types.MergePatchType, patch))
+	if client.IgnoreNotFound(err) != nil {
+		return 0, fmt.Errorf("writing the rollout's outcome: %w", err)
+	}
+	p.tell(s, said, want, status)
+	m.written, m.writtenAt = want, s.Now
+	return 0, nil
+}
+
+func differs(want, said map[string]string) bool {
+	for key, value := range want {
+		if said[key] != value {
+			return true
+		}
+	}
+	return false
+}
+
+// nullable turns "" into null, which removes a key.
+func nullable(m map[string]string) map[string]any {
+	out := map[string]any{}
+	for key, value := range m {
+		out[key] = value
+		if value == "" {
+			out[key] = nil
+		}
+	}
+	return out
+}
+
+func (p *Pools) status(s *situation, plan freshness.Plan) platform.RolloutStatus {
+	c, r := plan.Counts, plan.Rollout
+	status := platform.RolloutStatus{
+		ObservedTemplateGeneration: s.template.GetGeneration(),
+		UpdateRevision:             r.Revision,
+		Replicas:                   c.Replicas,
+		ReadyReplicas:              c.Ready,
+		UpdatedReplicas:            c.Updated,
+		UpdatedReadyReplicas:       c.UpdatedReady,
+		ClaimableReplicas:          c.Claimable,
+		StaleReplicas:              c.Stale,
+		UnknownReplicas:            c.Unknown,
+		StartTime:                  metav1.NewTime(r.Started.Truncate(time.Second)),
+		ProgressTime:               metav1.NewTime(r.Progressed.Truncate(time.Second)),
+		RestartedAt:                metav1.NewTime(r.Restarted),
+	}
+	if old, err := platform.ParseRolloutStatus(s.pool.GetAnnotations()[platform.RolloutStatusKey]); err == nil {
+		status.Conditions = old.Conditions
+	}
+	progressing := metav1.Condition{
+		Type: platform.ConditionProgressing, Status: metav1.ConditionTrue, Reason: string(plan.Cause), Message: message(s, plan),
+		ObservedGeneration: s.template.GetGeneration(), LastTransitionTime: metav1.NewTime(s.Now.Truncate(time.Second)),
+	}
+	switch r.State {
+	case freshness.Failed:
+		progressing.Status = metav1.ConditionFalse
+	case freshness.Paused:
+		progressing.Status = metav1.ConditionUnknown
+	}
+	meta.SetStatusCondition(&status.Conditions, progressing)
+	suspended := metav1.Condition{
+		Type: platform.ConditionAttributionSuspended, Status: metav1.ConditionFalse, Reason: "MembersUnderstood",
+		ObservedGeneration: s.template.GetGeneration(), LastTransitionTime: metav1.NewTime(s.Now.Truncate(time.Second)),
+	}
+	if s.Suspended {
+		suspended.Status, suspended.Reason = metav1.ConditionTrue, string(freshness.AttributionSuspended)
+		suspended.Message = suspension(s)
+	}
+	meta.SetStatusCondition(&status.Conditions, suspended)
+	return status
+}
+
+func message(s *situation, plan freshness.Plan) string {
+	left := s.Replicas - plan.Counts.Updated
+	switch plan.Cause {
+	case freshness.MembersUpToDate:
+		return "every member is of " + plan.Rollout.Revision
+	case freshness.ProgressDeadlineExceeded:
+		return fmt.Sprintf("no member of %s became ready for %s; %d older members keep serving", plan.Rollout.Revision, s.Deadline, plan.Counts.Stale)
+	case freshness.RolloutPaused:
+		return "paused by annotation"
+	case freshness.StaleByStrategy:
+		return "stale members stay until claims take them: the pool's strategy is " + string(s.Strategy)
+	case freshness.AttributionSuspended:
+		return suspension(s)
+	}
+	return fmt.Sprintf("%d of %d members to go", max(left, 0), s.Replicas)
+}
+
+// suspension says what to copy into the pool's inputs.
+func suspension(s *situation) string {
+	return "the newest members equal no revision of the template; if what adds these fields may: " +
+		"freshbind.dev/injected-paths: " + strings.Join(slices.Sorted(maps.Keys(set(s.paths))), ",")
+}
+
+func set(list []string) map[string]bool {
+	out := map[string]bool{}
+	for _, v := range list {
+		out[v] = true
+	}
+	return out
+}
+
+// tell records events for what changed between what was and what is written.
+func (p *Pools) tell(s *situation, was, is map[string]string, status platform.RolloutStatus) {
+	note := func(kind, reason, format string, args ...any) {
+		p.events.Eventf(s.pool, nil, kind, reason, actionRollout, format, args...)
+	}
+	before, state := was[platform.RolloutStateKey], is[platform.RolloutStateKey]
+	revision := is[platform.RolloutRevisionKey]
+	if revision != was[platform.RolloutRevisionKey] && state != string(freshness.Complete) {
+		note(corev1.EventTypeNormal, eventStarted, "rolling out %s: %d of %d members are of it", revision, status.UpdatedReplicas, s.Replicas)
+	}
+	switch {
+	case state == before:
+	case state == string(freshness.Complete) && before != "":
+		note(corev1.EventTypeNormal, eventComplete, "every member is of %s", revision)
+	case state == string(freshness.Failed):
+		note(corev1.EventTypeWarning, eventDeadline, "no member of %s became ready for %s; %d older members keep serving", revision, s.Deadline, status.StaleReplicas)
+	}
+	if is[platform.AttributionKey] != "" && was[platform.AttributionKey] != is[platform.AttributionKey] {
+		note(corev1.EventTypeWarning, eventSuspended, "%s", suspension(s))
+	}
+}

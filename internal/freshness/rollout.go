@@ -1,0 +1,64 @@
+package freshness
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The defaults of what a pool may say about its rollouts.
+const (
+	// DefaultMaxUnavailable is that of Deployments.
+	DefaultMaxUnavailable = "25%"
+	// DefaultDeadline is that of Deployments.
+	DefaultDeadline = 10 * time.Minute
+)
+
+// MaxUnavailable resolves a number of members or a percentage of replicas as
+// Deployments do without a surge: rounded down, and never 0, which would stop
+// every rollout. What cannot be parsed counts as the default.
+func MaxUnavailable(value string, replicas int) int {
+	n, ok := resolve(value, replicas)
+	if !ok {
+		n, _ = resolve(DefaultMaxUnavailable, replicas)
+	}
+	return max(1, n)
+}
+
+func resolve(value string, replicas int) (n int, ok bool) {
+	digits, percent := strings.CutSuffix(value, "%")
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 0 {
+		return 0, false
+	}
+	if percent {
+		n = replicas * n / 100
+	}
+	return n, true
+}
+
+// suspicious is how many unknown members in a row are enough to doubt, not them,
+// but what is known.
+const suspicious = 5
+
+// Incomprehensible reports whether a pool's newest members are all unknown
+// although they were created after the template last changed: then something
+// that is not understood builds them (a webhook that injects a field), and to
+// replace them would only make more. since is when that change was seen.
+func Incomprehensible(members []MemberState, replicas int, since time.Time) bool {
+	var newest []MemberState
+	for _, m := range members {
+		if m.Class != Lost && m.Class != Unclassified {
+			newest = append(newest, m)
+		}
+	}
+	slices.SortStableFunc(newest, func(a, b MemberState) int { return b.Created.Compare(a.Created) })
+	enough := min(suspicious, replicas)
+	if enough == 0 || len(newest) < enough {
+		return false
+	}
+	return !slices.ContainsFunc(newest[:enough], func(m MemberState) bool {
+		return m.Class != Unknown || m.Created.Before(since)
+	})
+}

@@ -1,0 +1,111 @@
+package policies
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/test/fixture"
+)
+
+func TestAPodsStampIsPutBack(t *testing.T) {
+	newStage(t).putsStampsBack(t)
+}
+
+// Before Kubernetes 1.36 a webhook does what the policy does.
+func TestAPodsStampIsPutBackWithoutMutatingPolicies(t *testing.T) {
+	s := newStage(t, "--runtime-config=admissionregistration.k8s.io/v1/mutatingadmissionpolicies=false,admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings=false",
+		"--disable-admission-plugins=MutatingAdmissionPolicy,ServiceAccount")
+	identity, err := s.cluster.User(fixture.User, "system:serviceaccounts", "system:authenticated")
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard, err := fixture.New(t.Context(), fixture.Options{Admin: s.cluster.Config(), Identity: identity, Dir: s.cluster.Dir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := guard.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := guard.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := guard.Install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.putsStampsBack(t)
+	if err := guard.Uninstall(t.Context()); err != nil {
+		t.Errorf("removing what is installed: %v", err)
+	}
+}
+
+func labelPatch(stamp, more string) client.Patch {
+	return client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+platform.StampKey+`":`+stamp+more+`}}}`))
+}
+
+func (s *stage) pod(t *testing.T, name string, labels map[string]string) *corev1.Pod {
+	t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "enforced", Labels: labels},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}
+	if err := s.admin.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	return pod
+}
+
+// putsStampsBack changes the stamps of Pods in a namespace that enforces.
+func (s *stage) putsStampsBack(t *testing.T) {
+	t.Helper()
+	stamped := s.pod(t, "stamped", map[string]string{platform.StampKey: "v1-a", "keep": "1"})
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
+		tried := stamped.DeepCopy()
+		err := s.admin.Patch(ctx, tried, labelPatch(`"v1-b"`, ""), client.DryRunAll)
+		return tried.Labels[platform.StampKey] == "v1-a", err
+	})
+	if err != nil {
+		t.Fatalf("waiting until changes are undone: %v", err)
+	}
+	alone := s.pod(t, "alone", map[string]string{platform.StampKey: "v1-a"})
+	plain := s.pod(t, "plain", map[string]string{"keep": "1"})
+	wipe := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))
+	for name, tc := range map[string]struct {
+		pod   *corev1.Pod
+		patch client.Patch
+		want  map[string]string
+	}{
+		"changed":     {stamped, labelPatch(`"v1-b"`, ""), map[string]string{platform.StampKey: "v1-a", "keep": "1"}},
+		"removed":     {stamped, labelPatch(`null`, ""), map[string]string{platform.StampKey: "v1-a", "keep": "1"}},
+		"beside":      {stamped, labelPatch(`"v1-b"`, `,"more":"2"`), map[string]string{platform.StampKey: "v1-a", "keep": "1", "more": "2"}},
+		"all removed": {alone, wipe, map[string]string{platform.StampKey: "v1-a"}},
+		"added":       {plain, labelPatch(`"v1-b"`, `,"more":"2"`), map[string]string{"keep": "1", "more": "2"}},
+		"nothing":     {plain, labelPatch(`null`, ""), map[string]string{"keep": "1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := tc.pod.DeepCopy()
+			if err := s.admin.Patch(t.Context(), pod, tc.patch, client.DryRunAll); err != nil {
+				t.Fatalf("refused: %v", err)
+			}
+			if diff := cmp.Diff(tc.want, pod.Labels); diff != "" {
+				t.Errorf("labels (-want,+got):\n%s", diff)
+			}
+		})
+	}
+	if err := s.admin.Patch(t.Context(), stamped, labelPatch(`"v1-b"`, "")); err != nil || stamped.Labels[platform.StampKey] != "v1-a" {
+		t.Errorf("stored is the stamp %q (error %v), want v1-a", stamped.Labels[platform.StampKey], err)
+	}
+	if err := s.self.Patch(t.Context(), stamped, labelPatch(`"v1-c"`, "")); err != nil || stamped.Labels[platform.StampKey] != "v1-c" {
+		t.Errorf("Freshbind's own stamp is %q (error %v), want v1-c", stamped.Labels[platform.StampKey], err)
+	}
+}

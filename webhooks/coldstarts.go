@@ -1,0 +1,83 @@
+package webhooks
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/lru"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
+)
+
+// coldCause says why a claim started cold. The set is closed.
+type coldCause string
+
+const (
+	// claimRequires: no member would do for it, whatever its pool has.
+	claimRequires coldCause = "ClaimRequires"
+	// memberRefused: this process refused it a member before.
+	memberRefused coldCause = "Refused"
+	// poolEmpty: none of the above, so its controller found nothing to take.
+	poolEmpty coldCause = "PoolEmpty"
+)
+
+// refusedClaims bounds how many claims are remembered, some 200 bytes each.
+const refusedClaims = 8192
+
+// coldStarts counts cold starts by their cause, from what the verdict read and
+// what this process itself has refused: to ask who was refused elsewhere would
+// cost every cold start a LIST.
+type coldStarts struct {
+	total   *prometheus.CounterVec
+	refused *lru.Cache
+}
+
+func newColdStarts(reg prometheus.Registerer) *coldStarts {
+	c := &coldStarts{
+		total: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "freshbind_cold_starts_total",
+			Help: "Judged creations of a sandbox for one claim that were let through. " +
+				"cause: ClaimRequires (the claim sets env or volumeClaimTemplates, or asks for no pool), " +
+				"Refused (in mode enforce this process refused the claim a member before; after a refusal by another replica, " +
+				"or one that named no claim, as those of agent-sandbox v0.1 do, the cause is PoolEmpty) " +
+				"or PoolEmpty (anything else: its controller found no member to take).",
+		}, []string{"cause"}),
+		refused: lru.New(refusedClaims),
+	}
+	for _, cause := range []coldCause{claimRequires, memberRefused, poolEmpty} {
+		c.total.WithLabelValues(string(cause))
+	}
+	reg.MustRegister(c.total)
+	return c
+}
+
+// observe takes note of one outcome.
+func (c *coldStarts) observe(w platform.Write, o outcome) {
+	if o.err != nil {
+		return
+	}
+	passes := o.Allowed || o.mode != Enforce
+	switch w.Operation {
+	case freshness.Bind, freshness.Release:
+		switch {
+		case w.Claim.UID == "":
+		case passes:
+			c.refused.Remove(w.Claim.UID)
+		default:
+			c.refused.Add(w.Claim.UID, nil)
+		}
+	case freshness.ColdStart:
+		if passes {
+			c.total.WithLabelValues(string(c.causeOf(w.Claim.UID, o))).Inc()
+		}
+	}
+}
+
+func (c *coldStarts) causeOf(claim string, o outcome) coldCause {
+	if o.alwaysCold {
+		return claimRequires
+	}
+	if _, ok := c.refused.Get(claim); ok {
+		return memberRefused
+	}
+	return poolEmpty
+}

@@ -1,0 +1,83 @@
+package webhooks
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
+)
+
+func TestColdStarts(t *testing.T) {
+	type step struct {
+		op    freshness.Operation
+		claim string
+		outcome
+	}
+	pass, deny := freshness.Verdict{Allowed: true}, freshness.Verdict{}
+	enforced := func(v freshness.Verdict) outcome { return outcome{Verdict: v, mode: Enforce} }
+	audited := func(v freshness.Verdict) outcome { return outcome{Verdict: v, mode: Audit} }
+	required := outcome{Verdict: pass, mode: Enforce, alwaysCold: true}
+	undecided := outcome{err: errors.New("etcd is away"), mode: Enforce}
+	cold := step{freshness.ColdStart, "u1", enforced(pass)}
+
+	cases := map[string]struct {
+		steps []step
+		want  map[coldCause]float64
+	}{
+		"nothing refused":            {[]step{cold}, map[coldCause]float64{poolEmpty: 1}},
+		"a member refused":           {[]step{{freshness.Bind, "u1", enforced(deny)}, cold}, map[coldCause]float64{memberRefused: 1}},
+		"a bare pod refused":         {[]step{{freshness.Release, "u1", enforced(deny)}, cold}, map[coldCause]float64{memberRefused: 1}},
+		"to another claim":           {[]step{{freshness.Bind, "u2", enforced(deny)}, cold}, map[coldCause]float64{poolEmpty: 1}},
+		"to nobody that is known":    {[]step{{freshness.Release, "", enforced(deny)}, cold}, map[coldCause]float64{poolEmpty: 1}},
+		"refused, then bound":        {[]step{{freshness.Bind, "u1", enforced(deny)}, {freshness.Bind, "u1", enforced(pass)}, cold}, map[coldCause]float64{poolEmpty: 1}},
+		"would be refused":           {[]step{{freshness.Bind, "u1", audited(deny)}, cold}, map[coldCause]float64{poolEmpty: 1}},
+		"a bind not decided":         {[]step{{freshness.Bind, "u1", undecided}, cold}, map[coldCause]float64{poolEmpty: 1}},
+		"required":                   {[]step{{freshness.ColdStart, "u1", required}}, map[coldCause]float64{claimRequires: 1}},
+		"required and refused":       {[]step{{freshness.Bind, "u1", enforced(deny)}, {freshness.ColdStart, "u1", required}}, map[coldCause]float64{claimRequires: 1}},
+		"itself refused, then let":   {[]step{{freshness.ColdStart, "u1", enforced(deny)}, cold}, map[coldCause]float64{poolEmpty: 1}},
+		"itself only refused":        {[]step{{freshness.ColdStart, "u1", enforced(deny)}}, nil},
+		"itself refused in audit":    {[]step{{freshness.ColdStart, "u1", audited(deny)}}, map[coldCause]float64{poolEmpty: 1}},
+		"itself not decided":         {[]step{{freshness.ColdStart, "u1", undecided}}, nil},
+		"a sandbox in a bare pod":    {[]step{{freshness.WarmStart, "u1", enforced(pass)}}, nil},
+		"a birth is no cold start":   {[]step{{freshness.Birth, "", enforced(pass)}}, nil},
+		"two claims, one was denied": {[]step{{freshness.Bind, "u1", enforced(deny)}, cold, {freshness.ColdStart, "u2", enforced(pass)}}, map[coldCause]float64{memberRefused: 1, poolEmpty: 1}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newColdStarts(prometheus.NewRegistry())
+			for _, s := range tc.steps {
+				c.observe(platform.Write{Operation: s.op, Claim: freshness.Owner{UID: s.claim}}, s.outcome)
+			}
+			var got map[coldCause]float64
+			for _, cause := range []coldCause{claimRequires, memberRefused, poolEmpty} {
+				if n := testutil.ToFloat64(c.total.WithLabelValues(string(cause))); n > 0 {
+					if got == nil {
+						got = map[coldCause]float64{}
+					}
+					got[cause] = n
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("cold starts (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestColdStartsForgetsTheOldest(t *testing.T) {
+	c := newColdStarts(prometheus.NewRegistry())
+	refuse := func(uid string) {
+		c.observe(platform.Write{Operation: freshness.Bind, Claim: freshness.Owner{UID: uid}}, outcome{mode: Enforce})
+	}
+	for i := range refusedClaims + 1 {
+		refuse(string(rune(i)) + "-claim")
+	}
+	if n := c.refused.Len(); n != refusedClaims {
+		t.Errorf("%d claims are remembered, want %d", n, refusedClaims)
+	}
+}

@@ -1,0 +1,42 @@
+package webhooks
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/freshbind/freshbind/internal/platform"
+)
+
+// RestampPath is where Restamp is served.
+const RestampPath = "/restamp"
+
+// Restamp puts a changed stamp of a Pod back. It asks nobody: its webhook is
+// called for such changes only, and only where binds are enforced.
+type Restamp struct{}
+
+var _ admission.Handler = Restamp{}
+
+// Handle answers with a patch of that one label.
+func (Restamp) Handle(_ context.Context, req admission.Request) admission.Response {
+	old, obj, err := decode(req)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	return admission.Patched("", stampPatch(obj.GetLabels(), old.GetLabels()[platform.StampKey])...)
+}
+
+// restampHook does what the mutating policy does, where the API server serves
+// none (before Kubernetes 1.36). self is the user that Freshbind runs as.
+func restampHook(self string) Hook {
+	return Hook{
+		Name: "restamp-pod.freshbind.dev", Path: RestampPath, FailOpen: true, Timeout: 2 * time.Second,
+		rules:      []admissionregistrationv1.RuleWithOperations{rule("", "v1", "pods", update)},
+		conditions: slices.Concat(notBy(self), stampChanges),
+		enforcing:  true,
+	}
+}
