@@ -57,6 +57,13 @@ func (b *Budget) Take(pool types.UID, want int) int {
 	return granted
 }
 
+// Room reports whether anything would be granted now.
+func (b *Budget) Room() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used() < b.size
+}
+
 // used counts, and lets go of slots that were held for too long.
 func (b *Budget) used() int {
 	n := 0

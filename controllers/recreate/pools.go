@@ -2,7 +2,9 @@ package recreate
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,6 +42,7 @@ type Pools struct {
 	view     *View
 	client   client.Client
 	refused  *Refused
+	pods     *Pods
 	budget   *Budget
 	events   events.EventRecorder
 	clock    clock.PassiveClock
@@ -64,6 +67,8 @@ type memory struct {
 	// written is what was last written onto the pool, and when.
 	written   map[string]string
 	writtenAt time.Time
+	// swept is what the bare Pods were last judged for.
+	swept sweptAt
 	// read: what the pool says of its rollout was read back.
 	read bool
 }
@@ -74,6 +79,9 @@ type edition struct {
 	uid        types.UID
 	generation int64
 }
+
+// turn is how long a pool that waits for others is left alone.
+const turn = 500 * time.Millisecond
 
 // settling is how long the caches of others are given to show what Freshbind
 // has seen already.
@@ -141,7 +149,7 @@ func (p *Pools) step(ctx context.Context, m *memory, pool *unstructured.Unstruct
 		return reconcile.Result{}, err
 	}
 	plan := freshness.MakePlan(s.PoolState)
-	if acts(plan) {
+	if p.acts(s, plan) {
 		stored, inForce, err := p.stored(ctx, pool)
 		if err != nil || stored == nil {
 			return reconcile.Result{}, err
@@ -154,7 +162,19 @@ func (p *Pools) step(ctx context.Context, m *memory, pool *unstructured.Unstruct
 	return p.apply(ctx, m, s, plan)
 }
 
-func acts(plan freshness.Plan) bool { return len(plan.Delete)+len(plan.Hide)+len(plan.Show) > 0 }
+// acts reports whether the plan calls for a write to a member. What only waits
+// for other pools costs no read.
+func (p *Pools) acts(s *situation, plan freshness.Plan) bool {
+	return len(plan.Hide)+len(plan.Show) > 0 || len(plan.Delete) > 0 && (p.budget.Room() || len(s.toHide(plan.Delete)) > 0)
+}
+
+// toHide are those of the members that are shown and need not be.
+func (s *situation) toHide(members []int) []int {
+	if !s.Hideable {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(members), func(i int) bool { return !s.Members[i].Shown })
+}
 
 // stored reads the pool and its template; nil when this pool is no more.
 func (p *Pools) stored(ctx context.Context, cached *unstructured.Unstructured) (pool, template *unstructured.Unstructured, err error) {
@@ -175,9 +195,7 @@ func (p *Pools) apply(ctx context.Context, m *memory, s *situation, plan freshne
 	granted := p.budget.Take(s.pool.GetUID(), len(plan.Delete))
 	waiting := plan.Delete[granted:]
 	m.rollout.HeldUp = len(waiting) > 0
-	if s.Hideable {
-		plan.Hide = append(plan.Hide, waiting...)
-	}
+	plan.Hide = append(plan.Hide, s.toHide(waiting)...)
 	// What claims may be given is said before members are hidden or shown for it.
 	again, err := p.publish(ctx, m, s, plan)
 	if err == nil {
@@ -186,12 +204,12 @@ func (p *Pools) apply(ctx context.Context, m *memory, s *situation, plan freshne
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("keeping pool %s/%s current: %w", s.pool.GetNamespace(), s.pool.GetName(), err)
 	}
-	if err := p.suspect(ctx, s); err != nil {
+	if err := errors.Join(p.suspect(ctx, s), p.sweep(ctx, m, s)); err != nil {
 		return reconcile.Result{}, err
 	}
 	p.budget.Settle(s.pool.GetUID(), s.Replicas-plan.Counts.Ready+granted)
 	if len(waiting) > 0 {
-		again = sooner(again, settling)
+		again = sooner(again, turn)
 	}
 	again = sooner(sooner(again, plan.Again), p.offerAgain(m, s))
 	return reconcile.Result{RequeueAfter: again}, nil

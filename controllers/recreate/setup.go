@@ -35,6 +35,7 @@ type PoolsOptions struct {
 	Platform Platform
 	Enforced Enforced
 	Refused  *Refused
+	Pods     *Pods
 	Kinds    PoolKinds
 	// Budget bounds the members in replacement at any moment, over all pools.
 	Budget int
@@ -42,12 +43,12 @@ type PoolsOptions struct {
 
 // SetupPools adds the controller to the manager.
 func SetupPools(mgr manager.Manager, o PoolsOptions) error {
-	view, err := NewView(mgr, o.Kinds)
+	view, informers, err := NewView(mgr, o.Kinds)
 	if err != nil {
 		return err
 	}
 	p := &Pools{
-		platform: o.Platform, enforced: o.Enforced, view: view, client: mgr.GetClient(), refused: o.Refused,
+		platform: o.Platform, enforced: o.Enforced, view: view, client: mgr.GetClient(), refused: o.Refused, pods: o.Pods,
 		budget: NewBudget(o.Budget, clock.RealClock{}), events: mgr.GetEventRecorder("freshbind"),
 		clock: clock.RealClock{}, memory: map[types.NamespacedName]*memory{},
 	}
@@ -63,7 +64,7 @@ func SetupPools(mgr manager.Manager, o PoolsOptions) error {
 		{object(podKind), view.poolOfPod},
 		{object(nodeKind), view.poolsOnNode},
 	} {
-		b = b.WatchesRawSource(source.Kind(view.cache, client.Object(watch.kind), gathered(watch.pools)))
+		b = b.WatchesRawSource(source.Kind(informers, client.Object(watch.kind), gathered(watch.pools)))
 	}
 	b = b.WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&corev1.Namespace{}), gathered(view.poolsIn),
 		predicate.LabelChangedPredicate{}))

@@ -87,9 +87,7 @@ func (p *Pools) recall(m *memory, s *situation, inspection *agentsandbox.Inspect
 	}
 	m.template = seen
 	if m.rollout.Revision != inspection.Revision() || !m.rollout.Restarted.Equal(inspection.Restarted()) {
-		m.rollout = freshness.Rollout{
-			Revision: inspection.Revision(), Restarted: inspection.Restarted(), HeldUp: m.rollout.HeldUp,
-		}
+		m.rollout = freshness.Begin(inspection.Revision(), inspection.Restarted(), s.Now)
 	}
 	s.Rollout = m.rollout
 }

@@ -38,20 +38,20 @@ type PoolKinds struct{ Pools, Templates, Sandboxes schema.GroupVersionKind }
 // View is what the controller of pools sees: caches of its own, which hold
 // unclaimed members in full, and of Pods and Nodes only what is looked at.
 type View struct {
-	cache cache.Cache
+	cache client.Reader
 	lists client.Reader
 	kinds PoolKinds
 }
 
-// NewView adds a view to the manager.
-func NewView(mgr manager.Manager, kinds PoolKinds) (*View, error) {
+// NewView adds the caches to the manager, and returns them with a view of them.
+func NewView(mgr manager.Manager, kinds PoolKinds) (*View, cache.Cache, error) {
 	pooled, err := labels.NewRequirement(agentsandbox.WarmPoolLabel, selection.Exists, nil)
 	if err != nil {
-		return nil, fmt.Errorf("selecting members: %w", err)
+		return nil, nil, fmt.Errorf("selecting members: %w", err)
 	}
 	podded, err := labels.NewRequirement(agentsandbox.PodSandboxLabel, selection.Exists, nil)
 	if err != nil {
-		return nil, fmt.Errorf("selecting pods of members: %w", err)
+		return nil, nil, fmt.Errorf("selecting pods of members: %w", err)
 	}
 	cfg := rest.CopyConfig(mgr.GetConfig())
 	cfg.Wrap(consistent)
@@ -65,18 +65,17 @@ func NewView(mgr manager.Manager, kinds PoolKinds) (*View, error) {
 		DefaultTransform: cache.TransformStripManagedFields(),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("creating the cache of members: %w", err)
+		return nil, nil, fmt.Errorf("creating the cache of members: %w", err)
 	}
-	v := &View{cache: c, lists: mgr.GetAPIReader(), kinds: kinds}
 	ctx := context.Background()
 	if err := errors.Join(
 		c.IndexField(ctx, object(kinds.Sandboxes), byPool, poolUIDs),
 		c.IndexField(ctx, object(podKind), byNode, nodeNames),
 		mgr.Add(leaderless{c}),
 	); err != nil {
-		return nil, fmt.Errorf("indexing members: %w", err)
+		return nil, nil, fmt.Errorf("indexing members: %w", err)
 	}
-	return v, nil
+	return &View{cache: c, lists: mgr.GetAPIReader(), kinds: kinds}, c, nil
 }
 
 // leaderless fills a cache on every replica, so that a new leader has it.

@@ -57,6 +57,11 @@ type Rollout struct {
 	State  State
 }
 
+// Begin is a rollout that begins now.
+func Begin(revision string, restarted, now time.Time) Rollout {
+	return Rollout{Revision: revision, Restarted: restarted, Started: now, Progressed: now, Fresh: now, State: Progressing}
+}
+
 // State is the outcome of a rollout so far. The set is closed.
 type State string
 
@@ -164,12 +169,9 @@ func (s *PoolState) availableAt(m MemberState) (bool, time.Duration) {
 	return wait <= 0, max(wait, 0)
 }
 
-// progress carries on the rollout of a revision, or begins one.
+// progress notes what became ready.
 func (p *planner) progress() Rollout {
 	r := p.Rollout
-	if r.Started.IsZero() {
-		r.Started, r.Progressed, r.Fresh, r.State = p.Now, p.Now, p.Now, Progressing
-	}
 	for _, m := range p.Members {
 		if m.Class != Current || m.Leaving || m.ReadySince.IsZero() {
 			continue
@@ -354,7 +356,7 @@ func (p *planner) show() {
 		case !served && m.Shown && p.Hideable && !goes[i]:
 			p.plan.Hide = append(p.plan.Hide, i)
 		}
-		if available, _ := p.availableAt(m); available && served {
+		if served && !m.Leaving && !m.ReadySince.IsZero() {
 			p.plan.Counts.Claimable++
 		}
 	}

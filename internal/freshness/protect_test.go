@@ -8,7 +8,7 @@ func TestJudgeDelete(t *testing.T) {
 		want   bool
 	}{
 		"a claim's sandbox":             {func(*Deletion) {}, false},
-		"an idle member":                {func(d *Deletion) { d.Owner = Owner{Kind: OwnedByPool, Name: "p", UID: "uid-p"} }, true},
+		"an idle member":                {func(d *Deletion) { d.Owner = Owner{Kind: OwnedByPool, Name: "p", UID: "uid-c"} }, true},
 		"claim gone":                    {func(d *Deletion) { d.Claim = nil }, true},
 		"claim of that name, a new one": {func(d *Deletion) { d.Claim.UID = "uid-x" }, true},
 		"claim being deleted":           {func(d *Deletion) { d.Claim.Deleting = true }, true},

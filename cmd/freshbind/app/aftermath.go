@@ -39,15 +39,15 @@ func newAftermath(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks
 	if err != nil {
 		return aftermath{}, err
 	}
-	err = recreate.SetupPools(mgr, recreate.PoolsOptions{
-		Platform: p, Enforced: modes.Known, Refused: refused, Budget: budget,
-		Kinds: recreate.PoolKinds{Pools: k.pools, Templates: k.templates, Sandboxes: k.sandboxes},
-	})
+	pods, err := recreate.SetupPods(mgr, liveOf(p, agentsandbox.Pods), p,
+		recreate.Kinds{Sandboxes: k.sandboxes, Claims: k.claims})
 	if err != nil {
 		return aftermath{}, err
 	}
-	pods, err := recreate.SetupPods(mgr, liveOf(p, agentsandbox.Pods), p,
-		recreate.Kinds{Sandboxes: k.sandboxes, Claims: k.claims})
+	err = recreate.SetupPools(mgr, recreate.PoolsOptions{
+		Platform: p, Enforced: modes.Known, Refused: refused, Pods: pods, Budget: budget,
+		Kinds: recreate.PoolKinds{Pools: k.pools, Templates: k.templates, Sandboxes: k.sandboxes},
+	})
 	if err != nil {
 		return aftermath{}, err
 	}

@@ -18,6 +18,8 @@ const (
 	WarmPoolLabel = warmPoolLabel
 	// PodSandboxLabel is on the Pod of every Sandbox, with a hash of its name.
 	PodSandboxLabel = sandboxNameHashLabel
+	// BarePodVersion is the only one that releases serve whose members are Pods.
+	BarePodVersion = "v1alpha1"
 )
 
 // Inspection compares the members of one pool with what is in force for it,

@@ -1,0 +1,306 @@
+package freshness
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// before is a time that long before noon.
+func before(d time.Duration) time.Time { return noon.Add(-d) }
+
+func ready(c Class, age time.Duration) MemberState {
+	return MemberState{Class: c, Created: before(age), ReadySince: before(age), Shown: true}
+}
+
+func unready(c Class, age time.Duration) MemberState {
+	return MemberState{Class: c, Created: before(age), Shown: true}
+}
+
+func hidden(m MemberState) MemberState { m.Shown = false; return m }
+
+func leaving(m MemberState) MemberState { m.Leaving = true; return m }
+
+func gated(m MemberState) MemberState { m.Gated = true; return m }
+
+// times repeats a member.
+func times(n int, m MemberState) []MemberState {
+	out := make([]MemberState, n)
+	for i := range out {
+		out[i] = m
+	}
+	return out
+}
+
+func members(groups ...[]MemberState) []MemberState {
+	var out []MemberState
+	for _, g := range groups {
+		out = append(out, g...)
+	}
+	return out
+}
+
+func TestMakePlan(t *testing.T) {
+	const hour = time.Hour
+	current, stale, unknown := ready(Current, hour), ready(Stale, hour), ready(Unknown, hour)
+	started := Rollout{Revision: "r", Started: before(10 * time.Second), Progressed: before(10 * time.Second), Fresh: before(10 * time.Second), State: Progressing}
+	overdue := Rollout{Revision: "r", Started: before(hour), Progressed: before(hour), Fresh: before(hour), State: Progressing}
+
+	type want struct {
+		Delete, Hide, Show []int
+		Admit              Admit
+		State              State
+		Cause              Cause
+		Claimable          int
+		Again              time.Duration
+	}
+	type change func(*PoolState)
+	of := func(strategy Strategy, replicas int, m []MemberState, changes ...change) PoolState {
+		s := PoolState{
+			Strategy: strategy, Replicas: replicas, MaxUnavailable: 1, Deadline: 10 * time.Minute,
+			Hideable: true, Members: m, Rollout: started, Now: noon,
+		}
+		for _, c := range changes {
+			c(&s)
+		}
+		return s
+	}
+	paused := func(s *PoolState) { s.Paused = true }
+	notHideable := func(s *PoolState) { s.Hideable = false }
+	suspended := func(s *PoolState) { s.Suspended = true }
+	late := func(s *PoolState) { s.Rollout = overdue }
+	unavailable := func(n int) change { return func(s *PoolState) { s.MaxUnavailable = n } }
+	left := 10*time.Minute - 10*time.Second
+
+	cases := map[string]struct {
+		pool PoolState
+		want want
+	}{
+		"all current": {of(Recreate, 2, times(2, current)), want{State: Complete, Cause: MembersUpToDate, Claimable: 2}},
+		"recreate: all that are not current, the oldest first": {
+			of(Recreate, 3, []MemberState{ready(Stale, hour), current, ready(Unknown, 2*hour)}),
+			want{Delete: []int{2, 0}, State: Progressing, Cause: MembersUpdating, Claimable: 1, Again: left},
+		},
+		"recreate: not what is leaving": {
+			of(Recreate, 2, []MemberState{leaving(stale), current}),
+			want{State: Progressing, Cause: MembersUpdating, Claimable: 1, Again: left},
+		},
+		"recreate, paused: hidden, not deleted": {
+			of(Recreate, 2, []MemberState{stale, current}, paused),
+			want{Hide: []int{0}, State: Paused, Cause: RolloutPaused, Claimable: 1},
+		},
+		"recreate, overdue: goes on, for none of the old may be claimed": {
+			of(Recreate, 2, []MemberState{stale, unready(Current, hour)}, late),
+			want{Delete: []int{0}, State: Failed, Cause: ProgressDeadlineExceeded},
+		},
+		"recreate, attribution suspended: only what is known to be stale": {
+			of(Recreate, 2, []MemberState{stale, unknown}, suspended),
+			want{Delete: []int{0}, State: Progressing, Cause: MembersUpdating, Claimable: 1, Again: left},
+		},
+		"attribution suspended: unknown ones do": {
+			of(Recreate, 2, times(2, unknown), suspended),
+			want{State: Complete, Cause: AttributionSuspended, Claimable: 2},
+		},
+		"lost ones go under every strategy": {
+			of(OnReplenish, 2, []MemberState{ready(Lost, hour), stale}),
+			want{Delete: []int{0}, State: Progressing, Cause: StaleByStrategy, Claimable: 1},
+		},
+		"lost ones go from a paused pool": {
+			of(Recreate, 1, []MemberState{ready(Lost, hour)}, paused),
+			want{Delete: []int{0}, State: Paused, Cause: RolloutPaused},
+		},
+		"on replenish: stale ones are served": {
+			of(OnReplenish, 2, []MemberState{hidden(stale), current}),
+			want{Show: []int{0}, State: Progressing, Cause: StaleByStrategy, Claimable: 2},
+		},
+		"a rollback shows what is current again": {
+			of(Recreate, 2, []MemberState{hidden(current), current}),
+			want{Show: []int{0}, State: Complete, Cause: MembersUpToDate, Claimable: 2},
+		},
+		"rolling: one step, nothing fresh for long": {
+			of(RollingUpdate, 4, times(4, stale)),
+			want{Delete: []int{0}, Admit: AdmitAny, State: Progressing, Cause: MembersUpdating, Claimable: 4, Again: left},
+		},
+		"rolling: a step of its size": {
+			of(RollingUpdate, 4, times(4, stale), unavailable(3)),
+			want{Delete: []int{0, 1, 2}, Admit: AdmitAny, State: Progressing, Cause: MembersUpdating, Claimable: 4, Again: left},
+		},
+		"rolling: waits for the last step": {
+			of(RollingUpdate, 4, members(times(3, stale), []MemberState{unready(Current, time.Second)})),
+			want{Admit: AdmitAny, State: Progressing, Cause: MembersUpdating, Claimable: 3, Again: left},
+		},
+		"rolling: fresh ones are served, old ones hidden": {
+			of(RollingUpdate, 4, members(times(3, stale), []MemberState{ready(Current, time.Second)})),
+			want{Delete: []int{0}, Hide: []int{1, 2}, Admit: AdmitFresh, State: Progressing, Cause: MembersUpdating, Claimable: 1, Again: time.Second},
+		},
+		"rolling: the platform would delete what is hidden": {
+			of(RollingUpdate, 4, members(times(3, stale), []MemberState{ready(Current, time.Second)}), notHideable),
+			want{Delete: []int{0}, Admit: AdmitFresh, State: Progressing, Cause: MembersUpdating, Claimable: 1, Again: time.Second},
+		},
+		"rolling: the last fresh one was taken a moment ago": {
+			of(RollingUpdate, 4, members(times(3, hidden(stale)), []MemberState{unready(Current, time.Second)}), func(s *PoolState) {
+				s.Rollout.Fresh = before(400 * time.Millisecond)
+			}),
+			want{Admit: AdmitFresh, State: Progressing, Cause: MembersUpdating, Again: 600 * time.Millisecond},
+		},
+		"rolling: the last fresh one was taken a while ago": {
+			of(RollingUpdate, 4, members(times(3, hidden(stale)), []MemberState{unready(Current, time.Second)})),
+			want{Show: []int{0, 1, 2}, Admit: AdmitAny, State: Progressing, Cause: MembersUpdating, Claimable: 3, Again: left},
+		},
+		"rolling: not ready ones go first, gated ones not": {
+			of(RollingUpdate, 4, members(times(2, stale), []MemberState{unready(Stale, hour), gated(unready(Stale, hour))})),
+			want{Delete: []int{2}, Admit: AdmitAny, State: Progressing, Cause: MembersUpdating, Claimable: 2, Again: left},
+		},
+		"rolling: overdue, the old ones keep serving": {
+			of(RollingUpdate, 4, members(times(3, hidden(stale)), []MemberState{unready(Current, time.Minute)}), late),
+			want{Show: []int{0, 1, 2}, Admit: AdmitAny, State: Failed, Cause: ProgressDeadlineExceeded, Claimable: 3},
+		},
+		"rolling: progress makes a failed rollout go on": {
+			of(RollingUpdate, 2, []MemberState{stale, ready(Current, time.Minute)}, late),
+			want{Delete: []int{0}, Admit: AdmitFresh, State: Progressing, Cause: MembersUpdating, Claimable: 1, Again: time.Second},
+		},
+		"rolling: held up by others is not overdue": {
+			of(RollingUpdate, 2, times(2, stale), late, func(s *PoolState) { s.Rollout.HeldUp = true }),
+			want{Delete: []int{0}, Admit: AdmitAny, State: Progressing, Cause: MembersUpdating, Claimable: 2, Again: 10 * time.Minute},
+		},
+		"rolling, paused": {
+			of(RollingUpdate, 2, times(2, stale), paused),
+			want{Admit: AdmitAny, State: Paused, Cause: RolloutPaused, Claimable: 2},
+		},
+		"rolling: ready is not ready for long enough": {
+			of(RollingUpdate, 2, []MemberState{stale, ready(Current, 10*time.Second)}, func(s *PoolState) { s.MinReady = 30 * time.Second }),
+			want{Hide: []int{0}, Admit: AdmitFresh, State: Progressing, Cause: MembersUpdating, Claimable: 1, Again: time.Second},
+		},
+		"rolling: claims have taken more than a step": {
+			of(RollingUpdate, 4, times(2, stale)),
+			want{Admit: AdmitAny, State: Progressing, Cause: MembersUpdating, Claimable: 2, Again: left},
+		},
+		"scaled to nothing in the middle": {
+			of(RollingUpdate, 0, nil), want{State: Complete, Cause: MembersUpToDate},
+		},
+		"complete stays complete while claims take members": {
+			of(RollingUpdate, 4, times(1, current), func(s *PoolState) { s.Rollout.State = Complete }),
+			want{State: Complete, Cause: MembersUpToDate, Claimable: 1},
+		},
+		"not full yet": {
+			of(Recreate, 2, []MemberState{current, unready(Current, time.Second)}),
+			want{State: Progressing, Cause: MembersUpdating, Claimable: 1, Again: left},
+		},
+		"a strategy of the platform's own": {
+			of(PlatformOwned, 1, times(1, stale)),
+			want{State: Progressing, Cause: StaleByStrategy, Claimable: 1},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := MakePlan(tc.pool)
+			got := want{p.Delete, p.Hide, p.Show, p.Admit, p.Rollout.State, p.Cause, p.Counts.Claimable, p.Again}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("MakePlan() (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A plan never asks for more than it says, whatever the pool looks like.
+func FuzzMakePlan(f *testing.F) {
+	f.Add([]byte{0, 1, 2, 3}, uint8(4), uint8(1), uint8(1))
+	f.Fuzz(func(t *testing.T, raw []byte, replicas, unavailable, strategy uint8) {
+		strategies := []Strategy{Recreate, RollingUpdate, OnReplenish, PlatformOwned}
+		s := PoolState{
+			Strategy: strategies[int(strategy)%len(strategies)], Replicas: int(replicas), MaxUnavailable: max(1, int(unavailable)),
+			Deadline: time.Hour, Now: noon, Rollout: Begin("r", time.Time{}, noon), Hideable: strategy&4 != 0, Suspended: strategy&8 != 0, Paused: strategy&16 != 0,
+		}
+		classes := []Class{Current, Stale, Unknown, Lost, Unclassified}
+		for _, b := range raw {
+			m := MemberState{Class: classes[int(b)%len(classes)], Created: before(time.Duration(b) * time.Second), Shown: b&8 != 0, Leaving: b&16 != 0}
+			if b&32 != 0 {
+				m.ReadySince = m.Created
+			}
+			s.Members = append(s.Members, m)
+		}
+		p := MakePlan(s)
+		available, taken := 0, 0
+		for _, m := range s.Members {
+			if ok, _ := s.availableAt(m); ok {
+				available++
+			}
+		}
+		seen := map[int]bool{}
+		for _, i := range p.Delete {
+			m := s.Members[i]
+			switch {
+			case seen[i], m.Leaving, m.Class == Current, m.Class == Unclassified:
+				t.Fatalf("deletes member %d: %+v", i, m)
+			case m.Class == Unknown && s.Suspended:
+				t.Fatalf("deletes unknown member %d while attribution is suspended", i)
+			}
+			seen[i] = true
+			if ok, _ := s.availableAt(m); ok {
+				taken++
+			}
+		}
+		if s.Strategy == RollingUpdate && taken > 0 && available-taken < s.Replicas-s.MaxUnavailable {
+			t.Fatalf("leaves %d of %d available, max unavailable %d", available-taken, s.Replicas, s.MaxUnavailable)
+		}
+		for _, i := range p.Hide {
+			if !s.Hideable || seen[i] || !s.Members[i].Shown || s.Members[i].Class == Current {
+				t.Fatalf("hides member %d: %+v", i, s.Members[i])
+			}
+		}
+	})
+}
+
+func TestMaxUnavailable(t *testing.T) {
+	cases := map[string]struct {
+		value    string
+		replicas int
+		want     int
+	}{
+		"number":             {"3", 20, 3},
+		"percent":            {"25%", 20, 5},
+		"rounded down":       {"25%", 7, 1},
+		"never nothing":      {"25%", 3, 1},
+		"default":            {"", 20, 5},
+		"unreadable":         {"many", 20, 5},
+		"negative":           {"-1", 20, 5},
+		"more than there is": {"100%", 4, 4},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := MaxUnavailable(tc.value, tc.replicas); got != tc.want {
+				t.Errorf("MaxUnavailable(%q, %d) = %d, want %d", tc.value, tc.replicas, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestIncomprehensible(t *testing.T) {
+	young, old := time.Second, time.Hour
+	since := before(time.Minute)
+	cases := map[string]struct {
+		members  []MemberState
+		replicas int
+		want     bool
+	}{
+		"five young unknown":               {times(5, ready(Unknown, young)), 20, true},
+		"four are not enough":              {times(4, ready(Unknown, young)), 20, false},
+		"as many as a small pool has":      {times(2, ready(Unknown, young)), 2, true},
+		"from before the template changed": {times(5, ready(Unknown, old)), 20, false},
+		"one young current":                {members(times(5, ready(Unknown, young)), times(1, ready(Current, 0))), 20, false},
+		"one young stale":                  {members(times(5, ready(Unknown, young)), times(1, ready(Stale, 0))), 20, false},
+		"older ones do not matter":         {members(times(5, ready(Unknown, young)), times(9, ready(Stale, old))), 20, true},
+		"lost ones do not matter":          {members(times(5, ready(Unknown, young)), times(1, ready(Lost, 0))), 20, true},
+		"no pool":                          {nil, 0, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := Incomprehensible(tc.members, tc.replicas, since); got != tc.want {
+				t.Errorf("Incomprehensible() = %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
