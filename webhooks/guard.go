@@ -59,6 +59,8 @@ type Guard struct {
 	Modes        *Modes
 	Metrics      *Metrics
 	Aftermath    Aftermath
+	// Given is shared by all guards; nil for none.
+	Given *Given
 	// PassedOver is told of a cold start for a claim that any member of the pool
 	// would have done for; nil when nobody wants to know.
 	PassedOver func(namespace, pool string)
@@ -116,6 +118,7 @@ func (g *Guard) Handle(ctx context.Context, req admission.Request) admission.Res
 		return admission.Allowed("")
 	}
 	start := g.Clock.Now()
+	w.MayHold = g.Given.hints(ctx, w)
 	o := g.judge(ctx, req.Namespace, w)
 	if req.DryRun == nil || !*req.DryRun {
 		g.Metrics.observe(g.PlatformName, w, o, g.Clock.Since(start))
@@ -146,6 +149,9 @@ func (g *Guard) judge(ctx context.Context, namespace string, w platform.Write) o
 }
 
 func (g *Guard) hint(w platform.Write, o outcome) {
+	if o.err == nil && (o.Allowed || o.mode != Enforce) {
+		g.Given.note(w)
+	}
 	if o.err == nil && !o.Allowed && (w.Claim.Name != "" || w.Operation == freshness.Release) {
 		g.Aftermath.Denied(Denial{Write: w, Verdict: o.Verdict, Pool: o.pool, Mode: o.mode})
 	}

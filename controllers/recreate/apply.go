@@ -60,7 +60,13 @@ func (p *Pools) write(ctx context.Context, m *memory, s *situation, plan freshne
 	return errors.Join(err, hide, show)
 }
 
+// errNotLeading ends a plan half-way. The next leader makes its own.
+var errNotLeading = errors.New("the lease was not renewed in time, so another leader may be at work")
+
 func (p *Pools) delete(ctx context.Context, member *unstructured.Unstructured) (bool, error) {
+	if !p.leads() {
+		return false, errNotLeading
+	}
 	err := p.client.Delete(ctx, named(member), client.Preconditions{
 		UID: ptr.To(member.GetUID()), ResourceVersion: ptr.To(member.GetResourceVersion()),
 	})
@@ -75,6 +81,9 @@ func (p *Pools) delete(ctx context.Context, member *unstructured.Unstructured) (
 }
 
 func (p *Pools) patch(ctx context.Context, member *unstructured.Unstructured, patch []byte) error {
+	if !p.leads() {
+		return errNotLeading
+	}
 	err := p.client.Patch(ctx, named(member), client.RawPatch(types.MergePatchType, patch))
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

@@ -39,6 +39,7 @@ type Enforced func(ctx context.Context, namespace, pool string) (bool, error)
 type Pools struct {
 	platform Platform
 	enforced Enforced
+	leads    func() bool
 	view     *View
 	client   client.Client
 	refused  *Refused

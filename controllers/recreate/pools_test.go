@@ -2,6 +2,7 @@ package recreate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -124,6 +125,7 @@ func newRig(t *testing.T, known history, objs ...*unstructured.Unstructured) *ri
 	r.Pools = &Pools{
 		platform: &inForce{Platform: agentsandbox.Platform{History: known, DefaultStrategy: freshness.OnReplenish}, stored: r.client},
 		enforced: func(context.Context, string, string) (bool, error) { return true, nil },
+		leads:    func() bool { return true },
 		view:     &View{cache: r.client, lists: r.client, kinds: poolKinds},
 		client:   r.client, refused: &Refused{hints: make(chan hint, 100)},
 		budget: NewBudget(DefaultBudget, r.clock), events: &events.FakeRecorder{}, clock: r.clock, memory: map[types.NamespacedName]*memory{},
@@ -332,6 +334,26 @@ func TestDeletesThatFailAreTriedAgain(t *testing.T) {
 	delete(r.refuse, "delete")
 	if writes, _ := r.step(pool); len(writes) != 1 {
 		t.Errorf("writes %v, want the delete again", writes)
+	}
+}
+
+// The lease is looked at before each request, not only when a plan begins.
+func TestNothingIsStartedWithoutALease(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Replicas(9).Strategy("Recreate").Obj()
+	r := newRig(t, nil, append(ofAll(pool, v1, 9), pool, v2)...)
+	r.leads = func() bool { return len(r.writes) <= firstBatch }
+	_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pool)})
+	if !errors.Is(err, errNotLeading) {
+		t.Errorf("error %v, want %v", err, errNotLeading)
+	}
+	deletes := 0
+	for _, w := range r.writes {
+		if strings.HasPrefix(w, "delete") {
+			deletes++
+		}
+	}
+	if deletes != firstBatch {
+		t.Errorf("%d deletes were started, want the %d before the lease was over", deletes, firstBatch)
 	}
 }
 

@@ -138,6 +138,10 @@ func (p *Pools) status(s *situation, plan freshness.Plan) platform.RolloutStatus
 	if s.Suspended {
 		suspended.Status, suspended.Reason = metav1.ConditionTrue, string(freshness.AttributionSuspended)
 		suspended.Message = suspension(s)
+		// Claims may have taken every member that showed the paths.
+		if was := meta.FindStatusCondition(status.Conditions, suspended.Type); len(s.paths) == 0 && was != nil && was.Status == suspended.Status {
+			suspended.Message = was.Message
+		}
 	}
 	meta.SetStatusCondition(&status.Conditions, suspended)
 	return status

@@ -135,6 +135,9 @@ func (r *Refused) Reconcile(ctx context.Context, req Refusal) (reconcile.Result,
 		return reconcile.Result{}, nil
 	case v.Allowed:
 		return reconcile.Result{}, r.offer(ctx, member)
+	case v.Reason == freshness.UnknownRevision && facts.Class() == freshness.Unknown:
+		// Whether it is the member's fault or nobody understands its whole pool
+		// is for the controller of pools to find out.
 	case v.Reason.Fault() == freshness.FaultMember:
 		return reconcile.Result{}, r.delete(ctx, member)
 	}

@@ -34,9 +34,12 @@ const poolWorkers = 8
 type PoolsOptions struct {
 	Platform Platform
 	Enforced Enforced
-	Refused  *Refused
-	Pods     *Pods
-	Kinds    PoolKinds
+	// Leads reports whether this process is the leader for certain; it is asked
+	// before each write to a member.
+	Leads   func() bool
+	Refused *Refused
+	Pods    *Pods
+	Kinds   PoolKinds
 	// Budget bounds the members in replacement at any moment, over all pools.
 	Budget int
 }
@@ -48,7 +51,7 @@ func SetupPools(mgr manager.Manager, o PoolsOptions) error {
 		return err
 	}
 	p := &Pools{
-		platform: o.Platform, enforced: o.Enforced, view: view, client: mgr.GetClient(), refused: o.Refused, pods: o.Pods,
+		platform: o.Platform, enforced: o.Enforced, leads: o.Leads, view: view, client: mgr.GetClient(), refused: o.Refused, pods: o.Pods,
 		budget: NewBudget(o.Budget, clock.RealClock{}), events: mgr.GetEventRecorder("freshbind"),
 		clock: clock.RealClock{}, memory: map[types.NamespacedName]*memory{},
 	}

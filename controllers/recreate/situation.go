@@ -53,6 +53,7 @@ func (p *Pools) situation(ctx context.Context, m *memory, pool, template *unstru
 			ReadySince: agentsandbox.ReadySince(sandbox),
 			Created:    sandbox.GetCreationTimestamp().Time,
 			Shown:      agentsandbox.Shown(sandbox),
+			Edited:     sandbox.GetGeneration() > 1,
 			Leaving:    sandbox.GetDeletionTimestamp() != nil || m.leaving[sandbox.GetUID()],
 		}
 		if state.ReadySince.IsZero() {
@@ -68,7 +69,8 @@ func (p *Pools) situation(ctx context.Context, m *memory, pool, template *unstru
 		}
 	}
 	p.recall(m, s, inspection)
-	if s.Suspended = freshness.Incomprehensible(s.Members, s.Replicas, s.Rollout.Started); s.Suspended {
+	was := pool.GetAnnotations()[platform.AttributionKey] == inspection.Revision()
+	if s.Suspended = freshness.Incomprehensible(was, s.Members, s.Replicas, s.Rollout.Started); s.Suspended {
 		s.paths, err = s.unknownPaths(inspection)
 	}
 	return s, err
@@ -99,6 +101,9 @@ func (s *situation) unknownPaths(inspection *agentsandbox.Inspection) ([]string,
 		if m.Class == freshness.Unknown && (newest < 0 || m.Created.After(s.Members[newest].Created)) {
 			newest = i
 		}
+	}
+	if newest < 0 {
+		return nil, nil
 	}
 	return inspection.Differences(s.members[newest])
 }

@@ -3,8 +3,6 @@ package freshness
 import (
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestClassOfAStoredMember(t *testing.T) {
@@ -37,41 +35,6 @@ func TestClassOfAStoredMember(t *testing.T) {
 			s.Operation = Stored
 			if got := ClassOf(Judge(s)); got != tc.want {
 				t.Errorf("ClassOf() = %s, want %s", got, tc.want)
-			}
-		})
-	}
-}
-
-// While attribution is suspended what equals nothing known is let through, but
-// not what is nearer to an older revision than to the one in force.
-func TestJudgeWhileAttributionIsSuspended(t *testing.T) {
-	type want struct {
-		Allowed bool
-		Reason  Reason
-	}
-	v2 := blueprint(t, "sandbox:v2")
-	injected := builtFrom(blueprint(t, "sandbox:v2", "runtimeClassName", "kata"))
-	cases := map[string]struct {
-		change    func(*Snapshot)
-		suspended string
-		want      want
-	}{
-		"a field that nobody knows":          {injected, v2.Hash(), want{true, UnknownRevision}},
-		"not suspended":                      {injected, "", want{false, UnknownRevision}},
-		"suspended for another revision":     {injected, "v1-0123456789abcdef", want{false, UnknownRevision}},
-		"nearer to an older revision":        {builtFrom(blueprint(t, "sandbox:v1", "runtimeClassName", "kata")), v2.Hash(), want{false, UnknownRevision}},
-		"known to be stale":                  {builtFrom(blueprint(t, "sandbox:v1")), v2.Hash(), want{false, StaleRevision}},
-		"another fault is not excused by it": {func(s *Snapshot) { injected(s); s.Member.Deleting = true }, v2.Hash(), want{false, MemberTerminating}},
-		"a restart is not excused by it":     {func(s *Snapshot) { injected(s); s.Member.Created, s.Pool.Restarted = time.Unix(1, 0), time.Unix(2, 0) }, v2.Hash(), want{false, StaleRevision}},
-		"its old Pod is not excused, nearer": {func(s *Snapshot) { s.Member.Generation, s.Pod.Content = 2, blueprint(t, "sandbox:v1") }, v2.Hash(), want{false, StaleRevision}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			s := world(t, tc.change)
-			s.Pool.Suspended = tc.suspended
-			v := Judge(s)
-			if diff := cmp.Diff(tc.want, want{v.Allowed, v.Reason}); diff != "" {
-				t.Errorf("Judge() (-want,+got):\n%s", diff)
 			}
 		})
 	}

@@ -18,6 +18,9 @@ type MemberState struct {
 	Leaving bool
 	// Gated: somebody else decides when its Pod may be scheduled.
 	Gated bool
+	// Edited: it was written to after it was born, so that what it is now says
+	// nothing about those that are still to be born.
+	Edited bool
 }
 
 // PoolState is what a plan depends on.
@@ -136,9 +139,14 @@ type Counts struct {
 //     the rollout there. After Deadline without progress nothing is deleted;
 //   - OnReplenish and PlatformOwned: nothing else goes.
 //
+// An Unknown member that was born of the revision in force waits until another
+// one was born that is Current: its replacement would be no better.
+//
 // Deleting, not hiding, stops while the pool is paused.
 func MakePlan(s PoolState) Plan {
-	p := planner{PoolState: s}
+	p := planner{PoolState: s, understood: slices.ContainsFunc(s.Members, func(m MemberState) bool {
+		return m.Class == Current && m.bornSince(s.Rollout.Started)
+	})}
 	p.plan.Rollout = p.progress()
 	p.count()
 	p.admit()
@@ -151,14 +159,28 @@ func MakePlan(s PoolState) Plan {
 type planner struct {
 	PoolState
 	plan Plan
+	// understood: a member was born of the revision in force that is Current.
+	understood bool
 	// available is how many members a claim could be given now, or that would
 	// be there if they were not hidden.
 	available int
 }
 
+// bornSince reports whether the member was born, and never written to, since a
+// time. Births are known to the second.
+func (m MemberState) bornSince(at time.Time) bool {
+	return !m.Edited && !m.Created.Before(at.Truncate(time.Second))
+}
+
 // old reports whether the rollout is to replace the member.
-func (s *PoolState) old(m MemberState) bool {
-	return !m.Leaving && (m.Class == Stale || m.Class == Unknown && !s.Suspended)
+func (p *planner) old(m MemberState) bool {
+	switch {
+	case m.Leaving:
+		return false
+	case m.Class == Unknown:
+		return !p.Suspended && (p.understood || !m.bornSince(p.Rollout.Started))
+	}
+	return m.Class == Stale
 }
 
 func (s *PoolState) availableAt(m MemberState) (bool, time.Duration) {

@@ -24,6 +24,8 @@ func hidden(m MemberState) MemberState { m.Shown = false; return m }
 
 func leaving(m MemberState) MemberState { m.Leaving = true; return m }
 
+func edited(m MemberState) MemberState { m.Edited = true; return m }
+
 func gated(m MemberState) MemberState { m.Gated = true; return m }
 
 // times repeats a member.
@@ -79,6 +81,22 @@ func TestMakePlan(t *testing.T) {
 		pool PoolState
 		want want
 	}{
+		"recreate: unknown ones born of this revision wait for one that is current": {
+			of(Recreate, 3, []MemberState{unready(Unknown, time.Second), unready(Unknown, time.Second), unknown}),
+			want{Delete: []int{2}, Hide: []int{0, 1}, State: Progressing, Cause: MembersUpdating, Again: left},
+		},
+		"recreate: unknown ones go once one of this revision is current": {
+			of(Recreate, 3, []MemberState{unready(Unknown, time.Second), unready(Current, time.Second)}),
+			want{Delete: []int{0}, State: Progressing, Cause: MembersUpdating, Again: left},
+		},
+		"recreate: an older one that is current again proves nothing": {
+			of(Recreate, 3, []MemberState{unready(Unknown, time.Second), current}),
+			want{Hide: []int{0}, State: Progressing, Cause: MembersUpdating, Claimable: 1, Again: left},
+		},
+		"recreate: an edited one goes": {
+			of(Recreate, 2, []MemberState{edited(ready(Unknown, time.Second)), current}),
+			want{Delete: []int{0}, State: Progressing, Cause: MembersUpdating, Claimable: 1, Again: left},
+		},
 		"all current": {of(Recreate, 2, times(2, current)), want{State: Complete, Cause: MembersUpToDate, Claimable: 2}},
 		"recreate: all that are not current, the oldest first": {
 			of(Recreate, 3, []MemberState{ready(Stale, hour), current, ready(Unknown, 2*hour)}),
@@ -284,21 +302,27 @@ func TestIncomprehensible(t *testing.T) {
 	cases := map[string]struct {
 		members  []MemberState
 		replicas int
+		was      bool
 		want     bool
 	}{
-		"five young unknown":               {times(5, ready(Unknown, young)), 20, true},
-		"four are not enough":              {times(4, ready(Unknown, young)), 20, false},
-		"as many as a small pool has":      {times(2, ready(Unknown, young)), 2, true},
-		"from before the template changed": {times(5, ready(Unknown, old)), 20, false},
-		"one young current":                {members(times(5, ready(Unknown, young)), times(1, ready(Current, 0))), 20, false},
-		"one young stale":                  {members(times(5, ready(Unknown, young)), times(1, ready(Stale, 0))), 20, false},
-		"older ones do not matter":         {members(times(5, ready(Unknown, young)), times(9, ready(Stale, old))), 20, true},
-		"lost ones do not matter":          {members(times(5, ready(Unknown, young)), times(1, ready(Lost, 0))), 20, true},
-		"no pool":                          {nil, 0, false},
+		"five young unknown":               {times(5, ready(Unknown, young)), 20, false, true},
+		"four are not enough":              {times(4, ready(Unknown, young)), 20, false, false},
+		"as many as a small pool has":      {times(2, ready(Unknown, young)), 2, false, true},
+		"from before the template changed": {times(5, ready(Unknown, old)), 20, false, false},
+		"one young current":                {members(times(5, ready(Unknown, young)), times(1, ready(Current, 0))), 20, false, false},
+		"one young stale":                  {members(times(5, ready(Unknown, young)), times(1, ready(Stale, 0))), 20, false, false},
+		"older ones do not matter":         {members(times(5, ready(Unknown, young)), times(9, ready(Stale, old))), 20, false, true},
+		"lost ones do not matter":          {members(times(5, ready(Unknown, young)), times(1, ready(Lost, 0))), 20, false, true},
+		"edited ones do not matter":        {members(times(5, ready(Unknown, young)), times(1, edited(ready(Current, 0)))), 20, false, true},
+		"no pool":                          {nil, 0, false, false},
+		"it stays, while claims take them": {times(1, ready(Unknown, young)), 20, true, true},
+		"it stays, when claims took all":   {nil, 20, true, true},
+		"it ends with one that is current": {members(times(5, ready(Unknown, young)), times(1, ready(Current, young))), 20, true, false},
+		"not with one from before":         {members(times(5, ready(Unknown, young)), times(1, ready(Current, old))), 20, true, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := Incomprehensible(tc.members, tc.replicas, since); got != tc.want {
+			if got := Incomprehensible(tc.was, tc.members, tc.replicas, since); got != tc.want {
 				t.Errorf("Incomprehensible() = %t, want %t", got, tc.want)
 			}
 		})

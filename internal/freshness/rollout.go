@@ -43,15 +43,20 @@ func resolve(value string, replicas int) (n int, ok bool) {
 const suspicious = 5
 
 // Incomprehensible reports whether a pool's newest members are all unknown
-// although they were created after the template last changed: then something
-// that is not understood builds them (a webhook that injects a field), and to
-// replace them would only make more. since is when that change was seen.
-func Incomprehensible(members []MemberState, replicas int, since time.Time) bool {
+// although they were born since the template last changed: then something that
+// is not understood builds them (a webhook that injects a field), and to replace
+// them would only make more. It stays so, while claims take them, until one is
+// born that is current. since is when that change was seen, was what this
+// reported of the same revision before.
+func Incomprehensible(was bool, members []MemberState, replicas int, since time.Time) bool {
 	var newest []MemberState
 	for _, m := range members {
-		if m.Class != Lost && m.Class != Unclassified {
+		if m.Class != Lost && m.Class != Unclassified && !m.Edited {
 			newest = append(newest, m)
 		}
+	}
+	if was {
+		return !slices.ContainsFunc(newest, func(m MemberState) bool { return m.Class == Current && m.bornSince(since) })
 	}
 	slices.SortStableFunc(newest, func(a, b MemberState) int { return b.Created.Compare(a.Created) })
 	enough := min(suspicious, replicas)
@@ -59,6 +64,6 @@ func Incomprehensible(members []MemberState, replicas int, since time.Time) bool
 		return false
 	}
 	return !slices.ContainsFunc(newest[:enough], func(m MemberState) bool {
-		return m.Class != Unknown || m.Created.Before(since)
+		return m.Class != Unknown || !m.bornSince(since)
 	})
 }

@@ -18,6 +18,9 @@ type Write struct {
 	// Claim is the claim that gains the sandbox; empty for a birth. A release
 	// names none, and tells the UID at most.
 	Claim freshness.Owner
+	// MayHold are names of sandboxes that the claim may have already, beside
+	// those that it names itself.
+	MayHold []string
 }
 
 // Judged returns the object whose content is judged: what ran until now, or
@@ -38,6 +41,13 @@ type Facts struct {
 	Taken *unstructured.Unstructured
 	// AlwaysCold: the claim asks for what no member of a pool has, or for none.
 	AlwaysCold bool
+}
+
+// Class is what the member is by itself, its Pod left aside.
+func (f Facts) Class() freshness.Class {
+	s := f.Snapshot
+	s.Operation = freshness.Stored
+	return freshness.ClassOf(freshness.Judge(s))
 }
 
 // Stamp is what a stamp has to say.

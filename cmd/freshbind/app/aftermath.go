@@ -30,7 +30,7 @@ type aftermath struct {
 	names   *claimNames
 }
 
-func newAftermath(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks.Modes, k kinds, budget int) (aftermath, error) {
+func newAftermath(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks.Modes, k kinds, o *ManagerOptions) (aftermath, error) {
 	refused, err := recreate.SetupRefused(mgr, liveOf(p, agentsandbox.Sandboxes), p)
 	if err != nil {
 		return aftermath{}, err
@@ -45,7 +45,7 @@ func newAftermath(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks
 		return aftermath{}, err
 	}
 	err = recreate.SetupPools(mgr, recreate.PoolsOptions{
-		Platform: p, Enforced: modes.Known, Refused: refused, Pods: pods, Budget: budget,
+		Platform: p, Enforced: modes.Known, Refused: refused, Pods: pods, Budget: o.Budget, Leads: o.leads,
 		Kinds: recreate.PoolKinds{Pools: k.pools, Templates: k.templates, Sandboxes: k.sandboxes},
 	})
 	if err != nil {

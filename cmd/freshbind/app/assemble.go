@@ -64,12 +64,12 @@ func (o *ManagerOptions) assemble(mgr manager.Manager) error {
 	if err := holdings.Setup(mgr, kinds.sandboxes, kinds.claims, modes.Enforced); err != nil {
 		return err
 	}
-	after, err := newAftermath(mgr, p, modes, kinds, o.Budget)
+	after, err := newAftermath(mgr, p, modes, kinds, o)
 	if err != nil {
 		return err
 	}
 	registerBuildInfo(metrics.Registry, Version())
-	register(mgr.GetWebhookServer(), p, modes, after)
+	register(mgr.GetWebhookServer(), p, modes, after, webhooks.NewGiven(holdings.Index(mgr.GetCache(), kinds.sandboxes)))
 	return registerAdvice(mgr, p, modes, kinds)
 }
 
@@ -91,11 +91,11 @@ func registerAdvice(mgr manager.Manager, p *agentsandbox.Platform, modes *webhoo
 	return nil
 }
 
-func register(server webhook.Server, p *agentsandbox.Platform, modes *webhooks.Modes, after aftermath) {
+func register(server webhook.Server, p *agentsandbox.Platform, modes *webhooks.Modes, after aftermath, given *webhooks.Given) {
 	m := webhooks.NewMetrics(metrics.Registry)
 	for _, hook := range []webhooks.Hook{webhooks.BindHook, webhooks.BindPodHook, webhooks.ColdStartHook, webhooks.BirthHook} {
 		server.Register(hook.Path, &webhook.Admission{Handler: &webhooks.Guard{
-			PlatformName: agentsandbox.Name, Platform: p, Modes: modes, Metrics: m, Aftermath: after, PassedOver: after.passed.Note,
+			PlatformName: agentsandbox.Name, Platform: p, Modes: modes, Metrics: m, Aftermath: after, Given: given, PassedOver: after.passed.Note,
 			Clock: clock.RealClock{}, Timeout: hook.HandlerTimeout(), FailOpen: hook.FailOpen,
 		}})
 	}

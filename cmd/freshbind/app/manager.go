@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -88,20 +89,27 @@ func (o *ManagerOptions) newManager(cfg *rest.Config) (manager.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("selecting recorded revisions: %w", err)
 	}
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+	options := ctrl.Options{
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			// Every StatefulSet and DaemonSet of the cluster has some, too.
 			&appsv1.ControllerRevision{}: {Label: labels.NewSelector().Add(*recorded)},
 		}},
-		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddress},
-		HealthProbeBindAddress:        o.HealthAddress,
-		WebhookServer:                 webhook.NewServer(webhook.Options{Host: o.webhookHost, Port: o.webhookPort, CertDir: o.CertDir}),
-		LeaderElection:                o.LeaderElect,
-		LeaderElectionID:              "freshbind",
-		LeaderElectionNamespace:       o.LeaderElectNamespace,
-		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       &o.GracePeriod,
-	})
+		Metrics:                 metricsserver.Options{BindAddress: o.MetricsAddress},
+		HealthProbeBindAddress:  o.HealthAddress,
+		WebhookServer:           webhook.NewServer(webhook.Options{Host: o.webhookHost, Port: o.webhookPort, CertDir: o.CertDir}),
+		GracefulShutdownTimeout: &o.GracePeriod,
+	}
+	if o.LeaderElect {
+		l, err := newLease(cfg, o.LeaderElectNamespace)
+		if err != nil {
+			return nil, err
+		}
+		o.leads = l.held
+		options.LeaderElection, options.LeaderElectionReleaseOnCancel = true, true
+		options.LeaderElectionResourceLockInterface = l
+		options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = ptr.To(leaseDuration), ptr.To(renewDeadline), ptr.To(retryPeriod)
+	}
+	mgr, err := ctrl.NewManager(cfg, options)
 	if err != nil {
 		return nil, fmt.Errorf("creating the manager: %w", err)
 	}

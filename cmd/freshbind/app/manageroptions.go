@@ -44,6 +44,8 @@ type ManagerOptions struct {
 
 	webhookHost string
 	webhookPort int
+	// leads reports whether this process is the leader for certain.
+	leads func() bool
 }
 
 // NewManagerOptions returns the defaults.
@@ -59,6 +61,7 @@ func NewManagerOptions() *ManagerOptions {
 		Strategy:       string(freshness.OnReplenish),
 		RevisionLimit:  history.DefaultLimit,
 		Budget:         recreate.DefaultBudget,
+		leads:          func() bool { return true },
 	}
 }
 

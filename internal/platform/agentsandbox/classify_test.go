@@ -90,10 +90,11 @@ func TestWasClaimed(t *testing.T) {
 		sandbox *unstructured.Unstructured
 		want    bool
 	}{
-		"member":               {testMember, false},
-		"bound":                {builders.Bound(testMember, testClaim, testTemplate).Obj(), true},
-		"mark on the pod only": {builders.SandboxFrom(testMember).Set("u", "spec", "podTemplate", "metadata", "labels", claimUIDLabel).Obj(), true},
-		"our mark":             {builders.SandboxFrom(testMember).Annotation(platform.BoundToKey, "u").Obj(), true},
+		"member":                   {testMember, false},
+		"bound":                    {builders.Bound(testMember, testClaim, testTemplate).Obj(), true},
+		"mark on the sandbox only": {builders.SandboxFrom(testMember).Label(claimUIDLabel, "u").Obj(), true},
+		"mark on the pod only":     {builders.SandboxFrom(testMember).Set("u", "spec", "podTemplate", "metadata", "labels", claimUIDLabel).Obj(), true},
+		"our mark":                 {builders.SandboxFrom(testMember).Annotation(platform.BoundToKey, "u").Obj(), true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -17,13 +17,29 @@ func NameHash(name string) string {
 }
 
 // HidePatch returns a JSON merge patch after which the claim controller passes
-// the member over. It applies to exactly this version of it.
-func HidePatch(sandbox *unstructured.Unstructured) []byte { return labelPatch(sandbox, nil) }
+// the member over. It applies to exactly this version of it. A member that does
+// not say which template it is of could not be shown again, and the patch leaves
+// it as it is: those are of v0.3.10, which keeps no queue to be offered for.
+func HidePatch(sandbox *unstructured.Unstructured) []byte {
+	if sandbox.GetAnnotations()[templateRefAnnotation] == "" {
+		return untouched(sandbox)
+	}
+	return labelPatch(sandbox, nil)
+}
 
 // ShowPatch returns a JSON merge patch that offers the member (again): the
 // claim controller queues a member when it becomes adoptable, never before.
+// What HidePatch leaves alone, it does too.
 func ShowPatch(sandbox *unstructured.Unstructured) []byte {
-	return labelPatch(sandbox, NameHash(sandbox.GetAnnotations()[templateRefAnnotation]))
+	template := sandbox.GetAnnotations()[templateRefAnnotation]
+	if template == "" {
+		return untouched(sandbox)
+	}
+	return labelPatch(sandbox, NameHash(template))
+}
+
+func untouched(sandbox *unstructured.Unstructured) []byte {
+	return marshal(map[string]any{"metadata": exactly(sandbox)})
 }
 
 // OfferPatch returns a JSON merge patch of the status, after which the claim

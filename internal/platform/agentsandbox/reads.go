@@ -73,7 +73,7 @@ func (p *Platform) readNamed(ctx context.Context, w platform.Write, m freshness.
 		}
 	}
 	if out.claim != nil {
-		g.held(out, m.Name)
+		g.held(out, m.Name, w.MayHold)
 	}
 	if node := nodeNameOf(out.pod); node != "" {
 		g.getAt(&out.node, nodes, "", node)
@@ -97,9 +97,10 @@ func (p *Platform) templateInForce(s *stored, forClaim bool) string {
 }
 
 // holdings are the names under which a claim may have a sandbox: its own (cold
-// starts), the one it was given, the one in its status.
-func holdings(claim *unstructured.Unstructured) []string {
+// starts), the one it was given, the one in its status, and more.
+func holdings(claim *unstructured.Unstructured, more []string) []string {
 	names := append([]string{claim.GetName()}, namesOn(claim)...)
+	names = append(names, more...)
 	// v0.1 and v0.2 write it with a capital N.
 	for _, key := range []string{"name", "Name"} {
 		if name := str(claim.Object, "status", "sandbox", key); name != "" {
@@ -135,9 +136,9 @@ func (g *readGroup) getAt(into **unstructured.Unstructured, gr schema.GroupResou
 	})
 }
 
-func (g *readGroup) held(out *stored, member string) {
+func (g *readGroup) held(out *stored, member string, more []string) {
 	uid := string(out.claim.GetUID())
-	for _, name := range holdings(out.claim) {
+	for _, name := range holdings(out.claim, more) {
 		if name == member {
 			continue
 		}

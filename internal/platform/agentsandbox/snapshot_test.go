@@ -108,31 +108,38 @@ func TestSnapshotJudged(t *testing.T) {
 		w, _ := (&Platform{}).Classify(admissionv1.Create, nil, m)
 		return w
 	}
+	remembered := func(w platform.Write, names ...string) platform.Write {
+		w.MayHold = names
+		return w
+	}
 	alpha := builders.MakeClaimV1Alpha1("ns", "c1", "python", "none").Obj()
 	cases := map[string]struct {
 		write  platform.Write
 		stored []*unstructured.Unstructured
 		want   freshness.Reason
 	}{
-		"fresh":                         {bind(fresh), []*unstructured.Unstructured{claim, recreate, v2, freshPod}, freshness.Fresh},
-		"stale":                         {bind(stale), []*unstructured.Unstructured{claim, recreate, v2, stalePod}, freshness.StaleRevision},
-		"pod gone":                      {bind(fresh), []*unstructured.Unstructured{claim, recreate, v2}, freshness.PodFinished},
-		"claim gone":                    {bind(fresh), []*unstructured.Unstructured{recreate, v2, freshPod}, freshness.ClaimGone},
-		"pool gone":                     {bind(fresh), []*unstructured.Unstructured{claim, v2, freshPod}, freshness.PoolGone},
-		"template gone":                 {bind(fresh), []*unstructured.Unstructured{claim, recreate, freshPod}, freshness.TemplateGone},
-		"pool switched":                 {bind(fresh), []*unstructured.Unstructured{claim, builders.PoolFrom(recreate).Template("other").Obj(), v2, other, freshPod}, freshness.TemplateMismatch},
-		"cold sandbox held":             {bind(fresh), []*unstructured.Unstructured{claim, recreate, v2, freshPod, held}, freshness.ClaimHoldsAnother},
-		"held by status":                {bind(fresh), []*unstructured.Unstructured{builders.ClaimFrom(claim).Set("elsewhere", "status", "sandbox", "name").Obj(), recreate, v2, freshPod, heldElsewhere}, freshness.ClaimHoldsAnother},
-		"the held one is going":         {bind(fresh), []*unstructured.Unstructured{claim, recreate, v2, freshPod, builders.SandboxFrom(held).Deleting(time.Unix(1, 0)).Obj()}, freshness.Fresh},
-		"of that name, not the claim's": {bind(fresh), []*unstructured.Unstructured{claim, recreate, v2, freshPod, builders.SandboxFrom(held).Owners().Obj()}, freshness.Fresh},
-		"cold start, current":           {create(builders.MakeColdStart(claim, v2).Obj()), []*unstructured.Unstructured{claim, recreate, v2}, freshness.Fresh},
-		"cold start, late cache":        {create(builders.MakeColdStart(claim, v1).Obj()), []*unstructured.Unstructured{claim, recreate, v2}, freshness.StaleRevision},
-		"cold start, pool switched":     {create(builders.MakeColdStart(claim, v2).Obj()), []*unstructured.Unstructured{claim, builders.PoolFrom(recreate).Template("other").Obj(), v2, other}, freshness.TemplateMismatch},
-		"cold start beside a warm one":  {create(builders.MakeColdStart(claim, v2).Obj()), []*unstructured.Unstructured{claim, recreate, v2, builders.Bound(fresh, claim, v2).Obj()}, freshness.ClaimHoldsAnother},
-		"cold start without a pool":     {create(builders.MakeColdStart(alpha, v1).Obj()), []*unstructured.Unstructured{alpha, v2}, freshness.StaleRevision},
-		"birth":                         {create(builders.MakeMember(recreate, v2).Obj()), []*unstructured.Unstructured{recreate, v2}, freshness.Fresh},
-		"birth, late cache":             {create(builders.MakeMember(recreate, v1).Obj()), []*unstructured.Unstructured{recreate, v2}, freshness.StaleRevision},
-		"idle":                          {platform.Write{Operation: freshness.Idle, New: fresh}, []*unstructured.Unstructured{recreate, v2, freshPod}, freshness.Fresh},
+		"fresh":                          {bind(fresh), []*unstructured.Unstructured{claim, recreate, v2, freshPod}, freshness.Fresh},
+		"stale":                          {bind(stale), []*unstructured.Unstructured{claim, recreate, v2, stalePod}, freshness.StaleRevision},
+		"pod gone":                       {bind(fresh), []*unstructured.Unstructured{claim, recreate, v2}, freshness.PodFinished},
+		"claim gone":                     {bind(fresh), []*unstructured.Unstructured{recreate, v2, freshPod}, freshness.ClaimGone},
+		"pool gone":                      {bind(fresh), []*unstructured.Unstructured{claim, v2, freshPod}, freshness.PoolGone},
+		"template gone":                  {bind(fresh), []*unstructured.Unstructured{claim, recreate, freshPod}, freshness.TemplateGone},
+		"pool switched":                  {bind(fresh), []*unstructured.Unstructured{claim, builders.PoolFrom(recreate).Template("other").Obj(), v2, other, freshPod}, freshness.TemplateMismatch},
+		"cold sandbox held":              {bind(fresh), []*unstructured.Unstructured{claim, recreate, v2, freshPod, held}, freshness.ClaimHoldsAnother},
+		"held by status":                 {bind(fresh), []*unstructured.Unstructured{builders.ClaimFrom(claim).Set("elsewhere", "status", "sandbox", "name").Obj(), recreate, v2, freshPod, heldElsewhere}, freshness.ClaimHoldsAnother},
+		"held, as was remembered":        {remembered(bind(fresh), "elsewhere"), []*unstructured.Unstructured{claim, recreate, v2, freshPod, heldElsewhere}, freshness.ClaimHoldsAnother},
+		"cold start, held as remembered": {remembered(create(builders.MakeColdStart(claim, v2).Obj()), "elsewhere"), []*unstructured.Unstructured{claim, recreate, v2, heldElsewhere}, freshness.ClaimHoldsAnother},
+		"remembered, but never stored":   {remembered(bind(fresh), "elsewhere", "gone"), []*unstructured.Unstructured{claim, recreate, v2, freshPod, builders.SandboxFrom(heldElsewhere).Owners(builders.ControllerRef(recreate)).Obj()}, freshness.Fresh},
+		"the held one is going":          {bind(fresh), []*unstructured.Unstructured{claim, recreate, v2, freshPod, builders.SandboxFrom(held).Deleting(time.Unix(1, 0)).Obj()}, freshness.Fresh},
+		"of that name, not the claim's":  {bind(fresh), []*unstructured.Unstructured{claim, recreate, v2, freshPod, builders.SandboxFrom(held).Owners().Obj()}, freshness.Fresh},
+		"cold start, current":            {create(builders.MakeColdStart(claim, v2).Obj()), []*unstructured.Unstructured{claim, recreate, v2}, freshness.Fresh},
+		"cold start, late cache":         {create(builders.MakeColdStart(claim, v1).Obj()), []*unstructured.Unstructured{claim, recreate, v2}, freshness.StaleRevision},
+		"cold start, pool switched":      {create(builders.MakeColdStart(claim, v2).Obj()), []*unstructured.Unstructured{claim, builders.PoolFrom(recreate).Template("other").Obj(), v2, other}, freshness.TemplateMismatch},
+		"cold start beside a warm one":   {create(builders.MakeColdStart(claim, v2).Obj()), []*unstructured.Unstructured{claim, recreate, v2, builders.Bound(fresh, claim, v2).Obj()}, freshness.ClaimHoldsAnother},
+		"cold start without a pool":      {create(builders.MakeColdStart(alpha, v1).Obj()), []*unstructured.Unstructured{alpha, v2}, freshness.StaleRevision},
+		"birth":                          {create(builders.MakeMember(recreate, v2).Obj()), []*unstructured.Unstructured{recreate, v2}, freshness.Fresh},
+		"birth, late cache":              {create(builders.MakeMember(recreate, v1).Obj()), []*unstructured.Unstructured{recreate, v2}, freshness.StaleRevision},
+		"idle":                           {platform.Write{Operation: freshness.Idle, New: fresh}, []*unstructured.Unstructured{recreate, v2, freshPod}, freshness.Fresh},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

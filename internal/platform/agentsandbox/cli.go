@@ -1,0 +1,28 @@
+package agentsandbox
+
+import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+// launchTypeLabel says "warm" or "cold" on a claim's Sandbox (v0.5.0 on).
+const launchTypeLabel = "agents.x-k8s.io/launch-type"
+
+// Holdings are the names under which a claim may have a sandbox.
+func Holdings(claim *unstructured.Unstructured) []string { return holdings(claim, nil) }
+
+// Asked returns the pool and the template that a claim asks for itself; "" for
+// what it leaves open.
+func Asked(claim *unstructured.Unstructured) (pool, template string) {
+	c := claimOf(claim)
+	return c.Pool, c.Template
+}
+
+// LaunchType says how a claim came by its Sandbox, "warm" or "cold". Releases
+// without the label name a cold start after its claim.
+func LaunchType(sandbox, claim *unstructured.Unstructured) string {
+	if said := sandbox.GetLabels()[launchTypeLabel]; said != "" {
+		return said
+	}
+	if sandbox.GetName() == claim.GetName() {
+		return "cold"
+	}
+	return "warm"
+}

@@ -1,0 +1,199 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/freshbind/freshbind/internal/advice"
+	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/test/scenario"
+	"github.com/freshbind/freshbind/test/upstream"
+)
+
+// rolling makes a pool under RollingUpdate by annotation.
+func (s *stage) rolling(replicas int, annotations ...string) scenario.Pool {
+	s.t.Helper()
+	p := s.pool(scenario.Pool{Replicas: replicas, Strategy: scenario.OnReplenish})
+	s.annotate(p, append(annotations, advice.StrategyKey, "RollingUpdate")...)
+	return p
+}
+
+// annotate sets annotations of a pool, given as keys and values.
+func (s *stage) annotate(p scenario.Pool, pairs ...string) {
+	s.t.Helper()
+	set := map[string]any{}
+	for i := 0; i < len(pairs); i += 2 {
+		set[pairs[i]] = pairs[i+1]
+	}
+	s.patch(upstream.SandboxWarmPools, p.Name, string(marshal(map[string]any{"metadata": map[string]any{"annotations": set}})))
+}
+
+// state waits for the outcome of the rollout of a revision other than was.
+func (s *stage) state(p scenario.Pool, state, was string) (revision string) {
+	s.t.Helper()
+	s.eventually("rollout "+state, func(context.Context) (string, bool) {
+		said := s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()
+		revision = said[platform.RolloutRevisionKey]
+		return said[platform.RolloutStatusKey], said[platform.RolloutStateKey] == state && revision != was
+	})
+	return revision
+}
+
+// tide follows how many members of a pool are ready and not being deleted.
+type tide struct {
+	mu    sync.Mutex
+	ready map[types.UID]bool
+	low   int
+}
+
+// followReady starts with the members that are there.
+func (s *stage) followReady(p scenario.Pool) *tide {
+	s.t.Helper()
+	members := s.full(p, "")
+	f := &tide{ready: map[types.UID]bool{}, low: len(members)}
+	for _, m := range members {
+		f.ready[m.UID] = true
+	}
+	w, err := s.Resource(upstream.Sandboxes).Watch(s.t.Context(), metav1.ListOptions{})
+	s.must(err)
+	s.t.Cleanup(w.Stop)
+	go func() {
+		for e := range w.ResultChan() {
+			if sandbox, ok := e.Object.(*unstructured.Unstructured); ok {
+				f.see(e.Type, sandbox)
+			}
+		}
+	}()
+	return f
+}
+
+func (f *tide) see(event watch.EventType, sandbox *unstructured.Unstructured) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, pool := agentsandbox.PoolOf(sandbox)
+	if event == watch.Deleted || sandbox.GetDeletionTimestamp() != nil || pool == "" || agentsandbox.ReadySince(sandbox).IsZero() {
+		delete(f.ready, sandbox.GetUID())
+	} else {
+		f.ready[sandbox.GetUID()] = true
+	}
+	f.low = min(f.low, len(f.ready))
+}
+
+func (f *tide) lowest() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.low
+}
+
+// At every instant at least as many members are ready as the pool asks for, and
+// in the end all are of the new template.
+func TestRollingUpdateKeepsAPoolServing(t *testing.T) {
+	s := sharedWorld(t).enforced(t)
+	p := s.rolling(20, advice.MaxUnavailableKey, "25%")
+	was := s.state(p, "Complete", "")
+	tide := s.followReady(p)
+
+	start := time.Now()
+	s.image(p, "sandbox:v2")
+	s.state(p, "Complete", was)
+	t.Logf("20 members rolled, 5 at a time, in %.1f s; at least %d were ready", time.Since(start).Seconds(), tide.lowest())
+	if low := tide.lowest(); low < 15 {
+		t.Errorf("only %d members were ready at one time, want 15 or more", low)
+	}
+	for _, m := range s.full(p, "sandbox:v2") {
+		if !m.Shown {
+			t.Errorf("member %s is hidden after the rollout", m.Name)
+		}
+	}
+	if admit := s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()[platform.AdmitKey]; admit != "" {
+		t.Errorf("%s is %q after the rollout, want none", platform.AdmitKey, admit)
+	}
+	s.claim(p, scenario.Names("c", 5)...)
+	if sum := s.fresh(5); sum.Warm != 5 {
+		t.Errorf("%d claims warm, want 5: %s", sum.Warm, sum)
+	}
+}
+
+// A template whose members never get ready empties no pool: the rollout stops,
+// and what was there before is claimed, one by one. A rollback makes all of it
+// fresh again.
+func TestARolloutThatCannotStart(t *testing.T) {
+	s := sharedWorld(t).enforced(t)
+	p := s.rolling(8, advice.MaxUnavailableKey, "25%", advice.ProgressDeadlineKey, "3s")
+	good := s.state(p, "Complete", "")
+
+	s.patch(upstream.SandboxTemplates, p.Template, `{"spec":{"podTemplate":{"spec":{"schedulerName":"nobody"}}}}`)
+	s.state(p, "Failed", good)
+	old := 0
+	members, err := s.Members(t.Context(), p.Name)
+	s.must(err)
+	for _, m := range members {
+		if m.Ready && m.Shown {
+			old++
+		}
+	}
+	if old != 6 {
+		t.Errorf("%d older members serve, want 6", old)
+	}
+	for i := range 3 {
+		s.claim(p, fmt.Sprintf("c%d", i))
+	}
+	sum, findings := s.judged()
+	if sum.Warm != 3 || sum.Classes[audit.Tolerated] != 3 {
+		t.Errorf("claims during a failed rollout: %s, want 3 warm and tolerated: %v", sum, findings)
+	}
+
+	s.patch(upstream.SandboxTemplates, p.Template, `{"spec":{"podTemplate":{"spec":{"schedulerName":null}}}}`)
+	s.eventually("rolled back", func(context.Context) (string, bool) {
+		said := s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()
+		return said[platform.RolloutStatusKey], said[platform.RolloutStateKey] == "Complete" && said[platform.RolloutRevisionKey] == good
+	})
+	s.atRest(p)
+	s.claim(p, scenario.Names("d", 8)...)
+	if sum, _ := s.judged(); sum.Warm != 3+8 {
+		t.Errorf("after the rollback: %s, want all of 8 warm", sum)
+	}
+}
+
+// Secrets rotate and tags are built anew under an unchanged template.
+func TestRestart(t *testing.T) {
+	s := sharedWorld(t).enforced(t)
+	p := s.pool(scenario.Pool{Replicas: 4, Strategy: scenario.Recreate})
+	revision := s.state(p, "Complete", "")
+	before := map[types.UID]bool{}
+	for _, m := range s.full(p, "") {
+		before[m.UID] = true
+	}
+	s.annotate(p, advice.PausedKey, "true", advice.RestartedAtKey, time.Now().UTC().Format(time.RFC3339))
+	s.state(p, "Paused", "")
+	left := func() int {
+		members, err := s.Members(t.Context(), p.Name)
+		s.must(err)
+		n := 0
+		for _, m := range members {
+			if before[m.UID] {
+				n++
+			}
+		}
+		return n
+	}
+	if n := left(); n != 4 {
+		t.Errorf("%d of 4 members left while the pool is paused", n)
+	}
+	s.annotate(p, advice.PausedKey, "false")
+	s.eventually("every member replaced", func(context.Context) (string, bool) { return fmt.Sprint(left()), left() == 0 })
+	s.full(p, "")
+	if got := s.state(p, "Complete", ""); got != revision {
+		t.Errorf("revision %s, want %s as before", got, revision)
+	}
+}

@@ -1,0 +1,97 @@
+package webhooks
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	admissionv1 "k8s.io/api/admission/v1"
+	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/test/builders"
+)
+
+func TestGiven(t *testing.T) {
+	write := func(op freshness.Operation, claim, sandbox string) platform.Write {
+		obj := builders.SandboxFrom(member).Name(sandbox).Obj()
+		return platform.Write{Operation: op, Old: obj, New: obj, Claim: freshness.Owner{Kind: freshness.OwnedByClaim, UID: claim}}
+	}
+	bind := func(claim, sandbox string) platform.Write { return write(freshness.Bind, claim, sandbox) }
+	indexed := func(_ context.Context, namespace, claim string) []string {
+		return map[string][]string{"ns/u1": {"m0"}}[namespace+"/"+claim]
+	}
+	cases := map[string]struct {
+		passed []platform.Write
+		index  func(context.Context, string, string) []string
+		asked  platform.Write
+		want   []string
+	}{
+		"nothing yet":              {asked: bind("u1", "m1")},
+		"bound before":             {passed: []platform.Write{bind("u1", "m1")}, asked: bind("u1", "m2"), want: []string{"m1"}},
+		"to another claim":         {passed: []platform.Write{bind("u2", "m1")}, asked: bind("u1", "m2")},
+		"before a cold start":      {passed: []platform.Write{bind("u1", "m1")}, asked: write(freshness.ColdStart, "u1", "c1"), want: []string{"m1"}},
+		"the same twice":           {passed: []platform.Write{bind("u1", "m1"), bind("u1", "m1")}, asked: bind("u1", "m2"), want: []string{"m1"}},
+		"the latest few":           {passed: []platform.Write{bind("u1", "a"), bind("u1", "b"), bind("u1", "c"), bind("u1", "d"), bind("u1", "e")}, asked: bind("u1", "m"), want: []string{"b", "c", "d", "e"}},
+		"a cold start has a name":  {passed: []platform.Write{write(freshness.ColdStart, "u1", "c1")}, asked: bind("u1", "m1")},
+		"a release tells no claim": {passed: []platform.Write{bind("u1", "m1")}, asked: write(freshness.Release, "u1", "m2")},
+		"a birth is for no claim":  {asked: write(freshness.Birth, "", "m2")},
+		"known to the cache":       {passed: []platform.Write{bind("u1", "m1"), bind("u1", "m0")}, index: indexed, asked: bind("u1", "m2"), want: []string{"m0", "m1"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			g := NewGiven(tc.index)
+			for _, w := range tc.passed {
+				g.note(w)
+			}
+			if diff := cmp.Diff(tc.want, g.hints(t.Context(), tc.asked)); diff != "" {
+				t.Errorf("hints() (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNoMemoryNoHints(t *testing.T) {
+	var g *Given
+	w := platform.Write{Operation: freshness.Bind, Old: member, New: member, Claim: freshness.Owner{UID: "u"}}
+	g.note(w)
+	if got := g.hints(t.Context(), w); got != nil {
+		t.Errorf("hints() = %v", got)
+	}
+}
+
+// What was denied, or only tried, was not given.
+func TestGuardRemembersWhatItLetsPass(t *testing.T) {
+	dead := facts(func(f *platform.Facts) { f.Pod.Deleting = true })
+	cases := map[string]struct {
+		facts  platform.Facts
+		mode   Mode
+		dryRun bool
+		want   []string
+	}{
+		"allowed":         {facts(func(*platform.Facts) {}), Enforce, false, []string{"python-abc"}},
+		"denied":          {dead, Enforce, false, nil},
+		"denied in audit": {dead, Audit, false, []string{"python-abc"}},
+		"a dry run":       {facts(func(*platform.Facts) {}), Enforce, true, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := &fakePlatform{facts: tc.facts}
+			g := &Guard{
+				Platform: f, Modes: modes(t, tc.mode, nil), Metrics: NewMetrics(prometheus.NewRegistry()), Aftermath: &hints{},
+				Given: NewGiven(nil), Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0)), Timeout: time.Minute,
+			}
+			req := bindRequest(t)
+			req.DryRun = ptr.To(tc.dryRun)
+			g.Handle(t.Context(), req)
+			w, _ := f.Classify(admissionv1.Update, member, builders.Bound(member, claim, template).Obj())
+			if diff := cmp.Diff(tc.want, g.Given.hints(t.Context(), w)); diff != "" {
+				t.Errorf("remembered (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
