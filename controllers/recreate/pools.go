@@ -212,6 +212,11 @@ func (p *Pools) apply(ctx context.Context, m *memory, s *situation, plan freshne
 	if len(waiting) > 0 {
 		again = sooner(again, turn)
 	}
+	next, err := p.stamp(ctx, s)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("stamping members of pool %s/%s: %w", s.pool.GetNamespace(), s.pool.GetName(), err)
+	}
+	again = sooner(again, next)
 	again = sooner(sooner(again, plan.Again), p.offerAgain(m, s))
 	return reconcile.Result{RequeueAfter: again}, nil
 }

@@ -117,6 +117,8 @@ func newRig(t *testing.T, known history, objs ...*unstructured.Unstructured) *ri
 				verb = "hide"
 			case strings.Contains(string(body), builders.LabelTemplateRef):
 				verb = "show"
+			case strings.Contains(string(body), platform.StampKey):
+				verb = "stamp " + obj.GetObjectKind().GroupVersionKind().Kind
 			}
 			r.writes = append(r.writes, verb+" "+obj.GetName())
 			return c.Patch(ctx, obj, patch, opts...)
@@ -179,7 +181,7 @@ var (
 
 // of makes a ready member of a pool, built from a template.
 func of(pool, template *unstructured.Unstructured, name string) *builders.Sandbox {
-	return builders.MakeMember(pool, template).Name(name).Created(now.Add(-time.Hour)).Ready(true)
+	return builders.MakeMember(pool, template).Name(name).Created(now.Add(-time.Hour)).Ready(true).Label(platform.StampKey, "v1-x")
 }
 
 func ofAll(pool, template *unstructured.Unstructured, n int) []*unstructured.Unstructured {
@@ -354,6 +356,42 @@ func TestNothingIsStartedWithoutALease(t *testing.T) {
 	}
 	if deletes != firstBatch {
 		t.Errorf("%d deletes were started, want the %d before the lease was over", deletes, firstBatch)
+	}
+}
+
+// Members from before the webhook get their stamps, so many at a time.
+func TestBackfillOfStamps(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Replicas(stampsAtOnce + 10).Strategy("OnReplenish").Obj()
+	objs := []*unstructured.Unstructured{pool, v2}
+	for i := range stampsAtOnce + 10 {
+		m := of(pool, v2, fmt.Sprintf("m%02d", i)).NoLabel(platform.StampKey).Obj()
+		objs = append(objs, m, builders.MakePod(m).NoLabel(platform.StampKey).Obj())
+	}
+	r := newRig(t, nil, objs...)
+	writes, again := r.step(pool)
+	if diff := cmp.Diff(nextStamps, again); diff != "" || len(writes) != 2*stampsAtOnce {
+		t.Fatalf("%d stamps at first, want %d; comes back after (-want,+got):\n%s", len(writes), 2*stampsAtOnce, diff)
+	}
+	// Another leader goes on.
+	r.memory = map[types.NamespacedName]*memory{}
+	if writes, _ = r.step(pool); len(writes) != 2*10 {
+		t.Errorf("%d stamps then, want %d", len(writes), 2*10)
+	}
+	if writes, again = r.step(pool); len(writes) > 0 || again != 0 {
+		t.Errorf("%d stamps once all have one, comes back after %s", len(writes), again)
+	}
+	want, err := agentsandbox.RenderMember(v2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []schema.GroupVersionKind{poolKinds.Sandboxes, podKind} {
+		u := object(kind)
+		if err := r.client.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "m00"}, u); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want.Hash(), u.GetLabels()[platform.StampKey]); diff != "" {
+			t.Errorf("stamp of the %s (-want,+got):\n%s", kind.Kind, diff)
+		}
 	}
 }
 

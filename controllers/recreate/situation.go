@@ -20,6 +20,8 @@ type situation struct {
 	pool     *unstructured.Unstructured
 	template *unstructured.Unstructured
 	members  []*unstructured.Unstructured
+	// revisions are those that the members are built from, "" where none is known.
+	revisions []string
 	// paths are where the newest unknown member differs.
 	paths []string
 }
@@ -61,7 +63,8 @@ func (p *Pools) situation(ctx context.Context, m *memory, pool, template *unstru
 				return nil, err
 			}
 		}
-		s.Members = append(s.Members, state)
+		s.Members, s.revisions = append(s.Members, state), append(s.revisions, v.Found)
+		s.Hideable = s.Hideable && agentsandbox.Hideable(sandbox)
 	}
 	for uid := range m.leaving {
 		if !present[uid] {

@@ -21,10 +21,15 @@ func NameHash(name string) string {
 // not say which template it is of could not be shown again, and the patch leaves
 // it as it is: those are of v0.3.10, which keeps no queue to be offered for.
 func HidePatch(sandbox *unstructured.Unstructured) []byte {
-	if sandbox.GetAnnotations()[templateRefAnnotation] == "" {
+	if !Hideable(sandbox) {
 		return untouched(sandbox)
 	}
 	return labelPatch(sandbox, nil)
+}
+
+// Hideable reports whether a member that is hidden could be shown again.
+func Hideable(sandbox *unstructured.Unstructured) bool {
+	return sandbox.GetAnnotations()[templateRefAnnotation] != ""
 }
 
 // ShowPatch returns a JSON merge patch that offers the member (again): the
