@@ -42,8 +42,12 @@ upstream-test: ## Every release of agent-sandbox, with and without late caches: 
 	@$(GO) run ./test/upstreamtest
 
 .PHONY: storm
-storm: ## One storm of claims, template changes, deletes and restarts (STORM_SEED, STORM_CLAIMS, STORM_UPSTREAM).
+storm: ## One storm of claims, template changes, deletes and restarts (STORM_SEED, STORM_CLAIMS, STORM_UPSTREAM; in cluster-test STORM_TEST_SEEDS, STORM_TEST_CLAIMS).
 	@$(GO) run ./test/storm
+
+.PHONY: mutants
+mutants: ## Each check broken in turn: a named unit test has to fail (MUTANTS, a regular expression, chooses).
+	@$(GO) run ./test/mutants
 
 .PHONY: fuzz
 fuzz: ## Each fuzz target for FUZZTIME, two at a time.

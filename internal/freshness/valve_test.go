@@ -78,3 +78,29 @@ func TestJudgeAfterARestart(t *testing.T) {
 		})
 	}
 }
+
+// A template whose members never get ready must not cost the old ones that still
+// serve, even those that a step would allow.
+func TestAFailedRolloutReplacesNothing(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	started := now.Add(-time.Hour)
+	old := MemberState{Class: Stale, Created: started.Add(-time.Hour), ReadySince: started.Add(-time.Hour), Shown: true}
+	for name, tc := range map[string]struct {
+		deadline time.Duration
+		want     []int
+		state    State
+	}{
+		"in time": {2 * time.Hour, []int{0}, Progressing},
+		"overdue": {time.Minute, nil, Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := MakePlan(PoolState{
+				Strategy: RollingUpdate, Replicas: 2, MaxUnavailable: 1, Deadline: tc.deadline, Now: now, Members: []MemberState{old, old},
+				Rollout: Rollout{Revision: "r", Started: started, Progressed: started, Fresh: started, State: Progressing},
+			})
+			if diff := cmp.Diff(tc.want, p.Delete); diff != "" || p.Rollout.State != tc.state {
+				t.Errorf("state %s, want %s; deletes (-want,+got):\n%s", p.Rollout.State, tc.state, diff)
+			}
+		})
+	}
+}

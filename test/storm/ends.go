@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
 )
 
 // loss is the end of a Sandbox that belonged to a claim.
@@ -29,18 +31,31 @@ type life struct {
 	endSeen time.Time
 }
 
-// ends collects from a recording how things ended.
+// say is what a pool says of stale members: from this version on they are
+// served, or no more.
+type say struct {
+	rv     audit.RV
+	serves bool
+	seen   time.Time
+}
+
+// ends collects from a recording how things ended in some namespaces.
 type ends struct {
+	namespaces []string
+
 	mu     sync.Mutex
 	losses []loss
 	pods   map[types.UID]life
+	pools  map[types.NamespacedName][]say
 }
 
-func newEnds() *ends { return &ends{pods: map[types.UID]life{}} }
+func newEnds(namespaces ...string) *ends {
+	return &ends{namespaces: namespaces, pods: map[types.UID]life{}, pools: map[types.NamespacedName][]say{}}
+}
 
 // Write takes one event of the recording.
 func (s *ends) Write(e audit.Event) error {
-	if e.Object == nil {
+	if e.Object == nil || !slices.Contains(s.namespaces, e.Object.GetNamespace()) {
 		return nil
 	}
 	s.mu.Lock()
@@ -52,6 +67,8 @@ func (s *ends) Write(e audit.Event) error {
 		}
 	case audit.Pods:
 		s.live(e)
+	case audit.Pools:
+		s.hear(e)
 	}
 	return nil
 }
@@ -73,6 +90,30 @@ func (s *ends) live(e audit.Event) {
 		l.ended, l.endSeen = true, e.SeenAt
 	}
 	s.pods[e.Object.GetUID()] = l
+}
+
+// hear notes when a pool changes what it says.
+func (s *ends) hear(e audit.Event) {
+	key := types.NamespacedName{Namespace: e.Object.GetNamespace(), Name: e.Object.GetName()}
+	serves := e.Object.GetAnnotations()[platform.AdmitKey] == string(freshness.AdmitAny)
+	said := s.pools[key]
+	if len(said) == 0 || said[len(said)-1].serves != serves {
+		s.pools[key] = append(said, say{audit.RV(e.Object.GetResourceVersion()), serves, e.SeenAt})
+	}
+}
+
+// tightened is when a pool was seen to serve stale members no more, if that is
+// the last that it said before rv.
+func (s *ends) tightened(namespace, pool string, rv audit.RV) (time.Time, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var last say
+	for i, now := range s.pools[types.NamespacedName{Namespace: namespace, Name: pool}] {
+		if now.rv.Before(rv) && i > 0 {
+			last = now
+		}
+	}
+	return last.seen, last.rv != "" && !last.serves
 }
 
 func sandboxOf(pod *unstructured.Unstructured) types.UID {

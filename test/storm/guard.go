@@ -2,47 +2,48 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/freshbind/freshbind/test/fixture"
 )
 
-// load is what Freshbind's metrics tell of its own work.
-type load struct{ reads, binds float64 }
+// load is what Freshbind's metrics tell of its own work: all its live reads,
+// whatever for (verdicts, stamps, what follows from a refusal), and all writes
+// that it gave a verdict on (binds, cold starts, births). No metric says for
+// which of them a read was made, so their ratio is that of all to all.
+type load struct{ reads, judged float64 }
 
-func (l load) plus(m load) load { return load{l.reads + m.reads, l.binds + m.binds} }
+func (l load) plus(m load) load { return load{l.reads + m.reads, l.judged + m.judged} }
 
-// readsPerBind is 0 when nothing was judged.
-func (l load) readsPerBind() float64 {
-	if l.binds == 0 {
+func (l load) minus(m load) load { return load{l.reads - m.reads, l.judged - m.judged} }
+
+// readsPerWrite is 0 when nothing was judged.
+func (l load) readsPerWrite() float64 {
+	if l.judged == 0 {
 		return 0
 	}
-	return l.reads / l.binds
+	return l.reads / l.judged
 }
 
 // parseLoad reads metrics in Prometheus' text format.
 func parseLoad(metrics string) (load, error) {
-	reads, err := sum(metrics, "freshbind_live_reads_total", "")
+	reads, err := sum(metrics, "freshbind_live_reads_total")
 	if err != nil {
 		return load{}, err
 	}
-	binds, err := sum(metrics, "freshbind_bind_verdicts_total", `operation="bind"`)
-	return load{reads, binds}, err
+	judged, err := sum(metrics, "freshbind_bind_verdicts_total")
+	return load{reads, judged}, err
 }
 
-// sum adds up a counter over all label sets that hold the pair.
-func sum(metrics, name, pair string) (float64, error) {
+// sum adds up a counter over all label sets.
+func sum(metrics, name string) (float64, error) {
 	total := 0.0
 	for line := range strings.Lines(metrics) {
 		fields := strings.Fields(line)
-		if !strings.HasPrefix(line, name+"{") || !strings.Contains(line, pair) {
+		if !strings.HasPrefix(line, name+"{") {
 			continue
 		}
 		value, err := strconv.ParseFloat(fields[len(fields)-1], 64)
@@ -61,7 +62,9 @@ type guard struct {
 
 	mu   sync.Mutex
 	down bool
-	load load
+	// total is what was counted since the storm began, seen what the running
+	// process had counted when it was last asked.
+	total, seen load
 }
 
 // Err tells how Freshbind ended, unless it was killed here.
@@ -74,7 +77,18 @@ func (g *guard) Err() error {
 	return g.Freshbind.Err()
 }
 
-// count adds what the running process has counted.
+// begin starts counting at zero.
+func (g *guard) begin(ctx context.Context) error {
+	if err := g.count(ctx); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.total = load{}
+	return nil
+}
+
+// count adds what the running process has counted since it was last asked.
 func (g *guard) count(ctx context.Context) error {
 	text, err := g.Metrics(ctx)
 	if err != nil {
@@ -86,25 +100,25 @@ func (g *guard) count(ctx context.Context) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.load = g.load.plus(l)
+	g.total, g.seen = g.total.plus(l.minus(g.seen)), l
 	return nil
+}
+
+// load is what was counted.
+func (g *guard) load() load {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.total
 }
 
 func (g *guard) kill(ctx context.Context) error {
 	if err := g.count(ctx); err != nil {
 		return err
 	}
-	pid, err := pidOf(g.Program())
-	if err != nil {
-		return fmt.Errorf("kill freshbind: %w", err)
-	}
 	g.mu.Lock()
-	g.down = true
+	g.down, g.seen = true, load{}
 	g.mu.Unlock()
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		return fmt.Errorf("kill freshbind (process %d): %w", pid, err)
-	}
-	return g.Stop()
+	return g.Kill()
 }
 
 func (g *guard) restart(ctx context.Context) error {
@@ -115,24 +129,4 @@ func (g *guard) restart(ctx context.Context) error {
 	defer g.mu.Unlock()
 	g.down = false
 	return nil
-}
-
-// pidOf finds the process that runs a program which nothing else runs: it lies
-// in the storm's own folder.
-func pidOf(program string) (int, error) {
-	program, err := filepath.EvalSymlinks(program)
-	if err != nil {
-		return 0, fmt.Errorf("resolve program: %w", err)
-	}
-	links, err := filepath.Glob("/proc/[0-9]*/exe")
-	if err != nil {
-		return 0, fmt.Errorf("list processes: %w", err)
-	}
-	for _, link := range links {
-		// Other users' processes, and those that end meanwhile, cannot be read.
-		if path, err := os.Readlink(link); err == nil && path == program {
-			return strconv.Atoi(filepath.Base(filepath.Dir(link)))
-		}
-	}
-	return 0, errors.New("no process in /proc runs " + program + ": the storm needs Linux")
 }

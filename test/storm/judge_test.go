@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -58,13 +59,16 @@ func TestReadTrail(t *testing.T) {
 	bind := write("patch", "sandboxes", "python-1", upstream.User, 10, 15)
 	bind.id = "a"
 	label := write("patch", "sandboxes", "python-1", upstream.User, 20, 25)
+	elsewhere := bind
+	elsewhere.namespace = "storm-of-before"
 	status := strings.ReplaceAll(logged(t, label, nil), `"subresource":""`, `"subresource":"status"`)
 	text := logged(t, bind, map[string]string{"bind.freshbind.dev/verdict": "allow"}) +
 		logged(t, label, nil) + status +
 		logged(t, write("get", "sandboxes", "python-1", upstream.User, 30, 31), nil) +
 		logged(t, write("patch", "events", "e", upstream.User, 30, 31), nil) +
+		logged(t, elsewhere, nil) +
 		`{"stage":"ResponseComplete","verb":"del`
-	got, err := readTrail(strings.NewReader(text))
+	got, err := readTrail(strings.NewReader(text), []string{testNS})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +77,7 @@ func TestReadTrail(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(trail{}, request{})); diff != "" {
 		t.Errorf("trail (-want,+got):\n%s", diff)
 	}
-	if _, err := readTrail(strings.NewReader(`{"stage":"ResponseComplete",` + "\n")); err == nil {
+	if _, err := readTrail(strings.NewReader(`{"stage":"ResponseComplete",`+"\n"), []string{testNS}); err == nil {
 		t.Error("a broken line passes")
 	}
 }
@@ -101,7 +105,7 @@ func evidenceOf(t *testing.T, requests ...request) evidence {
 	update.id = "u"
 	gone := write("delete", "pods", "python-1", stormUser, 200, 210)
 	e := evidence{
-		report: &audit.Report{}, ends: newEnds(), updates: map[audit.RV]string{"50": "u"},
+		report: &audit.Report{}, ends: newEnds(testNS), updates: map[audit.RV]string{"50": "u"},
 		trail: &trail{requests: append([]request{update, gone}, requests...)},
 	}
 	pod := builders.MakePod(builders.MakeMember(
@@ -172,6 +176,44 @@ func TestJudgeBinds(t *testing.T) {
 	}
 }
 
+// A pool that rolls may serve stale members until it says otherwise. A bind that
+// was received before is what the pool wanted then.
+func TestJudgePoolsThatServedStaleMembers(t *testing.T) {
+	const pool = "python"
+	tightened := write("patch", "sandboxwarmpools", pool, "freshbind", 140, 150)
+	unrelated := write("patch", "sandboxwarmpools", "another", "freshbind", 240, 250)
+	// The update was answered at 100.
+	cases := map[string]struct {
+		bind request
+		says []string
+		want tally
+	}{
+		"received before the pool's word was stored": {binding(149, 200), []string{"fresh", "any", "fresh"}, tally{raced: 1}},
+		"received after the pool's word was stored":  {binding(151, 200), []string{"fresh", "any", "fresh"}, tally{stale: 1}},
+		"it never served them":                       {binding(149, 200), []string{"", "fresh"}, tally{stale: 1}},
+		"nothing was said":                           {binding(149, 200), nil, tally{stale: 1}},
+		"said after the bind":                        {binding(149, 200), []string{"fresh", "any", "any", "any", "fresh"}, tally{stale: 1}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			e := evidenceOf(t, tightened, unrelated, tc.bind)
+			for i, word := range tc.says {
+				p := builders.MakePool(testNS, pool).Annotation("freshbind.dev/admit", word).RV(int64(40 + 10*i)).Obj()
+				see(t, e.ends, audit.Modified, p, 135+10*i)
+			}
+			e.report.Findings = []audit.Bind{{
+				Namespace: testNS, Pool: pool, Sandbox: audit.Ref{Name: "python-1", UID: "s1"}, Warm: true, RV: "70", SeenAt: ms(300),
+				StaleSince: "50", Findings: []audit.Finding{{Class: audit.Raced, Message: "runs a, in force was b"}},
+			}}
+			got := e.judge()
+			got.notes = nil
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(tally{})); diff != "" {
+				t.Errorf("tally (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestJudgeCountsBindsAndLostEvents(t *testing.T) {
 	e := evidenceOf(t)
 	e.report.Namespaces = []audit.Summary{{Warm: 2, Cold: 1}, {Warm: 4}}
@@ -216,7 +258,7 @@ func TestJudgeDeletes(t *testing.T) {
 
 // The Pod that counts is the one that the Sandbox had when it was bound.
 func TestPodOf(t *testing.T) {
-	s := newEnds()
+	s := newEnds(testNS)
 	sandbox := builders.MakeMember(builders.MakePool(testNS, "python").Obj(), builders.MakeTemplate(testNS, "python").Obj()).UID("s1").Obj()
 	for i, uid := range []string{"p1", "p2", "p3"} {
 		see(t, s, audit.Added, builders.MakePod(sandbox).UID(uid).RV(int64(10*(i+1))).Obj(), i)
@@ -242,5 +284,29 @@ func TestPodOf(t *testing.T) {
 	}
 	if got, _ := s.podOf("s1", "25"); !got.ended || !got.endSeen.Equal(ms(9)) {
 		t.Errorf("the end of the second Pod is not known: %+v", got)
+	}
+}
+
+// What other storms left behind in the same world is not this storm's.
+func TestWithin(t *testing.T) {
+	got := within(&audit.Report{
+		Namespaces: []audit.Summary{{Namespace: "before", Cold: 1}, {Namespace: testNS, Warm: 2}},
+		Findings:   []audit.Bind{{Namespace: "before"}, {Namespace: testNS}},
+	}, []string{testNS})
+	want := &audit.Report{
+		Namespaces: []audit.Summary{{Namespace: testNS, Warm: 2}}, Findings: []audit.Bind{{Namespace: testNS}},
+	}
+	if diff := cmp.Diff(want.Namespaces, got.Namespaces, cmpopts.IgnoreUnexported(audit.Summary{})); diff != "" {
+		t.Errorf("namespaces (-want,+got):\n%s", diff)
+	}
+	if len(got.Findings) != 1 || got.Findings[0].Namespace != testNS {
+		t.Errorf("findings are %v", got.Findings)
+	}
+	s := newEnds(testNS)
+	member := builders.MakeMember(builders.MakePool("before", "python").Obj(), builders.MakeTemplate("before", "python").Obj()).
+		Name("python-9").Owners(metav1.OwnerReference{Kind: "SandboxClaim", Name: "c"}).Obj()
+	see(t, s, audit.Deleted, member, 1)
+	if lost := s.lost(); len(lost) > 0 {
+		t.Errorf("lost elsewhere: %v", lost)
 	}
 }

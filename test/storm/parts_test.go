@@ -155,8 +155,25 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// Races by intention are a share of the claims, in short storms as in long ones.
+func TestPlanBoundsRaces(t *testing.T) {
+	for _, claims := range []int{60, 300} {
+		racing, total := 0, 0
+		for seed := range uint64(100) {
+			p := draw(seed, claims)
+			if p.racing*racers > p.total {
+				t.Errorf("seed %d: an update follows %d of %d claims at once", seed, p.racing, p.total)
+			}
+			racing, total = racing+p.racing, total+p.total
+		}
+		if racing*3*racers < total {
+			t.Errorf("of %d claims, an update follows %d at once: no storm has races", total, racing)
+		}
+	}
+}
+
 func TestResult(t *testing.T) {
-	good := result{seed: 7, claims: 300, ready: 300, refused: 20, load: load{reads: 45, binds: 10}, tally: tally{binds: 300, raced: 14, tolerated: 3}}
+	good := result{seed: 7, claims: 300, ready: 300, refused: 20, load: load{reads: 45, judged: 10}, tally: tally{binds: 300, raced: 14, tolerated: 3}}
 	with := func(change func(*result)) result {
 		r := good
 		change(&r)
@@ -167,9 +184,6 @@ func TestResult(t *testing.T) {
 		want   []string
 	}{
 		"good":         {result: good},
-		"few refused":  {result: with(func(r *result) { r.refused = 19 }), want: []string{"only 19 writes were refused: fewer than 20 are no storm"}},
-		"many raced":   {result: with(func(r *result) { r.raced = 15 }), want: []string{"15 of 300 binds raced: 5 % or more"}},
-		"nothing":      {result: with(func(r *result) { r.tally = tally{} }), want: []string{"0 of 0 binds raced: 5 % or more"}},
 		"stuck":        {result: with(func(r *result) { r.ready = 298 }), want: []string{"stuck: 2"}},
 		"stale":        {result: with(func(r *result) { r.stale = 1 }), want: []string{"stale: 1"}},
 		"duplicate":    {result: with(func(r *result) { r.duplicate = 1 }), want: []string{"duplicate: 1"}},
@@ -196,6 +210,32 @@ func TestResult(t *testing.T) {
 	}
 }
 
+func TestWhatStormsProveTogether(t *testing.T) {
+	of := func(refused, raced, binds int) result {
+		return result{refused: refused, tally: tally{raced: raced, binds: binds}}
+	}
+	const noStorm = "fewer than 20 are no storm"
+	cases := map[string]struct {
+		storms []result
+		want   []string
+	}{
+		"enough":               {[]result{of(20, 14, 300)}, nil},
+		"few refused":          {[]result{of(19, 14, 300)}, []string{"only 19 writes were refused: " + noStorm}},
+		"many raced":           {[]result{of(20, 15, 300)}, []string{"15 of 300 binds raced: 5 % or more"}},
+		"many in one, not all": {[]result{of(18, 6, 60), of(1, 1, 60), of(1, 1, 60)}, nil},
+		"many in all":          {[]result{of(9, 3, 60), of(9, 3, 60), of(9, 3, 60)}, []string{"9 of 180 binds raced: 5 % or more"}},
+		"few refused in all":   {[]result{of(9, 0, 60), of(9, 0, 60)}, []string{"only 18 writes were refused: " + noStorm}},
+		"nothing":              {nil, []string{"only 0 writes were refused: " + noStorm, "0 of 0 binds raced: 5 % or more"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, unproven(tc.storms...)); diff != "" {
+				t.Errorf("(-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestParseLoad(t *testing.T) {
 	const metrics = `# TYPE freshbind_live_reads_total counter
 freshbind_live_reads_total{resource="pods",result="found"} 7
@@ -205,13 +245,13 @@ freshbind_bind_verdicts_total{mode="enforce",operation="bind",platform="agent-sa
 freshbind_bind_verdicts_total{mode="enforce",operation="birth",platform="agent-sandbox",reason="",verdict="allow"} 90
 `
 	got, err := parseLoad(metrics)
-	if diff := cmp.Diff(load{reads: 17, binds: 3}, got, cmp.AllowUnexported(load{})); diff != "" || err != nil {
+	if diff := cmp.Diff(load{reads: 17, judged: 93}, got, cmp.AllowUnexported(load{})); diff != "" || err != nil {
 		t.Errorf("error %v, load (-want,+got):\n%s", err, diff)
 	}
 	if _, err := parseLoad("freshbind_live_reads_total{a=\"b\"} many\n"); err == nil {
 		t.Error("a counter that is no number passes")
 	}
-	if n := (load{}).readsPerBind(); n != 0 {
-		t.Errorf("%f reads per bind without a bind", n)
+	if n := (load{}).readsPerWrite(); n != 0 {
+		t.Errorf("%f reads per write without a write", n)
 	}
 }

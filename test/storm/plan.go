@@ -19,6 +19,9 @@ const (
 	// spare is the share of further claims that are deleted again: one in ten.
 	spare = 10
 	kills = 2
+	// racers is the share of claims that a second update may follow at once: one
+	// in ten, as many as in a long storm by chance.
+	racers = 10
 	// Claims that stay, and those that are deleted again, by name.
 	keptPrefix, doomedPrefix = "c", "d"
 )
@@ -74,20 +77,26 @@ type planner struct {
 	prior [pools]content
 	// doomed are made already and have to be deleted again.
 	doomed [pools][]string
+	// total is how many claims there will be, racing how many of them a second
+	// update has followed at once.
+	total, racing int
 	// turns are the pools whose turn is still to come in this round.
 	turns []int
 }
 
 // plan is the whole storm. It depends on nothing but the seed and the number of
 // claims that stay.
-func plan(seed uint64, claims int) []step {
+func plan(seed uint64, claims int) []step { return draw(seed, claims).steps }
+
+func draw(seed uint64, claims int) *planner {
 	p := &planner{Rand: rand.New(rand.NewPCG(seed, 0))}
 	for i := range p.now {
 		p.now[i], p.prior[i] = firstContent(), content{image: 2}
 	}
 	waiting := append(scenario.Names(keptPrefix, claims), scenario.Names(doomedPrefix, claims/spare)...)
 	p.Shuffle(len(waiting), func(i, j int) { waiting[i], waiting[j] = waiting[j], waiting[i] })
-	total, killed, dead := len(waiting), 0, false
+	p.total = len(waiting)
+	killed, dead := 0, false
 	p.add(step{do: doDelay, resource: upstream.SandboxTemplates, delay: time.Second})
 	for len(waiting) > 0 {
 		p.trouble()
@@ -95,7 +104,7 @@ func plan(seed uint64, claims int) []step {
 			p.add(step{do: doRestart})
 			dead = false
 		}
-		if killed < kills && len(waiting)*(kills+1) < total*(kills-killed) {
+		if killed < kills && len(waiting)*(kills+1) < p.total*(kills-killed) {
 			p.add(step{do: doKill})
 			killed, dead = killed+1, true
 		}
@@ -110,7 +119,7 @@ func plan(seed uint64, claims int) []step {
 	for i := range pools {
 		p.drop(i)
 	}
-	return p.steps
+	return p
 }
 
 // firstContent is what every template starts with.
@@ -164,7 +173,8 @@ func (p *planner) burst(names []string) {
 		}
 	}
 	// Rarely: a whole burst may race with it, and a storm of races shows little.
-	if p.chance(10) {
+	if p.chance(20) && (p.racing+len(names))*racers <= p.total {
+		p.racing += len(names)
 		p.pause(100, 600)
 		p.update(pool)
 	}

@@ -5,10 +5,14 @@ import (
 	"strings"
 )
 
+// Both hold for all storms that are made together: several short ones are worth
+// a long one, in which luck evens out.
 const (
 	// minRefused is below which there was no storm.
 	minRefused = 20
-	// racedShare: fewer than one bind in so many may have raced.
+	// racedShare: fewer than one bind in so many may have raced. Whether a bind
+	// raced is decided for each by itself; this bounds how much of a storm shows
+	// nothing for that.
 	racedShare = 20
 )
 
@@ -32,7 +36,7 @@ func (r result) line() string {
 	return fmt.Sprintf("storm: seed=%d claims=%d ready=%d refused=%d tolerated=%d raced=%d stale=%d duplicate=%d dead=%d "+
 		"used=%d foreign=%d killed=%d ghosts=%d stuck=%d reads/bind=%.1f",
 		r.seed, r.claims, r.ready, r.refused, r.tolerated, r.raced, r.stale, r.duplicate, r.dead,
-		r.used, r.foreign, r.killed, r.ghosts, r.stuck(), r.load.readsPerBind())
+		r.used, r.foreign, r.killed, r.ghosts, r.stuck(), r.load.readsPerWrite())
 }
 
 // faults says in words what is wrong.
@@ -59,15 +63,30 @@ func (r result) faults() []string {
 		add(c.n > 0, "%s: %d", c.what, c.n)
 	}
 	add(r.lost > 0, "the recording lost events %d times: what it shows proves nothing", r.lost)
-	add(r.refused < minRefused, "only %d writes were refused: fewer than %d are no storm", r.refused, minRefused)
-	add(r.raced*racedShare >= r.binds, "%d of %d binds raced: %d %% or more", r.raced, r.binds, 100/racedShare)
 	return lines
 }
 
-// explain is the faults for people, "" when there are none.
-func (r result) explain() string {
+// unproven says in words why the storms that were made together, though nothing
+// is wrong in any of them, prove too little.
+func unproven(storms ...result) []string {
+	refused, raced, binds := 0, 0, 0
+	for _, r := range storms {
+		refused, raced, binds = refused+r.refused, raced+r.raced, binds+r.binds
+	}
+	var lines []string
+	if refused < minRefused {
+		lines = append(lines, fmt.Sprintf("only %d writes were refused: fewer than %d are no storm", refused, minRefused))
+	}
+	if raced*racedShare >= binds {
+		lines = append(lines, fmt.Sprintf("%d of %d binds raced: %d %% or more", raced, binds, 100/racedShare))
+	}
+	return lines
+}
+
+// explain is faults for people, "" when there are none.
+func explain(faults []string) string {
 	var text strings.Builder
-	for _, fault := range r.faults() {
+	for _, fault := range faults {
 		_, _ = fmt.Fprintln(&text, "fault:", strings.ReplaceAll(fault, "\n", "\n  "))
 	}
 	return text.String()

@@ -43,11 +43,65 @@ var stormRules = []rbacv1.PolicyRule{
 	{APIGroups: []string{"extensions.agents.x-k8s.io"}, Resources: []string{"sandboxwarmpools"}, Verbs: []string{"create"}},
 }
 
-// stage is where the storm is played: a world, a recording of it, and a pool in
-// each of three namespaces.
+// world is where storms are made, one after another.
+type world struct {
+	*scenario.World
+	guard *guard
+	// user is the storm's configuration. The audit log knows its requests by ids
+	// that come from their context.
+	user *rest.Config
+}
+
+// newWorld starts everything that storms share.
+func newWorld(ctx context.Context, release, dir string) (*world, error) {
+	crds, err := upstream.CRDs(ctx, release)
+	if err != nil {
+		return nil, err
+	}
+	started, err := scenario.StartWorld(ctx, scenario.WorldOptions{
+		Release: release,
+		Cluster: controlplane.Options{Dir: dir, Log: os.Stderr, AuditLog: true, ControllerManager: true, CRDs: crds},
+	})
+	if err != nil {
+		return nil, err
+	}
+	w := &world{World: started, guard: &guard{Freshbind: started.Guard}}
+	if err := w.prepare(ctx); err != nil {
+		return nil, errors.Join(err, w.Stop())
+	}
+	return w, nil
+}
+
+// Err tells of every program that ended without being asked to.
+func (w *world) Err() error { return errors.Join(w.Cluster.Err(), w.guard.Err()) }
+
+func (w *world) prepare(ctx context.Context) error {
+	admin, err := kubernetes.NewForConfig(w.Cluster.Config())
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	if err := admit(ctx, admin); err != nil {
+		return err
+	}
+	if w.user, err = w.Cluster.User(stormUser, "system:authenticated"); err != nil {
+		return err
+	}
+	w.user.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if id, ok := r.Context().Value(idKey{}).(string); ok {
+				r = r.Clone(r.Context())
+				r.Header.Set(auditIDHeader, id)
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	return nil
+}
+
+// stage is where one storm is played: a recording of the world, and a pool in
+// each of three namespaces of its own.
 type stage struct {
-	world     *scenario.World
-	guard     *guard
+	world     *world
 	recording *recorder.Recorder
 	ends      *ends
 	pods      kubernetes.Interface
@@ -64,71 +118,49 @@ type pool struct {
 	scenario.Pool
 }
 
-// newStage starts everything. The pools are created, and not yet full.
-func newStage(ctx context.Context, o options, dir string) (*stage, error) {
-	crds, err := upstream.CRDs(ctx, o.upstream)
-	if err != nil {
-		return nil, err
+// newStage begins the recording, which goes on until ctx ends, and creates the
+// pools, which are not yet full.
+func newStage(ctx context.Context, w *world, o options) (*stage, error) {
+	names := namespaces(o.seed)
+	s := &stage{world: w, ends: newEnds(names[:]...), ids: map[audit.RV]string{}}
+	var err error
+	if s.pods, err = kubernetes.NewForConfig(w.user); err != nil {
+		return nil, fmt.Errorf("make client for the storm: %w", err)
 	}
-	world, err := scenario.StartWorld(ctx, scenario.WorldOptions{
-		Release: o.upstream,
-		Cluster: controlplane.Options{Dir: dir, Log: os.Stderr, AuditLog: true, ControllerManager: true, CRDs: crds},
-	})
-	if err != nil {
-		return nil, err
-	}
-	s := &stage{world: world, guard: &guard{Freshbind: world.Guard}, ends: newEnds(), ids: map[audit.RV]string{}}
-	if err := s.prepare(ctx, o); err != nil {
-		return nil, errors.Join(err, s.stop())
-	}
-	return s, nil
-}
-
-// Err tells of every program that ended without being asked to.
-func (s *stage) Err() error { return errors.Join(s.world.Cluster.Err(), s.guard.Err()) }
-
-func (s *stage) stop() error { return s.world.Stop() }
-
-func (s *stage) prepare(ctx context.Context, o options) error {
-	admin, err := kubernetes.NewForConfig(s.world.Cluster.Config())
-	if err != nil {
-		return fmt.Errorf("make client: %w", err)
-	}
-	if err := admit(ctx, admin); err != nil {
-		return err
-	}
-	user, err := s.user()
-	if err != nil {
-		return err
-	}
-	if s.pods, err = kubernetes.NewForConfig(user); err != nil {
-		return fmt.Errorf("make client for the storm: %w", err)
-	}
-	if s.recording, err = recorder.New(ctx, s.world.Cluster.Config(), recorder.Options{Sink: s.ends}); err != nil {
-		return fmt.Errorf("record: %w", err)
+	if s.recording, err = recorder.New(ctx, w.Cluster.Config(), recorder.Options{Sink: s.ends}); err != nil {
+		return nil, fmt.Errorf("record: %w", err)
 	}
 	// Why a recording ended is told to whoever waits for it.
 	go func() { _ = s.recording.Run(ctx) }()
 	if err := s.recording.WaitForSync(ctx); err != nil {
-		return fmt.Errorf("record: %w", err)
+		return nil, fmt.Errorf("record: %w", err)
 	}
-	for i, strategy := range []string{scenario.Recreate, scenario.OnReplenish, rollingUpdate} {
-		if s.pools[i], err = s.newPool(ctx, user, strategy, o.size()); err != nil {
-			return err
+	for i, name := range names {
+		if s.pools[i], err = w.newPool(ctx, name, strategies[i], o.size()); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return s, w.guard.begin(ctx)
+}
+
+var strategies = [pools]string{scenario.Recreate, scenario.OnReplenish, rollingUpdate}
+
+// namespaces are those of a storm, one for each strategy.
+func namespaces(seed uint64) (names [pools]string) {
+	for i, strategy := range strategies {
+		names[i] = fmt.Sprintf("storm-%d-%s", seed, strings.ToLower(strategy))
+	}
+	return names
 }
 
 // rollingUpdate is chosen by annotation: the pool's own spec does not know it.
 const rollingUpdate = "RollingUpdate"
 
-func (s *stage) newPool(ctx context.Context, user *rest.Config, strategy string, size int) (pool, error) {
-	name := "storm-" + strings.ToLower(strategy)
-	if _, err := scenario.CreateNamespace(ctx, s.world.Cluster.Config(), s.world.Version, name, scenario.Enforce()); err != nil {
+func (w *world) newPool(ctx context.Context, name, strategy string, size int) (pool, error) {
+	if _, err := scenario.CreateNamespace(ctx, w.Cluster.Config(), w.Version, name, scenario.Enforce()); err != nil {
 		return pool{}, err
 	}
-	ns, err := scenario.Use(user, s.world.Version, name)
+	ns, err := scenario.Use(w.user, w.Version, name)
 	if err != nil {
 		return pool{}, err
 	}
@@ -136,33 +168,14 @@ func (s *stage) newPool(ctx context.Context, user *rest.Config, strategy string,
 		return pool{}, err
 	}
 	p := scenario.Pool{Name: "python", Template: "python", Image: firstContent().name(), Replicas: size, Strategy: strategy}
-	template := builders.MakeTemplate(name, p.Template).APIVersion(s.world.Version).Image(p.Image)
-	warm := builders.MakePool(name, p.Name).APIVersion(s.world.Version).Template(p.Template).Replicas(int64(size))
+	template := builders.MakeTemplate(name, p.Template).APIVersion(w.Version).Image(p.Image)
+	warm := builders.MakePool(name, p.Name).APIVersion(w.Version).Template(p.Template).Replicas(int64(size))
 	if strategy == rollingUpdate {
 		warm.Strategy(scenario.OnReplenish).Annotation(advice.StrategyKey, rollingUpdate)
 	} else {
 		warm.Strategy(strategy)
 	}
 	return pool{ns, p}, ns.Create(ctx, template.Obj(), warm.Obj())
-}
-
-// user is the storm's configuration. The audit log knows its requests by ids
-// that come from their context.
-func (s *stage) user() (*rest.Config, error) {
-	cfg, err := s.world.Cluster.User(stormUser, "system:authenticated")
-	if err != nil {
-		return nil, err
-	}
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if id, ok := r.Context().Value(idKey{}).(string); ok {
-				r = r.Clone(r.Context())
-				r.Header.Set(auditIDHeader, id)
-			}
-			return next.RoundTrip(r)
-		})
-	})
-	return cfg, nil
 }
 
 type idKey struct{}

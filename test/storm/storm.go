@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
+	"github.com/freshbind/freshbind/internal/audit"
 	"github.com/freshbind/freshbind/test/scenario"
 )
 
@@ -18,49 +20,59 @@ const (
 	settleWithin = 3 * time.Minute
 )
 
-// run makes one storm and judges it. An error means that it could not be made
-// or judged.
-func run(ctx context.Context, o options, out io.Writer) (r result, err error) {
-	steps := plan(o.seed, o.claims)
-	_, _ = fmt.Fprintf(out, "storm with seed %d (again: %s=%d %s=%d %s=%s make storm): %d steps\n",
-		o.seed, envSeed, o.seed, envClaims, o.claims, envUpstream, o.upstream, len(steps))
+// inWorld makes storms in a world that lasts as long as they do. The logs are
+// kept unless all was good.
+func inWorld(ctx context.Context, release string, out io.Writer, storms func(context.Context, *world) (good bool, err error)) (err error) {
 	dir, err := os.MkdirTemp("", "freshbind-storm-")
 	if err != nil {
-		return result{}, fmt.Errorf("make folder: %w", err)
+		return fmt.Errorf("make folder: %w", err)
 	}
+	good := false
 	defer func() {
-		if err != nil || len(r.faults()) > 0 {
+		if err != nil || !good {
 			_, _ = fmt.Fprintf(out, "logs are kept in %s\n", dir)
 			return
 		}
 		err = os.RemoveAll(dir)
 	}()
-	s, err := newStage(ctx, o, dir)
+	w, err := newWorld(ctx, release, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Stop()) }()
+	ctx, cancel := scenario.Supervise(ctx, w.Err)
+	defer cancel()
+	good, err = storms(ctx, w)
+	return err
+}
+
+// storm makes one storm and judges it. An error means that it could not be made
+// or judged.
+func (w *world) storm(ctx context.Context, o options, out io.Writer) (result, error) {
+	steps := plan(o.seed, o.claims)
+	_, _ = fmt.Fprintf(out, "storm with seed %d (again: %s=%d %s=%d %s=%s make storm): %d steps\n",
+		o.seed, envSeed, o.seed, envClaims, o.claims, envUpstream, o.upstream, len(steps))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s, err := newStage(ctx, w, o)
 	if err != nil {
 		return result{}, err
 	}
-	defer func() { err = errors.Join(err, s.stop()) }()
-	ctx, cancel := scenario.Supervise(ctx, s.Err)
-	defer cancel()
-	w := &weather{stage: s, out: out, start: time.Now()}
-	r = result{seed: o.seed, claims: o.claims}
+	played := &weather{stage: s, out: out, start: time.Now()}
+	r := result{seed: o.seed, claims: o.claims}
 	for _, p := range s.pools {
 		if _, err := p.WaitPool(ctx, p.Pool, "", fullWithin); err != nil {
 			return result{}, err
 		}
 	}
-	w.say("%d pools of %d are full", pools, o.size())
-	if err := w.play(ctx, steps); err != nil {
+	played.say("%d pools of %d are full", pools, o.size())
+	if err := played.play(ctx, steps); err != nil {
 		return result{}, err
 	}
-	if err := w.settle(ctx, &r); err != nil {
+	if err := played.settle(ctx, &r); err != nil {
 		return result{}, err
 	}
-	if err := w.judge(ctx, &r); err != nil {
-		return result{}, err
-	}
-	_, _ = io.WriteString(out, r.explain())
-	return r, nil
+	return r, played.judge(ctx, &r)
 }
 
 // settle waits for the calm: nothing late any more, every claim ready, every
@@ -102,7 +114,7 @@ func (w *weather) probe(ctx context.Context, r *result) error {
 		r.ghosts += len(probe.Ghosts)
 		w.say("probe of %s: %d members, %d claims, %d cold, ghosts: %v", p.Namespace.Name, probe.Members, probe.Claims, probe.Cold, probe.Ghosts)
 	}
-	return w.guard.count(ctx)
+	return w.world.guard.count(ctx)
 }
 
 // tolerate notes what came too late, and returns every other error.
@@ -114,26 +126,33 @@ func (r *result) tolerate(err error) error {
 	return nil
 }
 
+// judge takes from the recording and from the audit log what is this storm's.
 func (w *weather) judge(ctx context.Context, r *result) error {
 	if err := w.recording.CatchUp(ctx); err != nil {
 		return fmt.Errorf("judge: %w", err)
 	}
-	report := w.recording.Report()
+	names := namespaces(r.seed)
+	report := within(w.recording.Report(), names[:])
 	log, err := os.Open(w.world.Cluster.AuditLogPath(0))
 	if err != nil {
 		return fmt.Errorf("open audit log: %w", err)
 	}
 	defer func() { _ = log.Close() }()
-	trail, err := readTrail(log)
+	trail, err := readTrail(log, names[:])
 	if err != nil {
 		return err
 	}
 	r.tally = evidence{report: report, trail: trail, ends: w.ends, updates: w.ids}.judge()
-	r.refused, r.load = trail.refused(), w.guard.load
+	r.refused, r.load = trail.refused(), w.world.guard.load()
 	for _, summary := range report.Namespaces {
-		if summary.Claims > 0 {
-			w.say("%s; stale births %d", summary, summary.StaleBirths)
-		}
+		w.say("%s; stale births %d", summary, summary.StaleBirths)
 	}
 	return nil
+}
+
+// within leaves in a report what happened in these namespaces.
+func within(r *audit.Report, namespaces []string) *audit.Report {
+	r.Namespaces = slices.DeleteFunc(slices.Clone(r.Namespaces), func(s audit.Summary) bool { return !slices.Contains(namespaces, s.Namespace) })
+	r.Findings = slices.DeleteFunc(slices.Clone(r.Findings), func(b audit.Bind) bool { return !slices.Contains(namespaces, b.Namespace) })
+	return r
 }

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -46,28 +46,38 @@ func testStorms(getenv func(string) string) ([]options, error) {
 	return storms, nil
 }
 
-// TestStorm runs when somebody asks for seeds: a storm loads a machine for
-// minutes, and what it finds depends on how loaded it is.
+// TestStorm makes the storms one after another in one world.
 func TestStorm(t *testing.T) {
-	if os.Getenv(envTestSeeds) == "" {
-		t.Skipf("storms run on request: set %s=%s, or run make storm", envTestSeeds, testSeeds)
-	}
 	ctrl.SetLogger(logr.Discard())
 	storms, err := testStorms(os.Getenv)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range storms {
-		t.Run(fmt.Sprintf("seed=%d", o.seed), func(t *testing.T) {
-			var out bytes.Buffer
-			r, err := run(t.Context(), o, &out)
-			t.Logf("%s%s", out.String(), r.line())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if faults := r.faults(); len(faults) > 0 {
-				t.Errorf("not good: %s", strings.Join(faults, "; "))
-			}
-		})
+	err = inWorld(t.Context(), defaultUpstream, t.Output(), func(ctx context.Context, w *world) (bool, error) {
+		var results []result
+		for _, o := range storms {
+			t.Run(fmt.Sprintf("seed=%d", o.seed), func(t *testing.T) {
+				r, err := w.storm(ctx, o, t.Output())
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Log(r.line())
+				if faults := r.faults(); len(faults) > 0 {
+					t.Errorf("not good:\n%s", explain(faults))
+				}
+				results = append(results, r)
+			})
+		}
+		// After a storm that could not be made there is an error already.
+		if len(results) < len(storms) {
+			return false, nil
+		}
+		if faults := unproven(results...); len(faults) > 0 {
+			t.Error(explain(faults))
+		}
+		return !t.Failed(), nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

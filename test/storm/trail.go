@@ -58,15 +58,17 @@ type auditEvent struct {
 var (
 	writeVerbs = []string{"create", "update", "patch", "delete"}
 	traced     = []string{
-		upstream.Sandboxes.Resource, upstream.SandboxClaims.Resource, upstream.SandboxTemplates.Resource, "pods",
+		upstream.Sandboxes.Resource, upstream.SandboxClaims.Resource, upstream.SandboxTemplates.Resource,
+		upstream.SandboxWarmPools.Resource, "pods",
 	}
 	// Every stage repeats when the request was received, so the last one tells all.
 	complete = []byte(`"stage":"ResponseComplete"`)
 )
 
-// readTrail reads an audit log, one event per line. A last line without an end
-// is one that is being written, and left out.
-func readTrail(from io.Reader) (*trail, error) {
+// readTrail reads what an audit log, one event per line, has of these
+// namespaces. A last line without an end is one that is being written, and left
+// out.
+func readTrail(from io.Reader, namespaces []string) (*trail, error) {
 	t := &trail{}
 	lines := bufio.NewReader(from)
 	for number := 1; ; number++ {
@@ -84,7 +86,7 @@ func readTrail(from io.Reader) (*trail, error) {
 		if err := json.Unmarshal(line, &e); err != nil {
 			return nil, fmt.Errorf("read audit log: line %d: %w", number, err)
 		}
-		if e.traced() {
+		if e.traced() && slices.Contains(namespaces, e.ObjectRef.Namespace) {
 			t.requests = append(t.requests, e.request())
 		}
 	}

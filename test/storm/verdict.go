@@ -83,7 +83,11 @@ func (e evidence) class(b audit.Bind, f audit.Finding) (audit.Class, string) {
 	case f.Class == audit.DeadMember && ofPod, f.Class == audit.Raced && ofPod:
 		return e.order(b, audit.DeadMember, e.podDeletion)
 	case f.Class == audit.Stale && b.StaleSince != "", f.Class == audit.Raced:
-		return e.order(b, audit.Stale, e.update)
+		class, why := e.order(b, audit.Stale, e.update)
+		if class == audit.Stale && e.servedStale(b) {
+			return audit.Raced, ""
+		}
+		return class, why
 	}
 	return f.Class, ""
 }
@@ -103,6 +107,21 @@ func (e evidence) order(b audit.Bind, bad audit.Class, cause func(audit.Bind) (r
 		return audit.Raced, ""
 	}
 	return bad, fmt.Sprintf("(bind received %s after %s by %s was answered)", bind.received.Sub(end.answered), end.verb, end.user)
+}
+
+// servedStale reports whether the pool still served stale members when the bind
+// was received, and stopped while it was under way.
+func (e evidence) servedStale(b audit.Bind) bool {
+	seen, ok := e.ends.tightened(b.Namespace, b.Pool, b.RV)
+	if !ok {
+		return false
+	}
+	class, _ := e.order(b, audit.Stale, func(audit.Bind) (request, bool) {
+		return e.trail.last(seen, func(r request) bool {
+			return r.resource == upstream.SandboxWarmPools.Resource && r.namespace == b.Namespace && r.name == b.Pool
+		})
+	})
+	return class == audit.Raced
 }
 
 func (e evidence) update(b audit.Bind) (request, bool) {

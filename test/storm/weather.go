@@ -93,10 +93,10 @@ func (w *weather) step(ctx context.Context, restarts *errgroup.Group, s step) er
 			return err
 		}
 		w.say("freshbind is killed")
-		return w.guard.kill(ctx)
+		return w.world.guard.kill(ctx)
 	case doRestart:
 		restarts.Go(func() error {
-			if err := w.guard.restart(ctx); err != nil {
+			if err := w.world.guard.restart(ctx); err != nil {
 				return err
 			}
 			w.say("freshbind is back")

@@ -1,0 +1,137 @@
+// Package clitest stands in for a cluster in tests of commands.
+package clitest
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/freshbind/freshbind/controllers/history"
+	"github.com/freshbind/freshbind/internal/cli"
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/liveread"
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+)
+
+// Now is the time of the cluster.
+var Now = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+
+var kinds = map[schema.GroupResource]schema.GroupVersionKind{
+	agentsandbox.Pools:       extension("SandboxWarmPool"),
+	agentsandbox.Templates:   extension("SandboxTemplate"),
+	agentsandbox.Claims:      extension("SandboxClaim"),
+	agentsandbox.Sandboxes:   {Group: agentsandbox.CoreGroup, Version: "v1beta1", Kind: "Sandbox"},
+	agentsandbox.Pods:        {Version: "v1", Kind: "Pod"},
+	{Resource: "nodes"}:      {Version: "v1", Kind: "Node"},
+	{Resource: "namespaces"}: {Version: "v1", Kind: "Namespace"},
+}
+
+func extension(kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: agentsandbox.ExtensionsGroup, Version: "v1beta1", Kind: kind}
+}
+
+type resolver struct{}
+
+// Resource returns the version that objects of tests have.
+func (resolver) Resource(_ context.Context, gr schema.GroupResource) (schema.GroupVersionResource, error) {
+	return gr.WithVersion(kinds[gr].Version), nil
+}
+
+type getter struct{ client.Reader }
+
+// Get reads through the client.
+func (g getter) Get(ctx context.Context, ref liveread.Ref) (*unstructured.Unstructured, error) {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(kinds[ref.GVR.GroupResource()])
+	err := g.Reader.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, obj)
+	if apierrors.IsNotFound(err) {
+		// The fake guesses plurals.
+		return nil, apierrors.NewNotFound(ref.GVR.GroupResource(), ref.Name)
+	}
+	return obj, err
+}
+
+// New returns a cluster with these objects, in which nothing is said by default.
+func New(t *testing.T, funcs interceptor.Funcs, objs ...client.Object) *cli.Cluster {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for _, gvk := range kinds {
+		if gvk.Group != "" {
+			scheme.AddKnownTypeWithName(gvk, &unstructured.Unstructured{})
+			scheme.AddKnownTypeWithName(gvk.GroupVersion().WithKind(gvk.Kind+"List"), &unstructured.UnstructuredList{})
+		}
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objs...).WithInterceptorFuncs(funcs).
+		WithIndex(&eventsv1.Event{}, "regarding.name", func(o client.Object) []string { return []string{o.(*eventsv1.Event).Regarding.Name} }).
+		WithIndex(&eventsv1.Event{}, "regarding.kind", func(o client.Object) []string { return []string{o.(*eventsv1.Event).Regarding.Kind} }).
+		WithIndex(&coordinationv1.Lease{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).
+		Build()
+	return &cli.Cluster{
+		Client: c, Resolver: resolver{}, Reader: liveread.NewReader(getter{c}, nil),
+		History:  func(r client.Reader) agentsandbox.History { return history.NewReader(r) },
+		Defaults: cli.Defaults{Mode: cli.Audit, Strategy: freshness.OnReplenish},
+		Now:      func() time.Time { return Now },
+	}
+}
+
+// Hash is the template-spec-hash of a template.
+func Hash(t *testing.T, template *unstructured.Unstructured) string {
+	t.Helper()
+	b, err := agentsandbox.RenderMember(template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Hash()
+}
+
+// Revision records a template as it is, as that number, since a time.
+func Revision(t *testing.T, template *unstructured.Unstructured, number int64, since time.Time) *appsv1.ControllerRevision {
+	t.Helper()
+	hash := Hash(t, template)
+	raw, err := json.Marshal(map[string]any{"spec": template.Object["spec"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: template.GetNamespace(), Name: template.GetName() + "-" + hash, CreationTimestamp: metav1.NewTime(since),
+			Labels:          map[string]string{history.TemplateUIDLabel: string(template.GetUID()), platform.StampKey: hash},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(template, template.GroupVersionKind())},
+		},
+		Data: runtime.RawExtension{Raw: raw}, Revision: number,
+	}
+}
+
+// Digests is Revision with the values left out.
+func Digests(t *testing.T, template *unstructured.Unstructured, number int64, since time.Time) *appsv1.ControllerRevision {
+	t.Helper()
+	r := Revision(t, template, number, since)
+	b, err := agentsandbox.RenderMember(template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Data.Raw, err = json.Marshal(map[string]any{"digests": json.RawMessage(b.Redact().JSON())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}

@@ -1,0 +1,192 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/liveread"
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+)
+
+// The modes of a namespace or pool. UnknownMode is one that may not be read.
+const (
+	Enforce     = "enforce"
+	Audit       = "audit"
+	UnknownMode = "unknown"
+)
+
+// Defaults are what the manager was started with.
+type Defaults struct {
+	Mode     string
+	Strategy freshness.Strategy
+}
+
+// Cluster is where everything is read from, and written to.
+type Cluster struct {
+	Client   client.WithWatch
+	Resolver agentsandbox.Resolver
+	// Reader reads single objects as they are stored.
+	Reader agentsandbox.Reader
+	// History decodes recorded revisions.
+	History  func(client.Reader) agentsandbox.History
+	Defaults Defaults
+	// Now is the time of the API server, as far as it is known.
+	Now func() time.Time
+}
+
+var kindNames = map[schema.GroupResource]string{
+	agentsandbox.Pools: "SandboxWarmPool", agentsandbox.Templates: "SandboxTemplate",
+	agentsandbox.Claims: "SandboxClaim", agentsandbox.Sandboxes: "Sandbox", agentsandbox.Pods: "Pod",
+}
+
+func (c *Cluster) kind(ctx context.Context, gr schema.GroupResource) (schema.GroupVersionKind, error) {
+	gvr, err := c.Resolver.Resource(ctx, gr)
+	if err != nil {
+		return schema.GroupVersionKind{}, fmt.Errorf("looking for agent-sandbox, with extensions, in this cluster: %w", err)
+	}
+	return gvr.GroupVersion().WithKind(kindNames[gr]), nil
+}
+
+// Get reads one object; a NotFound error when it does not exist.
+func (c *Cluster) Get(ctx context.Context, gr schema.GroupResource, namespace, name string) (*unstructured.Unstructured, error) {
+	kind, err := c.kind(ctx, gr)
+	if err != nil {
+		return nil, err
+	}
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(kind)
+	if err := c.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, obj); err != nil {
+		return nil, fmt.Errorf("reading %s %s/%s: %w", gr.Resource, namespace, name, err)
+	}
+	return obj, nil
+}
+
+// Names lists the names of what a namespace has of a resource.
+func (c *Cluster) Names(ctx context.Context, gr schema.GroupResource, namespace string) ([]string, error) {
+	kind, err := c.kind(ctx, gr)
+	if err != nil {
+		return nil, err
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := c.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing %s of %s: %w", gr.Resource, namespace, err)
+	}
+	var out []string
+	for i := range list.Items {
+		out = append(out, list.Items[i].GetName())
+	}
+	return out, nil
+}
+
+// live judges single objects as admission does, from what is stored now.
+func (c *Cluster) live() (*agentsandbox.Platform, *kindReader) {
+	reader := &kindReader{Reader: c.Reader}
+	return &agentsandbox.Platform{
+		Reader: reader, Resolver: c.Resolver, History: c.History(c.Client), DefaultStrategy: c.Defaults.Strategy,
+	}, reader
+}
+
+// kindReader gives a node that may not be read the benefit of the doubt:
+// whoever owns a namespace seldom may read nodes.
+type kindReader struct {
+	agentsandbox.Reader
+	blind atomic.Bool
+}
+
+// Get reads one object.
+func (r *kindReader) Get(ctx context.Context, ref liveread.Ref) (*unstructured.Unstructured, error) {
+	obj, err := r.Reader.Get(ctx, ref)
+	if ref.GVR.Resource == "nodes" && apierrors.IsForbidden(err) {
+		r.blind.Store(true)
+		return &unstructured.Unstructured{Object: map[string]any{}}, nil
+	}
+	return obj, err
+}
+
+// modes are what namespaces say; nil when that may not be read.
+type modes struct {
+	said      map[string]string
+	byDefault string
+}
+
+func (c *Cluster) modes(ctx context.Context, namespace string) (modes, error) {
+	out := modes{said: map[string]string{}, byDefault: c.Defaults.Mode}
+	var list corev1.NamespaceList
+	var err error
+	if namespace == "" {
+		err = c.Client.List(ctx, &list)
+	} else {
+		var one corev1.Namespace
+		err = c.Client.Get(ctx, types.NamespacedName{Name: namespace}, &one)
+		list.Items = []corev1.Namespace{one}
+	}
+	switch {
+	case apierrors.IsForbidden(err):
+		return modes{byDefault: c.Defaults.Mode}, nil
+	case client.IgnoreNotFound(err) != nil:
+		return modes{}, fmt.Errorf("reading the mode of namespaces: %w", err)
+	}
+	for i := range list.Items {
+		out.said[list.Items[i].Name] = list.Items[i].Labels[platform.EnforcementKey]
+	}
+	return out, nil
+}
+
+// of returns the mode that holds for a pool: its own can only tighten its
+// namespace's.
+func (m modes) of(pool *unstructured.Unstructured) string {
+	if pool.GetAnnotations()[platform.EnforcementKey] == Enforce {
+		return Enforce
+	}
+	if m.said == nil {
+		return UnknownMode
+	}
+	if said := m.said[pool.GetNamespace()]; said == Enforce || said == Audit {
+		return said
+	}
+	return m.byDefault
+}
+
+// ServerClock tells the time of the API server from its answers. It is within a
+// second of it, which the clock of whoever runs this need not be.
+type ServerClock struct{ skew atomic.Pointer[time.Duration] }
+
+// Wrap is for rest.Config.Wrap.
+func (s *ServerClock) Wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		answer, err := next.RoundTrip(r)
+		if err != nil {
+			return answer, err
+		}
+		if at, err := http.ParseTime(answer.Header.Get("Date")); err == nil {
+			skew := time.Until(at)
+			s.skew.Store(&skew)
+		}
+		return answer, nil
+	})
+}
+
+// Now returns the local time until there was an answer.
+func (s *ServerClock) Now() time.Time {
+	if skew := s.skew.Load(); skew != nil {
+		return time.Now().Add(*skew)
+	}
+	return time.Now()
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

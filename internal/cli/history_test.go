@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestInForceAt(t *testing.T) {
+	begin := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	at := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
+	r := func(number int64, since int) Revision {
+		return Revision{Number: number, Since: metav1.NewTime(at(since)), first: at(since)}
+	}
+	again := func(number int64, first, since int) Revision {
+		return Revision{Number: number, Since: metav1.NewTime(at(since)), first: at(first), Again: true}
+	}
+	cases := map[string]struct {
+		history  []Revision
+		want     int64
+		sure, ok bool
+	}{
+		"no history":                 {},
+		"too young a history":        {history: []Revision{r(1, 101)}},
+		"the last one before":        {history: []Revision{r(1, 0), r(2, 50), r(3, 101)}, want: 2, sure: true, ok: true},
+		"within the second":          {history: []Revision{r(1, 0), r(2, 100)}, want: 2, ok: true},
+		"two within an older second": {history: []Revision{r(1, 0), r(2, 50), r(3, 50)}, want: 3, sure: true, ok: true},
+		"may have been before":       {history: []Revision{r(2, 50), again(3, 10, 150)}, want: 2, ok: true},
+		"came back before":           {history: []Revision{r(2, 50), again(3, 10, 90)}, want: 3, sure: true, ok: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, sure, ok := inForceAt(tc.history, at(100).Add(700*time.Millisecond))
+			if got.Number != tc.want || sure != tc.sure || ok != tc.ok {
+				t.Errorf("revision %d, sure %v, ok %v; want %d, %v, %v", got.Number, sure, ok, tc.want, tc.sure, tc.ok)
+			}
+		})
+	}
+}

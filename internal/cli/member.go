@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+)
+
+// MemberStory is why a member can be claimed, or cannot.
+type MemberStory struct {
+	Namespace string      `json:"namespace"`
+	Name      string      `json:"name"`
+	UID       string      `json:"uid"`
+	Created   metav1.Time `json:"created"`
+	Pool      string      `json:"pool,omitempty"`
+	Template  string      `json:"template,omitempty"`
+	Mode      string      `json:"mode"`
+	// Claimable: ready, shown to claims, and a bind would be let through.
+	Claimable bool `json:"claimable"`
+	// Allowed is the verdict, Tolerated that the pool chose so.
+	Allowed   bool             `json:"allowed"`
+	Tolerated bool             `json:"tolerated,omitempty"`
+	Reason    freshness.Reason `json:"reason"`
+	Detail    string           `json:"detail,omitempty"`
+	Runs      string           `json:"runs,omitempty"`
+	InForce   string           `json:"inForce,omitempty"`
+	Ready     metav1.Time      `json:"ready,omitzero"`
+	Hidden    bool             `json:"hidden"`
+	// NodeUnread: its node may not be read by whoever asks, and was not judged.
+	NodeUnread bool `json:"nodeUnread,omitempty"`
+
+	numbers map[string]int64
+}
+
+// ExplainMember judges a member as a bind would be, from what is stored now.
+func (c *Cluster) ExplainMember(ctx context.Context, namespace, name string) (*MemberStory, error) {
+	sandbox, err := c.Get(ctx, agentsandbox.Sandboxes, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	p, reader := c.live()
+	facts, err := p.Snapshot(ctx, platform.Write{Operation: freshness.Idle, New: sandbox})
+	if err != nil {
+		return nil, fmt.Errorf("judging member %s: %w", name, err)
+	}
+	v := freshness.Judge(facts.Snapshot)
+	since := agentsandbox.ReadySince(sandbox)
+	m := &MemberStory{
+		Namespace: namespace, Name: name, UID: string(sandbox.GetUID()), Created: sandbox.GetCreationTimestamp(),
+		Allowed: v.Allowed, Tolerated: v.Tolerated, Reason: v.Reason, Detail: v.Detail,
+		Runs: freshness.RevisionOf(facts.Snapshot), Ready: metav1.NewTime(since), Hidden: !agentsandbox.Shown(sandbox),
+		NodeUnread: reader.blind.Load(),
+	}
+	if facts.Pool != nil {
+		m.Pool = facts.Pool.Name
+	}
+	if facts.Template != nil {
+		m.Template, m.InForce = facts.Template.Name, facts.Template.Hash
+	}
+	if err := c.tellMode(ctx, m, facts.Enforcement); err != nil {
+		return nil, err
+	}
+	m.Claimable = !since.IsZero() && !m.Hidden && (m.Allowed || m.Mode == Audit && m.inPool())
+	return m, c.tellNumbers(ctx, m)
+}
+
+// inPool: in mode audit nothing but the platform itself says whose it is.
+func (m *MemberStory) inPool() bool {
+	return m.Reason != freshness.MemberClaimed && m.Reason != freshness.NotAMember && m.Reason != freshness.MemberTerminating
+}
+
+func (c *Cluster) tellMode(ctx context.Context, m *MemberStory, pool string) error {
+	modes, err := c.modes(ctx, m.Namespace)
+	if err != nil {
+		return err
+	}
+	said := &unstructured.Unstructured{Object: map[string]any{}}
+	said.SetNamespace(m.Namespace)
+	said.SetAnnotations(map[string]string{platform.EnforcementKey: pool})
+	m.Mode = modes.of(said)
+	return nil
+}
+
+func (c *Cluster) tellNumbers(ctx context.Context, m *MemberStory) error {
+	if m.Template == "" {
+		return nil
+	}
+	s, err := c.Load(ctx, m.Namespace)
+	if err != nil {
+		return err
+	}
+	template, err := c.Get(ctx, agentsandbox.Templates, m.Namespace, m.Template)
+	if err != nil {
+		return err
+	}
+	m.numbers = numbers(s, template)
+	return nil
+}
+
+// Text tells the story.
+func (m *MemberStory) Text(colour bool) string {
+	verdict := Cell{"CLAIMABLE", Good}
+	if !m.Claimable {
+		verdict = Cell{"NOT CLAIMABLE", Bad}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Member %s of pool %s (uid %s, created %s): %s, %s\n",
+		m.Name, orDash(m.Pool), m.UID, clock(m.Created.Time), Paint(verdict, colour), m.Reason)
+	line := func(label, format string, args ...any) {
+		fmt.Fprintf(&b, "  %-9s %s\n", label, fmt.Sprintf(format, args...))
+	}
+	if m.Detail != "" {
+		line("why", "%s", m.Detail)
+	}
+	if m.Reason == freshness.UnknownRevision {
+		line("runs", "%s, which equals no recorded revision of template %s", Short(m.Runs), m.Template)
+	} else if m.Runs != "" {
+		line("runs", "template %s %s, equal in content", orDash(m.Template), title(m.numbers[m.Runs], m.Runs))
+	}
+	if m.InForce != "" {
+		line("in force", "%s", title(m.numbers[m.InForce], m.InForce))
+	}
+	line("state", "%s, %s", m.readiness(), m.shown())
+	line("a claim", "%s", m.answer())
+	if m.NodeUnread {
+		line("not read", "its node, which you may not read: that the node is about to go was not looked for")
+	}
+	return b.String()
+}
+
+func (m *MemberStory) readiness() string {
+	if m.Ready.IsZero() {
+		return "not ready"
+	}
+	return "ready since " + clock(m.Ready.Time)
+}
+
+func (m *MemberStory) shown() string {
+	if m.Hidden {
+		return "hidden: the claim controller passes it over"
+	}
+	return "shown to claims"
+}
+
+// answer says what a bind would be answered, and what mends it.
+func (m *MemberStory) answer() string {
+	switch {
+	case m.Allowed && m.Tolerated:
+		return "is given it all the same: the pool tolerates stale members"
+	case m.Allowed && m.Claimable:
+		return "is given it"
+	case m.Allowed:
+		return "would be given it, once it is ready and shown"
+	case m.Mode == Audit:
+		return "is given it: mode audit refuses nothing, and counts it"
+	case m.Reason == freshness.MemberClaimed:
+		return "has it already"
+	case m.Reason.Fault() == freshness.FaultMember:
+		return "is refused it, for good: the controller replaces it as the pool's strategy says"
+	}
+	return "is refused it for now: this passes by itself"
+}

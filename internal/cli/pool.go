@@ -1,0 +1,250 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/freshbind/freshbind/internal/advice"
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+)
+
+// Pool is a pool and what its idle members are beside its template.
+type Pool struct {
+	Namespace string             `json:"namespace"`
+	Name      string             `json:"name"`
+	Template  string             `json:"template"`
+	Strategy  freshness.Strategy `json:"strategy"`
+	Mode      string             `json:"mode"`
+	// Replicas is how many members the pool is to have. The counts below leave
+	// out members that are being deleted.
+	Replicas int `json:"replicas"`
+	Ready    int `json:"readyReplicas"`
+	Updated  int `json:"updatedReplicas"`
+	// UpdatedReady have been ready for the pool's min-ready-seconds.
+	UpdatedReady int `json:"updatedReadyReplicas"`
+	// Claimable are ready, shown to claims, and would be given to one now.
+	Claimable int `json:"claimableReplicas"`
+	Stale     int `json:"staleReplicas"`
+	Unknown   int `json:"unknownReplicas"`
+	Lost      int `json:"lostReplicas"`
+	Hidden    int `json:"hiddenReplicas"`
+	Leaving   int `json:"terminatingReplicas"`
+	// Revision is the template-spec-hash in force, Number its number where it
+	// was recorded.
+	Revision string `json:"updateRevision,omitempty"`
+	Number   int64  `json:"revision,omitempty"`
+	State    State  `json:"state"`
+	// Since is when the state began; zero when nobody wrote it down.
+	Since   metav1.Time `json:"since,omitzero"`
+	Message string      `json:"message,omitempty"`
+	Admit   string      `json:"admit,omitempty"`
+	// Fate is what becomes of stale members.
+	Fate advice.Fate `json:"staleAre"`
+
+	Members        []Member                   `json:"-"`
+	MaxUnavailable string                     `json:"-"`
+	Deadline       time.Duration              `json:"-"`
+	Object         *unstructured.Unstructured `json:"-"`
+}
+
+// left is how many members are not of the revision in force.
+func (p *Pool) left() int { return p.Stale + p.Unknown }
+
+// Member is an idle member of a pool.
+type Member struct {
+	Namespace string          `json:"namespace"`
+	Name      string          `json:"name"`
+	Pool      string          `json:"pool"`
+	Class     freshness.Class `json:"class"`
+	// Reason is the word of verdicts; Detail is for people.
+	Reason freshness.Reason `json:"reason"`
+	Detail string           `json:"detail,omitempty"`
+	// Revision is what it was built from.
+	Revision  string      `json:"revisionHash,omitempty"`
+	Number    int64       `json:"revision,omitempty"`
+	Ready     bool        `json:"ready"`
+	Claimable bool        `json:"claimable"`
+	Hidden    bool        `json:"hidden"`
+	Leaving   bool        `json:"terminating"`
+	Created   metav1.Time `json:"created"`
+
+	readySince time.Time
+}
+
+// Selection narrows down pools. Empty fields select all.
+type Selection struct {
+	Name, Template string
+	Labels         labels.Selector
+}
+
+func (s Selection) takes(pool *unstructured.Unstructured) bool {
+	return (s.Name == "" || s.Name == pool.GetName()) &&
+		(s.Template == "" || s.Template == agentsandbox.TemplateOf(pool)) &&
+		(s.Labels == nil || s.Labels.Matches(labels.Set(pool.GetLabels())))
+}
+
+// Pools judges the pools of a store, sorted by namespace and name.
+func (j *Judge) Pools(ctx context.Context, which Selection) ([]Pool, error) {
+	byPool := map[types.UID][]*unstructured.Unstructured{}
+	for _, m := range all[*unstructured.Unstructured](j.store, members) {
+		if len(agentsandbox.ClaimsOf(m)) == 0 {
+			_, uid := agentsandbox.PoolOf(m)
+			byPool[types.UID(uid)] = append(byPool[types.UID(uid)], m)
+		}
+	}
+	stored := all[*unstructured.Unstructured](j.store, templates)
+	var out []Pool
+	for key, pool := range all[*unstructured.Unstructured](j.store, pools) {
+		if !which.takes(pool) {
+			continue
+		}
+		template := stored[types.NamespacedName{Namespace: key.Namespace, Name: agentsandbox.TemplateOf(pool)}]
+		p, err := j.pool(ctx, pool, template, byPool[pool.GetUID()])
+		if err != nil {
+			return nil, fmt.Errorf("pool %s: %w", key, err)
+		}
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(a, b Pool) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return out, nil
+}
+
+// Judge compares what a store holds.
+type Judge struct {
+	store    *Store
+	platform *agentsandbox.Platform
+	defaults Defaults
+	now      func() time.Time
+}
+
+// Judge returns a judge of the store as it is at each question.
+func (c *Cluster) Judge(s *Store) *Judge {
+	return &Judge{store: s, defaults: c.Defaults, now: c.Now, platform: &agentsandbox.Platform{
+		History: c.History(s.recorded()), DefaultStrategy: c.Defaults.Strategy,
+	}}
+}
+
+func (j *Judge) pool(ctx context.Context, pool, template *unstructured.Unstructured, idle []*unstructured.Unstructured) (Pool, error) {
+	said := pool.GetAnnotations()
+	p := Pool{
+		Namespace: pool.GetNamespace(), Name: pool.GetName(), Template: agentsandbox.TemplateOf(pool),
+		Mode: j.store.modes.of(pool), Replicas: agentsandbox.Replicas(pool), Admit: said[platform.AdmitKey],
+		MaxUnavailable: cmp.Or(said[advice.MaxUnavailableKey], freshness.DefaultMaxUnavailable), Deadline: freshness.DefaultDeadline,
+		Object: pool,
+	}
+	if d, err := time.ParseDuration(said[advice.ProgressDeadlineKey]); err == nil && d > 0 {
+		p.Deadline = d
+	}
+	inspection, err := j.platform.Inspect(ctx, pool, template)
+	if err != nil {
+		p.State, p.Message = Unreadable, err.Error()
+		return p, nil
+	}
+	p.Strategy, p.Revision = inspection.Strategy(), inspection.Revision()
+	known := map[string]int64{}
+	if template != nil {
+		known = numbers(j.store, template)
+	}
+	p.Number = known[p.Revision]
+	rollout := j.rollout(&p)
+	p.Fate = rollout.Fate()
+	for _, sandbox := range idle {
+		m, err := member(inspection, sandbox)
+		if err != nil {
+			return Pool{}, err
+		}
+		m.Pool, m.Number = p.Name, known[m.Revision]
+		j.count(&p, &m, rollout)
+		p.Members = append(p.Members, m)
+	}
+	slices.SortFunc(p.Members, func(a, b Member) int {
+		return cmp.Or(a.Created.Compare(b.Created.Time), strings.Compare(a.Name, b.Name))
+	})
+	p.settle(template, inspection.Restarted())
+	return p, nil
+}
+
+func (j *Judge) rollout(p *Pool) advice.Rollout {
+	said := p.Object.GetAnnotations()
+	spec, _, _ := unstructured.NestedString(p.Object.Object, "spec", "updateStrategy", "type")
+	return advice.Rollout{
+		Annotation: said[advice.StrategyKey], Spec: spec, Default: j.defaults.Strategy,
+		// The controller tells of rollouts only where it acts.
+		Enforced: p.Mode == Enforce || p.Mode == UnknownMode && said[platform.RolloutStateKey] != "",
+		AdmitAny: said[platform.AdmitKey] == string(freshness.AdmitAny),
+	}
+}
+
+// member judges one member by itself.
+func member(inspection *agentsandbox.Inspection, sandbox *unstructured.Unstructured) (Member, error) {
+	v, err := inspection.Member(sandbox)
+	if err != nil {
+		return Member{}, err
+	}
+	since := agentsandbox.ReadySince(sandbox)
+	return Member{
+		Namespace: sandbox.GetNamespace(), Name: sandbox.GetName(), Class: freshness.ClassOf(v), Reason: v.Reason,
+		Detail: v.Detail, Revision: v.Found, Created: sandbox.GetCreationTimestamp(),
+		Ready: !since.IsZero(), readySince: since, Hidden: !agentsandbox.Shown(sandbox),
+		Leaving: sandbox.GetDeletionTimestamp() != nil,
+	}, nil
+}
+
+// count adds a member to its pool's counts, and decides whether a claim that
+// comes now could be given it.
+func (j *Judge) count(p *Pool, m *Member, rollout advice.Rollout) {
+	if m.Leaving {
+		p.Leaving++
+		return
+	}
+	suspended := p.Object.GetAnnotations()[platform.AttributionKey] == p.Revision && p.Revision != ""
+	served := true
+	switch m.Class {
+	case freshness.Current:
+		p.Updated++
+		if m.Ready && j.now().Sub(m.readySince) >= minReady(p.Object) {
+			p.UpdatedReady++
+		}
+	case freshness.Stale:
+		p.Stale++
+		served = rollout.ServesStale()
+	case freshness.Unknown:
+		p.Unknown++
+		served = rollout.ServesStale() || suspended
+	case freshness.Lost:
+		p.Lost++
+		served = !rollout.Enforced
+	case freshness.Unclassified:
+		served = !rollout.Enforced
+	}
+	if m.Ready {
+		p.Ready++
+	}
+	if m.Hidden {
+		p.Hidden++
+	}
+	if m.Claimable = m.Ready && !m.Hidden && served; m.Claimable {
+		p.Claimable++
+	}
+}
+
+func minReady(pool *unstructured.Unstructured) time.Duration {
+	d, err := time.ParseDuration(pool.GetAnnotations()[advice.MinReadySecondsKey] + "s")
+	if err != nil || d < 0 {
+		return 0
+	}
+	return d
+}

@@ -1,0 +1,262 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+)
+
+const (
+	// pageSize is how many objects a list asks for at once.
+	pageSize = 500
+	// retryAfter is the pause after a watch or a list that failed.
+	retryAfter = time.Second
+)
+
+// shelf is one kind of objects in a Store.
+type shelf int
+
+const (
+	pools shelf = iota
+	templates
+	members
+	revisions
+)
+
+// Store is what a cluster, or one of its namespaces, holds of pools. It starts
+// from consistent lists and can be kept current by watches.
+type Store struct {
+	client  client.WithWatch
+	sources map[shelf]source
+	modes   modes
+
+	mu      sync.Mutex
+	objects map[shelf]map[types.NamespacedName]client.Object
+	from    map[shelf]string
+	changed chan struct{}
+}
+
+// source is where the objects of a shelf come from.
+type source struct {
+	list    func() client.ObjectList
+	options []client.ListOption
+}
+
+// Load reads a namespace, or all of them for "".
+func (c *Cluster) Load(ctx context.Context, namespace string) (*Store, error) {
+	s := &Store{
+		client: c.Client, objects: map[shelf]map[types.NamespacedName]client.Object{}, from: map[shelf]string{},
+		changed: make(chan struct{}, 1),
+	}
+	var err error
+	if s.sources, err = c.sources(ctx, namespace); err != nil {
+		return nil, err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for sh := range s.sources {
+		g.Go(func() error { return s.read(ctx, sh) })
+	}
+	g.Go(func() (err error) {
+		s.modes, err = c.modes(ctx, namespace)
+		return err
+	})
+	return s, g.Wait()
+}
+
+func (c *Cluster) sources(ctx context.Context, namespace string) (map[shelf]source, error) {
+	stamped, err := labels.NewRequirement(platform.StampKey, selection.Exists, nil)
+	if err != nil {
+		return nil, fmt.Errorf("selecting revisions: %w", err)
+	}
+	pooled, err := labels.NewRequirement(agentsandbox.WarmPoolLabel, selection.Exists, nil)
+	if err != nil {
+		return nil, fmt.Errorf("selecting members: %w", err)
+	}
+	within := client.InNamespace(namespace)
+	out := map[shelf]source{revisions: {
+		list:    func() client.ObjectList { return &appsv1.ControllerRevisionList{} },
+		options: []client.ListOption{within, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*stamped)}},
+	}}
+	for sh, of := range map[shelf]struct {
+		resource schema.GroupResource
+		options  []client.ListOption
+	}{
+		pools:     {agentsandbox.Pools, nil},
+		templates: {agentsandbox.Templates, nil},
+		members:   {agentsandbox.Sandboxes, []client.ListOption{client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*pooled)}}},
+	} {
+		gvk, err := c.kind(ctx, of.resource)
+		if err != nil {
+			return nil, err
+		}
+		out[sh] = source{
+			list: func() client.ObjectList {
+				list := &unstructured.UnstructuredList{}
+				list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+				return list
+			},
+			options: append([]client.ListOption{within}, of.options...),
+		}
+	}
+	return out, nil
+}
+
+// read replaces what a shelf holds by a consistent list.
+func (s *Store) read(ctx context.Context, sh shelf) error {
+	found := map[types.NamespacedName]client.Object{}
+	from, next := "", ""
+	for {
+		list := s.sources[sh].list()
+		options := append([]client.ListOption{client.Limit(pageSize), client.Continue(next)}, s.sources[sh].options...)
+		if err := s.client.List(ctx, list, options...); err != nil {
+			return fmt.Errorf("listing %s: %w", listed(list), err)
+		}
+		items, err := meta.ExtractList(list)
+		if err != nil {
+			return fmt.Errorf("reading the list of %s: %w", listed(list), err)
+		}
+		for _, item := range items {
+			if obj, ok := item.(client.Object); ok {
+				found[client.ObjectKeyFromObject(obj)] = obj
+			}
+		}
+		if from == "" {
+			from = list.GetResourceVersion()
+		}
+		if next = list.GetContinue(); next == "" {
+			break
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.objects[sh], s.from[sh] = found, from
+	s.note()
+	return nil
+}
+
+func listed(list client.ObjectList) string {
+	if kind := list.GetObjectKind().GroupVersionKind().Kind; kind != "" {
+		return kind
+	}
+	return fmt.Sprintf("%T", list)
+}
+
+// note says that something changed. The lock is held.
+func (s *Store) note() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Follow keeps the store current until ctx ends. trouble is told of each watch
+// or list that failed; it is tried again.
+func (s *Store) Follow(ctx context.Context, trouble func(error)) {
+	for sh := range s.sources {
+		go s.follow(ctx, sh, trouble)
+	}
+}
+
+func (s *Store) follow(ctx context.Context, sh shelf, trouble func(error)) {
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := s.watch(ctx, sh)
+		if err == nil && time.Since(began) < retryAfter {
+			rest(ctx)
+		}
+		for err != nil && ctx.Err() == nil {
+			trouble(err)
+			rest(ctx)
+			err = s.read(ctx, sh)
+		}
+	}
+}
+
+func rest(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(retryAfter):
+	}
+}
+
+// watch applies events until the watch ends. An error says that the shelf has
+// to be read anew.
+func (s *Store) watch(ctx context.Context, sh shelf) error {
+	s.mu.Lock()
+	from := s.from[sh]
+	s.mu.Unlock()
+	list := s.sources[sh].list()
+	options := append([]client.ListOption{&client.ListOptions{Raw: &metav1.ListOptions{
+		ResourceVersion: from, AllowWatchBookmarks: true,
+	}}}, s.sources[sh].options...)
+	w, err := s.client.Watch(ctx, list, options...)
+	if err != nil {
+		return fmt.Errorf("watching %s: %w", listed(list), err)
+	}
+	defer w.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case event, open := <-w.ResultChan():
+			if !open {
+				return nil
+			}
+			if event.Type == watch.Error {
+				return fmt.Errorf("watching %s: %v", listed(list), event.Object)
+			}
+			s.take(sh, event)
+		}
+	}
+}
+
+func (s *Store) take(sh shelf, event watch.Event) {
+	obj, ok := event.Object.(client.Object)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.from[sh] = obj.GetResourceVersion()
+	switch event.Type {
+	case watch.Added, watch.Modified:
+		s.objects[sh][client.ObjectKeyFromObject(obj)] = obj
+	case watch.Deleted:
+		delete(s.objects[sh], client.ObjectKeyFromObject(obj))
+	default:
+		return
+	}
+	s.note()
+}
+
+// Changed is readable after something changed.
+func (s *Store) Changed() <-chan struct{} { return s.changed }
+
+// all returns the objects of a shelf, as they are now.
+func all[T client.Object](s *Store, sh shelf) map[types.NamespacedName]T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[types.NamespacedName]T{}
+	for key, obj := range s.objects[sh] {
+		if v, ok := obj.(T); ok {
+			out[key] = v
+		}
+	}
+	return out
+}

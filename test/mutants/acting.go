@@ -1,0 +1,90 @@
+package main
+
+import "slices"
+
+// answering is what becomes of a verdict.
+var answering = slices.Concat(at("internal/platform/agentsandbox/answers.go", []mutant{
+	{check: "a member at fault is answered 404", old: `case r.Fault() == freshness.FaultMember:`, broken: `case false:`, test: "TestAnswer/bind, the member's fault"},
+	{check: "a claim at fault is answered 409", old: `case r.Fault() == freshness.FaultMember:`, broken: `case true:`, test: "TestAnswer/bind, the claim's fault"},
+	{check: "a cold start is answered AlreadyExists", old: `return http.StatusConflict, metav1.StatusReasonAlreadyExists`, broken: `return http.StatusConflict, metav1.StatusReasonConflict`, test: "TestAnswer/cold start, whatever"},
+	{check: "a birth is answered 403", old: `case op == freshness.Birth:`, broken: `case false:`, test: "TestAnswer/birth of a stale member"},
+}), at("webhooks/guard.go", []mutant{
+	{check: "mode audit denies nothing", old: `resp := admission.Allowed("")
+	switch {
+	case o.mode != Enforce:`, broken: `resp := admission.Allowed("")
+	switch {
+	case false:`, test: "TestGuard/audited, not denied"},
+	{check: "mode audit deletes and hides nothing", old: `switch {
+	case o.mode != Enforce:
+	case o.err != nil && w.Claim.Name != "":`, broken: `switch {
+	case o.err != nil && w.Claim.Name != "":`, test: "TestGuard/audited, not denied"},
+	{check: "mode enforce denies", old: `resp = g.denied(w, o.Verdict)`, broken: ``, test: "TestGuard/the member's fault"},
+	{check: "undecided is an error", old: `case o.err != nil && g.FailOpen:`, broken: `case o.err != nil:`, test: "TestGuard/undecided"},
+	{check: "a dry run leaves nothing behind", old: `if req.DryRun == nil || !*req.DryRun {`, broken: `if true {`, test: "TestGuard/dry run leaves nothing behind"},
+	{check: "the controllers are told of a refusal", old: `g.Aftermath.Refused(w.Old, o.Reason.Fault())`, broken: ``, test: "TestGuard/the claim's fault"},
+	{check: "the owners are told of a refusal", old: `g.Aftermath.Denied(Denial{Write: w, Verdict: o.Verdict, Pool: o.pool, Mode: o.mode})`, broken: ``, test: "TestGuard/audited, not denied"},
+}), at("webhooks/mode.go", []mutant{
+	{check: "a pool tightens the mode", old: `if Mode(pool) == Enforce {`, broken: `if false {`, test: "TestGuard/tightened by the pool"},
+	{check: "the mode that was known decides how to fail", old: `return m.lastKnown(ctx, namespace), fmt.Errorf(`, broken: `return m.Default, fmt.Errorf(`, test: "TestGuard/mode unreadable, was enforced"},
+}), at("webhooks/protect.go", []mutant{
+	{check: "protect: denies", old: `if !v.Allowed && mode == Enforce {`, broken: `if false {`, test: "TestProtect/in use"},
+	{check: "protect: not in mode audit", old: `if !v.Allowed && mode == Enforce {`, broken: `if !v.Allowed {`, test: "TestProtect/in use, audited"},
+	{check: "protect: answers NotFound", old: `Reason: metav1.StatusReasonNotFound,`, broken: `Reason: metav1.StatusReasonForbidden,`, test: "TestProtect/in use"},
+	{check: "protect: no delete waits for a read", old: `log.Info("Let a delete pass unjudged", "sandbox", sandbox.GetName(), "reason", err.Error())
+		return admission.Allowed("")`, broken: `return admission.Errored(http.StatusInternalServerError, err)`, test: "TestProtect/undecided never waits"},
+	{check: "protect: no delete waits for a mode", old: `mode = Audit`, broken: `mode = Enforce`, test: "TestProtect/mode unreadable, passes"},
+}), at("webhooks/stamp.go", []mutant{
+	{check: "stamps: a forged one is replaced", old: `case hash == carried:`, broken: `case hash == carried || has:`, test: "TestStamp/forged"},
+	{check: "stamps: a forged one does not stay", old: `case hash == "" && has:`, broken: `case hash == "":
+		return nil
+	case hash == "" && has:`, test: "TestStamp/forged, not found"},
+	{check: "stamps: a Pod's comes from the Pod", old: `find = s.Revisions.PodRevision`, broken: ``, test: "TestStamp/a pod"},
+	{check: "stamps: none in mode audit", old: `err != nil || mode != Enforce {`, broken: `err != nil || mode == "" {`, test: "TestStamp/audit"},
+}))
+
+// installing is what the API server is told.
+var installing = slices.Concat(at("webhooks/install.go", []mutant{
+	{check: "binds wait for Freshbind", old: `Name: "bind.freshbind.dev", Path: "/bind", `, broken: `Name: "bind.freshbind.dev", Path: "/bind", FailOpen: true, `, test: "TestConfigurations"},
+	{check: "cold starts wait for Freshbind", old: `Name: "coldstart.freshbind.dev", Path: "/coldstart", `, broken: `Name: "coldstart.freshbind.dev", Path: "/coldstart", FailOpen: true, `, test: "TestConfigurations"},
+	{check: "deletes do not wait for Freshbind", old: `Path: "/protect", FailOpen: true,`, broken: `Path: "/protect",`, test: "TestConfigurations"},
+	{check: "births do not wait for Freshbind", old: `"birth.freshbind.dev", Path: "/birth", FailOpen: true,`, broken: `"birth.freshbind.dev", Path: "/birth",`, test: "TestConfigurations"},
+	{check: "our own namespace is exempt", old: `append([]string{"kube-system"}, s.Exempt...)`, broken: `[]string{"kube-system"}`, test: "TestConfigurations"},
+	{check: "protect: by a pool's controller only", old: `protect.conditions = slices.Concat(s.madeBy(), protect.conditions)`, broken: ``, test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/agent-sandbox's own"},
+	{check: "protect: by the controllers that are configured", old: `if len(users) == 0 {`, broken: `if true {`, test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/as configured"},
+	{check: "protect: not when the delete names a UID", old: "when(\"without-a-uid\", `!request.?options.?preconditions.?uid.hasValue()`)...", broken: `nil...`, test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/agent-sandbox's own"},
+	{check: "handlers answer in time", old: `return h.Timeout * 9 / 10`, broken: `return h.Timeout`, test: "TestHandlersAnswerBeforeTheAPIServerGivesUp"},
+}), at("webhooks/policies.go", []mutant{
+	{check: "policies: they deny", old: `admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}`, broken: `admissionregistrationv1.ValidationAction{admissionregistrationv1.Audit}`, test: "TestPoliciesHoldWhereBindsAreEnforced"},
+	{check: "policies: where binds are enforced", old: `platform.EnforcementKey: string(Enforce)`, broken: `platform.EnforcementKey: string(Audit)`, test: "TestPoliciesHoldWhereBindsAreEnforced"},
+	{check: "policies: stamps are ours to write", old: `p.validate("freshbind-stamp", notUs,`, broken: `p.validate("freshbind-stamp", nil,`, test: "TestWhomThePoliciesExempt"},
+	{check: "policies: nobody gives a used sandbox back", old: `p.validate("freshbind-used", when("had-a-claim", wasClaimed),`, broken: `p.validate("freshbind-used", append(notUs, when("had-a-claim", wasClaimed)...),`, test: "TestWhomThePoliciesExempt"},
+}))
+
+// settling is what follows from a refused bind.
+var settling = slices.Concat(at("controllers/recreate/refused.go", []mutant{
+	{check: "only the version that was judged is deleted", old: `UID: ptr.To(member.GetUID()), ResourceVersion: ptr.To(member.GetResourceVersion()),`, broken: `UID: ptr.To(member.GetUID()),`, test: "TestSettlingARefusedMember/at fault: exactly that version is deleted"},
+	{check: "only the member that was judged is deleted", old: `UID: ptr.To(member.GetUID()), ResourceVersion: ptr.To(member.GetResourceVersion()),`, broken: `ResourceVersion: ptr.To(member.GetResourceVersion()),`, test: "TestSettlingARefusedMember/at fault: exactly that version is deleted"},
+	{check: "a hint on another incarnation is void", old: ` || member.GetUID() != req.UID`, broken: ``, test: "TestSettlingARefusedMember/another one of that name"},
+	{check: "what a claim has is not settled", old: `case facts.Member.Controller.Kind != freshness.OwnedByPool:`, broken: `case false:`, test: "TestSettlingARefusedMember/taken meanwhile"},
+	{check: "what can never be taken is deleted", old: `case v.Reason.Fault() == freshness.FaultMember:`, broken: `case false:`, test: "TestSettlingARefusedMember/at fault: exactly that version is deleted"},
+	{check: "a state that passes deletes nothing", old: `case v.Reason.Fault() == freshness.FaultMember:`, broken: `case true:`, test: "TestSettlingARefusedMember/passes by itself: looked at again"},
+}), at("controllers/recreate/pods.go", []mutant{
+	{check: "only the version of a Pod that was judged", old: `UID: ptr.To(pod.GetUID()), ResourceVersion: ptr.To(pod.GetResourceVersion()),`, broken: `UID: ptr.To(pod.GetUID()),`, test: "TestSettlingARefusedPod/member at fault"},
+	{check: "a Pod that a Sandbox runs in stays", old: `if agentsandbox.PodNameOf(&sandboxes[i]) == pod.GetName() {`, broken: `if false {`, test: "TestSettlingARefusedPod/given, and its sandbox is there"},
+	{check: "a Pod that a claim waits for stays", old: `if waits && !served && `, broken: `if !waits && !served && `, test: "TestSettlingARefusedPod/given to a claim that waits"},
+	{check: "a Pod that was never a pool's stays", old: `if !agentsandbox.WasMember(pod, facts.Pool) {`, broken: `if false {`, test: "TestSettlingARefusedPod/never a pool's"},
+}), at("internal/platform/agentsandbox/offer.go", []mutant{
+	{check: "offering applies to one version", old: `, "resourceVersion": obj.GetResourceVersion()}`, broken: `}`, test: "TestPatchesApplyToOneVersionOnly"},
+	{check: "offering applies to one member", old: `"uid": obj.GetUID(),`, broken: ``, test: "TestPatchesApplyToOneVersionOnly"},
+}), at("controllers/holdings/controller.go", []mutant{
+	{check: "one to one: two sandboxes are reported", old: `len(live) > 1 {`, broken: `len(live) > 2 {`, test: "TestFindings/two"},
+	{check: "one to one: two claims are reported", old: `len(owners) > 1 {`, broken: `len(owners) > 2 {`, test: "TestFindings/one for two claims"},
+	{check: "MemberUsed: a bound sandbox is marked", old: `!= "" || s.DeletionTimestamp != nil {`, broken: `!= "never" {`, test: "TestMark/its first sight"},
+	{check: "mode audit marks nothing", old: `err != nil || !enforced {`, broken: `err != nil || enforced {`, test: "TestMark/audited"},
+}), at("controllers/waiting/claims.go", []mutant{
+	{check: "a claim that waits is woken", old: `if !enforced || !waits(claim) {`, broken: `if enforced || !waits(claim) {`, test: "TestReconcile/waits"},
+	{check: "a claim that is served is left alone", old: `if !enforced || !waits(claim) {`, broken: `if !enforced {`, test: "TestReconcile/has its sandbox"},
+	{check: "all who wait are woken when we are back", old: `if waits(&list.Items[i]) {`, broken: `if !waits(&list.Items[i]) {`, test: "TestSweepQueuesThoseThatWait"},
+}), at("controllers/history/controller.go", []mutant{
+	{check: "a revision that a member has is kept", old: `if !used {`, broken: `if used || !used {`, test: "TestPruneKeepsWhatAMemberHas"},
+}))

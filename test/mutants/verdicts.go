@@ -1,0 +1,133 @@
+package main
+
+import "slices"
+
+// judging are the rules by which binds, cold starts and births are judged.
+var judging = at("internal/freshness/judge.go", []mutant{
+	{check: "StaleRevision", old: `if k.Hash == v.Expected {`, broken: `if k.Hash != v.Expected {`, test: "TestJudgeBind/stale, named by history"},
+	{check: "StaleRevision", old: `if len(differences) == 0 {`, broken: `if len(differences) >= 0 {`, test: "TestJudgeBind/stale, named by history"},
+	{check: "UnknownRevision", old: `if len(differences) == 0 {`, broken: `if len(differences) >= 0 {`, test: "TestJudgeBind/equal to nothing known"},
+	{check: "UnknownRevision", old: `if s.Template.Unrenderable != "" {`, broken: `if s.Template.Unrenderable == "never" {`, test: "TestJudgeOtherOperations/cold start the template refuses"},
+	{check: "MemberTerminating", old: `if s.Member.Deleting {`, broken: `if false {`, test: "TestJudgeBind/member being deleted"},
+	{check: "PodTerminating", old: `case p.Deleting:`, broken: `case false:`, test: "TestJudgeBind/pod being deleted"},
+	{check: "PodFinished", old: `case p.Finished:`, broken: `case false:`, test: "TestJudgeBind/pod ended"},
+	{check: "PodFinished", old: `return deny(PodFinished, "pod %s is gone", m.PodName)`, broken: `return nil`, test: "TestJudgeBind/pod gone"},
+	{check: "PodForeign", old: `case p.ControllerUID != m.UID:`, broken: `case false:`, test: "TestJudgeBind/pod of somebody else"},
+	{check: "PodForeign", old: `len(m.PodIPs) > 0 && !sameSet(m.PodIPs, p.IPs):`, broken: `false:`, test: "TestJudgeBind/status shows another pod's address"},
+	{check: "PodNotYet", old: `case p == nil && len(m.PodIPs) == 0:`, broken: `case false:`, test: "TestJudgeBind/no pod yet"},
+	{check: "NodeLeaving", old: `case p.NodeLeaving != "":`, broken: `case false:`, test: "TestJudgeBind/node about to go"},
+	{check: "MemberUsed", old: `case s.Member.Used:`, broken: `case false:`, test: "TestJudgeBind/member used before"},
+	{check: "MemberClaimed", old: `case c.Kind == OwnedByClaim:`, broken: `case false:`, test: "TestJudgeBind/member of another claim"},
+	{check: "ClaimHoldsAnother", old: `if len(s.Held) == 0 {`, broken: `if len(s.Held) >= 0 {`, test: "TestJudgeBind/claim holds one already"},
+	{check: "ClaimHoldsAnother", old: `firstOf(s, claimLives, claimHoldsNone, templateInForce, contentIsCurrent)`, broken: `firstOf(s, claimLives, templateInForce, contentIsCurrent)`, test: "TestJudgeOtherOperations/cold start beside a warm one"},
+	{check: "ClaimNamesAnother", old: `case slices.Contains(s.Claim.Names, s.Member.Name), `, broken: `case len(s.Claim.Names) > 0, `, test: "TestJudgeBind/claim names another member"},
+	{check: "ClaimNamesAnother: named first", old: `len(s.Claim.Names) == 0 && !s.Member.NamedFirst:`, broken: `len(s.Claim.Names) == 0:`, test: "TestJudgeBind/claim names nothing"},
+	{check: "ClaimNamesAnother: old releases name nothing", old: `len(s.Claim.Names) == 0 && !s.Member.NamedFirst:`, broken: `false:`, test: "TestJudgeBind/claim names nothing (old releases)"},
+	{check: "ClaimGone", old: `case s.Claim.Deleting:`, broken: `case false:`, test: "TestJudgeBind/claim being deleted"},
+	{check: "ClaimGone", old: `return deny(ClaimGone, "claim %s does not exist", s.ClaimRef.Name)`, broken: `return &Verdict{Allowed: true, Reason: Fresh}`, test: "TestJudgeBind/claim gone"},
+	{check: "ClaimReplaced", old: `case s.Claim.UID != s.ClaimRef.UID:`, broken: `case false:`, test: "TestJudgeBind/claim of the same name, another one"},
+	{check: "PoolGone", old: `case s.Pool.UID != s.Member.Controller.UID:`, broken: `case false:`, test: "TestJudgeBind/pool of the same name, another one"},
+	{check: "PoolGone", old: `case s.Pool.Deleting:`, broken: `case false:`, test: "TestJudgeBind/pool being deleted"},
+	{check: "PoolGone", old: `if s.Pool.Deleting {`, broken: `if false {`, test: "TestJudgeOtherOperations/cold start, pool going"},
+	{check: "PoolMismatch", old: `case s.Operation == Bind && !s.Claim.asksFor(s.Pool):`, broken: `case false:`, test: "TestJudgeBind/claim asks for another pool"},
+	{check: "PoolMismatch: taken by name only", old: `return c.AnyPool && !p.ByName || `, broken: `return c.AnyPool || `, test: "TestPoolsThatAreTakenByName/any pool"},
+	{check: "PoolMismatch: the claim's own template", old: `if c.Template != "" && c.Template != p.Template {`, broken: `if false {`, test: "TestJudgeBind/claim asks for any pool of u"},
+	{check: "TemplateGone", old: `return deny(TemplateGone, "the template in force does not exist")`, broken: `return nil`, test: "TestJudgeBind/template gone"},
+	{check: "TemplateMismatch", old: `case s.Member.Template != "" && s.Member.Template != s.Pool.Template:`, broken: `case false:`, test: "TestJudgeBind/pool switched to another template"},
+	{check: "TemplateMismatch", old: `if forClaim && s.Member.Template != "" && s.Member.Template != s.Template.Name {`, broken: `if false {`, test: "TestJudgeOtherOperations/cold start, pool switched its template"},
+	{check: "NotAMember", old: `case c.Kind != OwnedByPool && (`, broken: `case false && (`, test: "TestJudgeBind/nobody's sandbox"},
+	{check: "BlueprintChanged", old: `revision.PathSet{}); len(d) > 0 {`, broken: `revision.PathSet{}); len(d) < 0 {`, test: "TestJudgeBind/the bind makes a stale one look fresh"},
+
+	{check: "the claim's fault comes first", old: `claimLives, isMember, claimWantsThis,`, broken: `claimLives, isMember, contentIsCurrent, claimWantsThis,`, test: "TestJudgeBind/the claim's fault before the member's"},
+	{check: "an edited member's Pod is compared", old: `if s.Member.Generation == 1 || s.Member.Bare {`, broken: `if true {`, test: "TestJudgeBind/spec edited back, pod still old"},
+	{check: "generation 1 vouches for the Pod", old: `if s.Member.Generation == 1 || s.Member.Bare {`, broken: `if s.Member.Bare {`, test: "TestJudgeBind/pod untouched since its birth"},
+	{check: "an idle member's Pod is compared", old: `isMember, memberLives, belongs, podLives, templateInForce, contentIsCurrent, podIsCurrent`, broken: `isMember, memberLives, belongs, podLives, templateInForce, contentIsCurrent`, test: "TestJudgeOtherOperations/idle, spec edited and the pod is stale"},
+	{check: "injected paths of a member", old: `differences := revision.Compare(r.Content, content, injected)`, broken: `differences := revision.Compare(r.Content, content, revision.PathSet{})`, test: "TestJudgeBind/an injected leaf on the list"},
+	{check: "injected paths of a Pod", old: `return attribute(s, s.rendered().podOnly(), s.Pod.Content, s.PodInjected)`, broken: `return attribute(s, s.rendered().podOnly(), s.Pod.Content, revision.PathSet{})`, test: "TestJudgeBind/spec edited, pod has defaults only"},
+	{check: "Recreate serves nothing stale", old: `return st == OnReplenish || `, broken: `return st == Recreate || st == OnReplenish || `, test: "TestJudgeBind/stale, named by history"},
+	{check: "OnReplenish tolerates", old: `return st == OnReplenish || `, broken: `return `, test: "TestJudgeBind/stale under OnReplenish"},
+	{check: "rolling pools serve stale ones if they say so", old: `st == RollingUpdate && admitAny`, broken: `st == RollingUpdate`, test: "TestJudgeBind/stale while rolling, admit fresh"},
+	{check: "a stale birth is refused", old: `v := firstOf(s, belongs, contentIsCurrent)`, broken: `v := firstOf(s, belongs)`, test: "TestJudgeOtherOperations/birth, stale"},
+	{check: "an unknown birth is not refused", old: `if v.Reason == UnknownRevision {
+		v.Allowed = true`, broken: `if v.Reason == UnknownRevision {
+		v.Allowed = false`, test: "TestJudgeOtherOperations/birth of something unknown"},
+	{check: "a birth for another template is refused", old: `v := firstOf(s, belongs, contentIsCurrent)`, broken: `v := firstOf(s, contentIsCurrent)`, test: "TestJudgeOtherOperations/birth from the template of before"},
+})
+
+// valves are the rules for what nobody understands, and for restarts.
+var valves = slices.Concat(at("internal/freshness/judge.go", []mutant{
+	{check: "valve: unknown members are let through", old: `if s.Pool != nil && s.Pool.Suspended == v.Expected`, broken: `if s.Pool == nil && s.Pool.Suspended == v.Expected`, test: "TestJudgeWhileAttributionIsSuspended/unknown"},
+	{check: "valve: for the revision in force only", old: `s.Pool.Suspended == v.Expected`, broken: `s.Pool.Suspended != ""`, test: "TestJudgeWhileAttributionIsSuspended/unknown, suspended for a revision"},
+	{check: "valve: not one that is nearer to an older one", old: `&& !nearerToOlder {`, broken: `{`, test: "TestJudgeWhileAttributionIsSuspended/unknown, nearer to an older one"},
+	{check: "valve: never one that is known to be stale", old: `v.Reason, v.Found = StaleRevision, k.Hash return tolerate(s, v)`, broken: `v.Reason, v.Found = StaleRevision, k.Hash
+			return tolerate(s, suspend(s, v, false))`, test: "TestJudgeWhileAttributionIsSuspended/known to be older"},
+	{check: "a restart makes stale what was there before", old: `|| s.Member.Created.After(s.Pool.Restarted) {`, broken: `|| !s.Member.Created.IsZero() {`, test: "TestJudgeAfterARestart/born before"},
+	{check: "a restart counts for its whole second", old: `s.Member.Created.After(s.Pool.Restarted) {`, broken: `!s.Member.Created.Before(s.Pool.Restarted) {`, test: "TestJudgeAfterARestart/born in its second"},
+}), at("internal/freshness/rollout.go", []mutant{
+	{check: "valve: one unknown member opens none", old: `len(newest) < enough {`, broken: `len(newest) == 0 {`, test: "TestIncomprehensible/four are not enough"},
+	{check: "valve: only members of the template in force open it", old: `m.Class != Unknown || !m.bornSince(since)`, broken: `m.Class != Unknown`, test: "TestIncomprehensible/from before the template changed"},
+}))
+
+// planning decides which members are replaced.
+var planning = at("internal/freshness/plan.go", []mutant{
+	{check: "what can never be bound goes, under every strategy", old: `if m.Class == Lost && !m.Leaving {`, broken: `if m.Class == Lost && !m.Leaving && p.rolls() {`, test: "TestMakePlan/lost ones go under every strategy"},
+	{check: "unknown members stay while the valve is open", old: `return !p.Suspended && (`, broken: `return (`, test: "TestMakePlan/recreate, attribution suspended: only what is known to be stale"},
+	{check: "unknown members stay until one is born current", old: `p.understood || !m.bornSince(p.Rollout.Started)`, broken: `true`, test: "TestMakePlan/recreate: unknown ones born of this revision wait for one that is current"},
+	{check: "a rollout keeps to its step", old: `max(0, p.available-(p.Replicas-p.MaxUnavailable))`, broken: `max(0, p.available)`, test: "TestMakePlan/rolling: a step of its size"},
+	{check: "a rollout that makes no progress stops", old: `p.plan.Rollout.State == Failed && p.Strategy == RollingUpdate`, broken: `false`, test: "TestAFailedRolloutReplacesNothing/overdue"},
+	{check: "a paused rollout deletes nothing", old: `if p.Paused || p.plan.Rollout.State == Failed`, broken: `if p.plan.Rollout.State == Failed`, test: "TestMakePlan/rolling, paused"},
+	{check: "where the platform deletes hidden members none is hidden", old: `case !served && m.Shown && p.Hideable && !goes[i]:`, broken: `case !served && m.Shown && !goes[i]:`, test: "TestMakePlan/rolling: the platform would delete what is hidden"},
+	{check: "no ghosts: what is current again is shown", old: `case served && !m.Shown:`, broken: `case false:`, test: "TestMakePlan/a rollback shows what is current again"},
+})
+
+// barePods are the rules of the releases whose members are Pods.
+var barePods = slices.Concat(at("internal/freshness/barepods.go", []mutant{
+	{check: "PodForeign: a bare Pod", old: `case p.ControllerUID != "":`, broken: `case false:`, test: "TestJudgeWarmStart/pod of a sandbox, or a pool"},
+	{check: "MemberClaimed: a bare Pod", old: `case p.ClaimUID != "" && p.ClaimUID != s.ClaimRef.UID:`, broken: `case false:`, test: "TestJudgeWarmStart/pod given to another claim"},
+	{check: "PodTerminating: a bare Pod", old: `return podGoesOn(name, p)`, broken: `return nil`, test: "TestJudgeWarmStart/pod being deleted"},
+	{check: "StaleRevision: a bare Pod", old: `return attribute(s, s.Plain.podOnly(), s.Pod.Content, s.PodInjected)`, broken: `return nil`, test: "TestJudgeWarmStart/stale pod"},
+}), at("internal/freshness/judge.go", []mutant{
+	{check: "MemberUsed: a released Pod", old: `case c.Kind != OwnedByPool && (!s.Member.Bare || !s.Member.Used):`, broken: `case c.Kind != OwnedByPool:`, test: "TestJudgeBarePods/given to another claim"},
+	{check: "a release changes no blueprint", old: `firstOf(s, isMember, memberLives, blueprintKept, belongs,`, broken: `firstOf(s, isMember, memberLives, belongs,`, test: "TestJudgeBarePods/the write changes its spec"},
+	{check: "secure defaults are no difference for v0.1", old: `plain == nil || plain.Reason == StaleRevision {`, broken: `plain != nil {`, test: "TestJudgeWarmStart/no secure defaults"},
+}))
+
+// deletes are the rules by which a claim's sandbox is kept from its pool.
+var deletes = slices.Concat(at("internal/freshness/protect.go", []mutant{
+	{check: "protect: the claim lives", old: `d.ClaimExpired, d.SandboxExpired:`, broken: `d.ClaimExpired, d.SandboxExpired, d.Claim != nil:`, test: "TestJudgeDelete/a claim's sandbox"},
+	{check: "protect: not when the claim is going", old: `d.Claim.UID != d.Owner.UID, d.Claim.Deleting,`, broken: `d.Claim.UID != d.Owner.UID,`, test: "TestJudgeDelete/claim being deleted"},
+	{check: "protect: not for another claim of that name", old: `d.Claim.UID != d.Owner.UID, `, broken: ``, test: "TestJudgeDelete/claim of that name, a new one"},
+	{check: "protect: not when the claim's time is up", old: `d.ClaimExpired, d.SandboxExpired:`, broken: `d.SandboxExpired:`, test: "TestJudgeDelete/claim expired"},
+	{check: "protect: not when the sandbox's time is up", old: `d.ClaimExpired, d.SandboxExpired:`, broken: `d.ClaimExpired:`, test: "TestJudgeDelete/sandbox past its time"},
+	{check: "protect: not an idle member", old: `d.Owner.Kind != OwnedByClaim,`, broken: ``, test: "TestJudgeDelete/an idle member"},
+}), at("internal/platform/agentsandbox/protect.go", []mutant{
+	{check: "protect: shutdownTime of the sandbox", old: `past(str(sandbox.Object, "spec", "shutdownTime"), now)`, broken: `false`, test: "TestDeletion/sandbox past its own time"},
+	{check: "protect: shutdownTime of the claim", old: `if past(str(claim.Object, "spec", "lifecycle", "shutdownTime"), now) {`, broken: `if false {`, test: "TestDeletion/claim's time is up"},
+	{check: "protect: time to live after the end", old: `case "Finished":`, broken: `case "Never":`, test: "TestDeletion/finished, time to live is up"},
+	{check: "protect: time to live is to come", old: `!finished.Add(time.Duration(ttl)*time.Second).After(now.Add(expiryMargin))`, broken: `!finished.After(now.Add(expiryMargin * time.Duration(1+ttl-ttl)))`, test: "TestDeletion/finished, time to live to come"},
+	{check: "protect: the status says expired", old: `if str(c, "reason") == "ClaimExpired" {`, broken: `if false {`, test: "TestDeletion/expired, its status says"},
+	{check: "protect: clocks differ", old: `!t.After(now.Add(expiryMargin))`, broken: `!t.After(now)`, test: "TestDeletion/claim's time is up by a clock that is ahead of ours"},
+	{check: "protect: an unreadable claim is not gone", old: `return freshness.Deletion{}, fmt.Errorf("judging the delete`, broken: `return d, nil
+	}
+	if false {
+		return d, fmt.Errorf("judging the delete`, test: "TestDeletion/unreadable"},
+}))
+
+// reasons decide what can mend a denial, and with it how it is answered.
+var reasons = slices.Concat(at("internal/freshness/reasons.go", []mutant{
+	{check: "a used member is at fault itself", old: `MemberUsed:        FaultMember,`, broken: ``, test: "TestEveryDenialHasAFault"},
+	{check: "a confused claim leaves the member to others", old: `ClaimHoldsAnother: FaultClaim,`, broken: `ClaimHoldsAnother: FaultMember,`, pkg: "internal/platform/agentsandbox", test: "TestAnswer/bind, the claim's fault"},
+	{check: "no Pod yet is nobody's fault", old: `NodeLeaving:       FaultMember,`, broken: `NodeLeaving: FaultMember, PodNotYet: FaultMember,`, test: "TestEveryDenialHasAFault"},
+}), at("internal/freshness/strategy.go", []mutant{
+	{check: "what cannot be parsed is strict", old: `if err != nil || st == RollingUpdate`, broken: `if err == nil && st == RollingUpdate`, test: "TestResolveStrategy/annotation cannot be parsed"},
+	{check: "no rolling where upstream recreates", old: `st == RollingUpdate && spec == string(Recreate)`, broken: `false`, test: "TestResolveStrategy/rolling, while upstream deletes"},
+	{check: "a strategy of the platform's own is left to it", old: `return PlatformOwned`, broken: `return byDefault`, test: "TestResolveStrategy/a strategy of theirs"},
+}))
+
+// contents are the rules by which two blueprints are the same.
+var contents = at("internal/revision/compare.go", []mutant{
+	{check: "a leaf too many is a difference", old: `if !c.allowed.allowsLeaf(c.steps, leaf) {`, broken: `if false {`, test: "TestCompare/leaf more"},
+	{check: "a leaf too few is a difference", old: `c.report(Difference{Path: pathText(c.steps), Root: pathText(c.steps[:root]), Want: compact(leaf)})`, broken: ``, test: "TestCompare/leaf less"},
+	{check: "another value is a difference", old: `if !c.leaves.equal(want, got, c.atMergeKey()) {`, broken: `if false {`, test: "TestCompare/changed leaf"},
+	{check: "another order is a difference", old: `if !inOrder {`, broken: `if false {`, test: "TestCompare/another order"},
+})
