@@ -27,7 +27,7 @@ type Platform interface {
 	// not be decided.
 	Snapshot(ctx context.Context, w platform.Write) (platform.Facts, error)
 	// Answer returns the status that a denial is given as.
-	Answer(op freshness.Operation, r freshness.Reason) (code int32, reason metav1.StatusReason)
+	Answer(op freshness.Operation, f freshness.Fault) (code int32, reason metav1.StatusReason)
 }
 
 // Aftermath takes hints on what an answer leaves behind. The calls must return
@@ -59,8 +59,9 @@ type Guard struct {
 	Modes        *Modes
 	Metrics      *Metrics
 	Aftermath    Aftermath
-	// Given is shared by all guards; nil for none.
-	Given *Given
+	// Given and Patience are shared by all guards; nil for none.
+	Given    *Given
+	Patience *Patience
 	// PassedOver is told of a cold start for a claim that any member of the pool
 	// would have done for; nil when nobody wants to know.
 	PassedOver func(namespace, pool string)
@@ -83,8 +84,10 @@ type outcome struct {
 	taken *unstructured.Unstructured
 	// alwaysCold: no member would do for the claim.
 	alwaysCold bool
-	mode       Mode
-	err        error
+	// turnAway: the claim is to give this member up.
+	turnAway bool
+	mode     Mode
+	err      error
 }
 
 func (o outcome) verdict() string {
@@ -121,6 +124,7 @@ func (g *Guard) Handle(ctx context.Context, req admission.Request) admission.Res
 	w.MayHold = g.Given.hints(ctx, w)
 	o := g.judge(ctx, req.Namespace, w)
 	if req.DryRun == nil || !*req.DryRun {
+		o.turnAway = o.err == nil && g.Patience.over(w, o.Verdict)
 		g.Metrics.observe(g.PlatformName, w, o, g.Clock.Since(start))
 		g.hint(w, o)
 	}
@@ -149,23 +153,33 @@ func (g *Guard) judge(ctx context.Context, namespace string, w platform.Write) o
 }
 
 func (g *Guard) hint(w platform.Write, o outcome) {
-	if o.err == nil && (o.Allowed || o.mode != Enforce) {
-		g.Given.note(w)
+	if o.err != nil {
+		if o.mode == Enforce && w.Claim.Name != "" {
+			g.Aftermath.Undecided(w.Judged().GetNamespace(), w.Claim.Name)
+		}
+		return
 	}
-	if o.err == nil && !o.Allowed && (w.Claim.Name != "" || w.Operation == freshness.Release) {
+	if !o.Allowed && (w.Claim.Name != "" || w.Operation == freshness.Release) {
 		g.Aftermath.Denied(Denial{Write: w, Verdict: o.Verdict, Pool: o.pool, Mode: o.mode})
 	}
+	if o.Allowed || o.mode != Enforce {
+		g.passes(w, o)
+		return
+	}
 	switch {
-	case o.mode != Enforce:
-	case o.err != nil && w.Claim.Name != "":
-		g.Aftermath.Undecided(w.Judged().GetNamespace(), w.Claim.Name)
-	case o.err == nil && o.Allowed && w.Operation == freshness.ColdStart && o.pool != nil && !o.alwaysCold && g.PassedOver != nil:
-		g.PassedOver(w.Judged().GetNamespace(), o.pool.Name)
-	case o.err != nil || o.Allowed:
 	case w.Operation == freshness.Bind, w.Operation == freshness.Release:
 		g.Aftermath.Refused(w.Old, o.Reason.Fault())
 	case o.taken != nil:
 		g.Aftermath.Refused(o.taken, o.Reason.Fault())
+	}
+}
+
+// passes takes note of a write that is let through.
+func (g *Guard) passes(w platform.Write, o outcome) {
+	g.Given.note(w)
+	passedOver := w.Operation == freshness.ColdStart && o.pool != nil && !o.alwaysCold
+	if o.mode == Enforce && passedOver && g.PassedOver != nil {
+		g.PassedOver(w.Judged().GetNamespace(), o.pool.Name)
 	}
 }
 
@@ -178,7 +192,7 @@ func (g *Guard) respond(w platform.Write, o outcome) admission.Response {
 	case o.err != nil:
 		resp = admission.Errored(http.StatusInternalServerError, fmt.Errorf("could not decide: %w", o.err))
 	case !o.Allowed:
-		resp = g.denied(w, o.Verdict)
+		resp = g.denied(w, o)
 	case o.Reason == freshness.UnknownRevision && !o.Tolerated && w.Operation != freshness.Birth:
 		resp = resp.WithWarnings("attribution is suspended in this pool, so freshbind lets pass what equals no known revision: " + o.Detail)
 	}
@@ -189,8 +203,12 @@ func (g *Guard) respond(w platform.Write, o outcome) admission.Response {
 	return resp
 }
 
-func (g *Guard) denied(w platform.Write, v freshness.Verdict) admission.Response {
-	code, reason := g.Platform.Answer(w.Operation, v.Reason)
+func (g *Guard) denied(w platform.Write, o outcome) admission.Response {
+	v, fault := o.Verdict, o.Reason.Fault()
+	if o.turnAway {
+		fault = freshness.FaultMember
+	}
+	code, reason := g.Platform.Answer(w.Operation, fault)
 	message := fmt.Sprintf("%s: %s", v.Reason, v.Detail)
 	if v.Found != "" && v.Found != v.Expected {
 		message += fmt.Sprintf(" (is %s, in force is %s)", v.Found, v.Expected)

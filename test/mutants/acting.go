@@ -4,8 +4,8 @@ import "slices"
 
 // answering is what becomes of a verdict.
 var answering = slices.Concat(at("internal/platform/agentsandbox/answers.go", []mutant{
-	{check: "a member at fault is answered 404", old: `case r.Fault() == freshness.FaultMember:`, broken: `case false:`, test: "TestAnswer/bind, the member's fault"},
-	{check: "a claim at fault is answered 409", old: `case r.Fault() == freshness.FaultMember:`, broken: `case true:`, test: "TestAnswer/bind, the claim's fault"},
+	{check: "a member at fault is answered 404", old: `case f == freshness.FaultMember:`, broken: `case false:`, test: "TestAnswer/bind, the member's fault"},
+	{check: "a claim at fault is answered 409", old: `case f == freshness.FaultMember:`, broken: `case true:`, test: "TestAnswer/bind, the claim's fault"},
 	{check: "a cold start is answered AlreadyExists", old: `return http.StatusConflict, metav1.StatusReasonAlreadyExists`, broken: `return http.StatusConflict, metav1.StatusReasonConflict`, test: "TestAnswer/cold start, whatever"},
 	{check: "a birth is answered 403", old: `case op == freshness.Birth:`, broken: `case false:`, test: "TestAnswer/birth of a stale member"},
 }), at("webhooks/guard.go", []mutant{
@@ -14,11 +14,8 @@ var answering = slices.Concat(at("internal/platform/agentsandbox/answers.go", []
 	case o.mode != Enforce:`, broken: `resp := admission.Allowed("")
 	switch {
 	case false:`, test: "TestGuard/audited, not denied"},
-	{check: "mode audit deletes and hides nothing", old: `switch {
-	case o.mode != Enforce:
-	case o.err != nil && w.Claim.Name != "":`, broken: `switch {
-	case o.err != nil && w.Claim.Name != "":`, test: "TestGuard/audited, not denied"},
-	{check: "mode enforce denies", old: `resp = g.denied(w, o.Verdict)`, broken: ``, test: "TestGuard/the member's fault"},
+	{check: "mode audit deletes and hides nothing", old: `if o.Allowed || o.mode != Enforce {`, broken: `if o.Allowed {`, test: "TestGuard/audited, not denied"},
+	{check: "mode enforce denies", old: `resp = g.denied(w, o)`, broken: ``, test: "TestGuard/the member's fault"},
 	{check: "undecided is an error", old: `case o.err != nil && g.FailOpen:`, broken: `case o.err != nil:`, test: "TestGuard/undecided"},
 	{check: "a dry run leaves nothing behind", old: `if req.DryRun == nil || !*req.DryRun {`, broken: `if true {`, test: "TestGuard/dry run leaves nothing behind"},
 	{check: "the controllers are told of a refusal", old: `g.Aftermath.Refused(w.Old, o.Reason.Fault())`, broken: ``, test: "TestGuard/the claim's fault"},

@@ -92,10 +92,10 @@ func registerAdvice(mgr manager.Manager, p *agentsandbox.Platform, modes *webhoo
 }
 
 func register(server webhook.Server, p *agentsandbox.Platform, modes *webhooks.Modes, after aftermath, given *webhooks.Given) {
-	m := webhooks.NewMetrics(metrics.Registry)
+	m, patience := webhooks.NewMetrics(metrics.Registry), webhooks.NewPatience(clock.RealClock{})
 	for _, hook := range []webhooks.Hook{webhooks.BindHook, webhooks.BindPodHook, webhooks.ColdStartHook, webhooks.BirthHook} {
 		server.Register(hook.Path, &webhook.Admission{Handler: &webhooks.Guard{
-			PlatformName: agentsandbox.Name, Platform: p, Modes: modes, Metrics: m, Aftermath: after, Given: given, PassedOver: after.passed.Note,
+			PlatformName: agentsandbox.Name, Platform: p, Modes: modes, Metrics: m, Aftermath: after, Given: given, Patience: patience, PassedOver: after.passed.Note,
 			Clock: clock.RealClock{}, Timeout: hook.HandlerTimeout(), FailOpen: hook.FailOpen,
 		}})
 	}

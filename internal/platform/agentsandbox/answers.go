@@ -14,7 +14,7 @@ import (
 //   - A bind answered 404 makes the claim go on to the next member, and this
 //     one is never offered again; right when the member can never be bound.
 //     A bind answered 409 is tried again, and the member is not deleted for it;
-//     it has to be offered again all the same (ShowPatch).
+//     it has to be offered again all the same (OfferPatch).
 //   - A cold start answered AlreadyExists is tried again every 200 ms;
 //     Conflict takes seconds.
 //   - A birth is answered 403: AlreadyExists makes the API server try eight
@@ -22,13 +22,13 @@ import (
 //
 // details.retryAfterSeconds is never set: client-go would sleep inside of the
 // controller's worker.
-func (*Platform) Answer(op freshness.Operation, r freshness.Reason) (code int32, reason metav1.StatusReason) {
+func (*Platform) Answer(op freshness.Operation, f freshness.Fault) (code int32, reason metav1.StatusReason) {
 	switch {
 	case op == freshness.ColdStart:
 		return http.StatusConflict, metav1.StatusReasonAlreadyExists
 	case op == freshness.Birth:
 		return http.StatusForbidden, metav1.StatusReasonForbidden
-	case r.Fault() == freshness.FaultMember:
+	case f == freshness.FaultMember:
 		return http.StatusNotFound, metav1.StatusReasonNotFound
 	}
 	return http.StatusConflict, metav1.StatusReasonConflict

@@ -121,7 +121,7 @@ func TestAnswer(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			code, status := (&Platform{}).Answer(tc.op, tc.reason)
+			code, status := (&Platform{}).Answer(tc.op, tc.reason.Fault())
 			if code != tc.code || status != tc.status {
 				t.Errorf("Answer() = %d %s, want %d %s", code, status, tc.code, tc.status)
 			}
