@@ -45,6 +45,7 @@ type Pools struct {
 	refused  *Refused
 	pods     *Pods
 	budget   *Budget
+	metrics  *Metrics
 	events   events.EventRecorder
 	clock    clock.PassiveClock
 
@@ -105,6 +106,7 @@ func (p *Pools) forget(key types.NamespacedName) {
 	if m := p.memory[key]; m != nil {
 		p.budget.Forget(m.pool)
 		delete(p.memory, key)
+		p.metrics.forget(key)
 	}
 }
 
@@ -192,6 +194,7 @@ func (p *Pools) stored(ctx context.Context, cached *unstructured.Unstructured) (
 func (p *Pools) apply(ctx context.Context, m *memory, s *situation, plan freshness.Plan) (reconcile.Result, error) {
 	logf.FromContext(ctx).V(2).Info("Planned pool", "strategy", s.Strategy, "state", plan.Rollout.State,
 		"delete", len(plan.Delete), "hide", len(plan.Hide), "show", len(plan.Show), "updated", plan.Counts.Updated)
+	p.metrics.observe(client.ObjectKeyFromObject(s.pool), plan)
 	m.rollout = plan.Rollout
 	granted := p.budget.Take(s.pool.GetUID(), len(plan.Delete))
 	waiting := plan.Delete[granted:]

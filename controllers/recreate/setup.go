@@ -40,6 +40,7 @@ type PoolsOptions struct {
 	Refused *Refused
 	Pods    *Pods
 	Kinds   PoolKinds
+	Metrics *Metrics
 	// Budget bounds the members in replacement at any moment, over all pools.
 	Budget int
 }
@@ -53,7 +54,7 @@ func SetupPools(mgr manager.Manager, o PoolsOptions) error {
 	p := &Pools{
 		platform: o.Platform, enforced: o.Enforced, leads: o.Leads, view: view, client: mgr.GetClient(), refused: o.Refused, pods: o.Pods,
 		budget: NewBudget(o.Budget, clock.RealClock{}), events: mgr.GetEventRecorder("freshbind"),
-		clock: clock.RealClock{}, memory: map[types.NamespacedName]*memory{},
+		metrics: o.Metrics, clock: clock.RealClock{}, memory: map[types.NamespacedName]*memory{},
 	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("pools").
 		WithOptions(controller.Options{MaxConcurrentReconciles: poolWorkers})

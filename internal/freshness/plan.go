@@ -75,6 +75,9 @@ const (
 	Paused      State = "Paused"
 )
 
+// States returns all states, for closed label sets.
+func States() []State { return []State{Complete, Progressing, Failed, Paused} }
+
 // Cause says why a rollout is in its state, in the words of Deployments where
 // they have some. The set is closed.
 type Cause string

@@ -136,6 +136,10 @@ func TestLatePoolController(t *testing.T) {
 	if refused := w.metric(t, "freshbind_bind_verdicts_total", `operation="birth"`, `verdict="deny"`); refused == 0 {
 		t.Error("no birth was refused: this test has shown nothing")
 	}
+	// Members that equal an older revision are understood, however many they are.
+	if n := s.eventsOf("AttributionSuspended"); n > 0 {
+		t.Errorf("attribution was suspended %d times", n)
+	}
 	t.Logf("%d members deleted, %d born, %d stand there", sum.MemberDeletes, sum.Births, len(members))
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/freshbind/freshbind/controllers/recreate"
 	"github.com/freshbind/freshbind/controllers/waiting"
@@ -45,7 +46,7 @@ func newAftermath(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks
 		return aftermath{}, err
 	}
 	err = recreate.SetupPools(mgr, recreate.PoolsOptions{
-		Platform: p, Enforced: modes.Known, Refused: refused, Pods: pods, Budget: o.Budget, Leads: o.leads,
+		Platform: p, Enforced: modes.Known, Refused: refused, Pods: pods, Budget: o.Budget, Leads: o.leads, Metrics: recreate.NewMetrics(metrics.Registry),
 		Kinds: recreate.PoolKinds{Pools: k.pools, Templates: k.templates, Sandboxes: k.sandboxes},
 	})
 	if err != nil {

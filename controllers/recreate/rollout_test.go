@@ -1,0 +1,130 @@
+package recreate
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/test/builders"
+)
+
+func TestMembersAreOfferedWhenTheirTemplateReturns(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Replicas(2).Strategy("OnReplenish").Obj()
+	r := newRig(t, nil, append(ofAll(pool, v1, 2), pool, v1)...)
+	r.step(pool)
+	if noted := r.noted(); len(noted) > 0 {
+		t.Fatalf("offered %v before anything changed", noted)
+	}
+	back := object(poolKinds.Templates)
+	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(v1), back); err != nil {
+		t.Fatal(err)
+	}
+	back.SetGeneration(3)
+	if err := r.client.Update(t.Context(), back); err != nil {
+		t.Fatal(err)
+	}
+	for i, tc := range []struct {
+		after time.Duration
+		want  []string
+	}{
+		{0, nil}, {offers[0], []string{"m00", "m01"}}, {offers[0] + time.Second, nil}, {offers[1], []string{"m00", "m01"}}, {time.Hour, nil},
+	} {
+		r.clock.SetTime(now.Add(tc.after))
+		r.step(pool)
+		if diff := cmp.Diff(tc.want, r.noted()); diff != "" {
+			t.Errorf("step %d, %s after the change (-want,+got):\n%s", i, tc.after, diff)
+		}
+	}
+}
+
+// A webhook that adds a field to every member makes all of them unknown; to
+// replace them would only make more.
+func TestTheValve(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Replicas(2).Strategy("Recreate").Obj()
+	foreign := func(name string, at time.Time) *unstructured.Unstructured {
+		return of(pool, v2, name).PodSpec("kata", "runtimeClassName").Created(at).Obj()
+	}
+	r := newRig(t, history{v1, v2}, pool, v2, foreign("a", now.Add(-time.Hour)), foreign("b", now.Add(-time.Hour)))
+	if writes, _ := r.step(pool); len(writes) != 2 {
+		t.Fatalf("first %v, want two deletes", writes)
+	}
+	for _, name := range []string{"c", "d"} {
+		if err := r.client.Create(t.Context(), foreign(name, now.Add(time.Minute))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.clock.SetTime(now.Add(2 * time.Minute))
+	if writes, _ := r.step(pool); len(writes) > 0 {
+		t.Errorf("then %v, want the valve shut", writes)
+	}
+	if got, want := r.said(pool, platform.AttributionKey), r.said(pool, platform.RolloutRevisionKey); got != want || want == "" {
+		t.Errorf("%s is %q, want the revision in force, %q", platform.AttributionKey, got, want)
+	}
+	status, err := platform.ParseRolloutStatus(r.said(pool, platform.RolloutStatusKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, c := range status.Conditions {
+		found = found || c.Type == platform.ConditionAttributionSuspended && c.Status == "True" &&
+			strings.Contains(c.Message, "runtimeClassName")
+	}
+	if !found {
+		t.Errorf("no condition names the path to copy: %+v", status.Conditions)
+	}
+}
+
+func TestANewLeaderGoesOnWithARollout(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Replicas(2).Strategy("OnReplenish").
+		Annotation("freshbind.dev/rollout-strategy", "RollingUpdate").Annotation("freshbind.dev/progress-deadline", "1m").Obj()
+	r := newRig(t, nil, pool, v2, of(pool, v1, "a").Obj(), builders.SandboxFrom(of(pool, v2, "b").Obj()).Ready(false).Obj())
+	r.step(pool)
+	if got := r.said(pool, platform.RolloutStateKey); got != "Progressing" {
+		t.Fatalf("state %q, want Progressing", got)
+	}
+	r.memory = map[types.NamespacedName]*memory{}
+	r.clock.SetTime(now.Add(2 * time.Minute))
+	r.step(pool)
+	if got := r.said(pool, platform.RolloutStateKey); got != "Failed" {
+		t.Errorf("state %q, want Failed: the deadline does not begin anew", got)
+	}
+}
+
+// Members that are bare Pods are judged when the pool or its template changes,
+// not all the time.
+func TestBarePodsAreSweptWhenSomethingChanged(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Replicas(1).APIVersion(builders.V1Alpha1).Obj()
+	pod := func(owner *unstructured.Unstructured, name string) *unstructured.Unstructured {
+		return builders.MakePod(of(pool, v1, name).Obj()).Owners(builders.ControllerRef(owner)).
+			Label(agentsandbox.PodPoolLabel, agentsandbox.NameHash("python")).Obj()
+	}
+	r := newRig(t, nil, v1, pod(pool, "a"), pod(builders.MakePool("ns", "python").UID("another").Obj(), "b"))
+	r.pods = &Pods{hints: make(chan Refusal, 10)}
+	noted := func() []string {
+		var out []string
+		for len(r.pods.hints) > 0 {
+			out = append(out, (<-r.pods.hints).Name)
+		}
+		return out
+	}
+	m := &memory{template: edition{generation: 1}}
+	for i, tc := range []struct {
+		generation int64
+		want       []string
+	}{{1, []string{"a"}}, {1, nil}, {2, []string{"a"}}} {
+		m.template.generation = tc.generation
+		if err := r.sweep(t.Context(), m, &situation{pool: pool}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tc.want, noted()); diff != "" {
+			t.Errorf("sweep %d (-want,+got):\n%s", i, diff)
+		}
+	}
+}
