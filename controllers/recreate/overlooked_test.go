@@ -19,7 +19,9 @@ import (
 // offered: soon at first, then ever more seldom.
 func TestOverlookedMembersAreOffered(t *testing.T) {
 	pool, other := builders.MakePool("ns", "python").Obj(), builders.MakePool("ns", "other").Obj()
-	born := func(name string, at time.Time) *unstructured.Unstructured { return of(pool, v1, name).Created(at).Obj() }
+	born := func(name string, at time.Time) *unstructured.Unstructured {
+		return of(pool, v1, name).Created(at).Obj()
+	}
 	r := newRig(t, nil, born("old", now.Add(-time.Hour)), born("same second", now), born("younger", now.Add(time.Second)),
 		of(other, v1, "another pool's").Obj(),
 		of(pool, v1, "leaving").Set([]any{"x/y"}, "metadata", "finalizers").Deleting(now).Obj())
