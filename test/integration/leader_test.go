@@ -1,0 +1,60 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/freshbind/freshbind/internal/advice"
+	"github.com/freshbind/freshbind/test/controlplane"
+	"github.com/freshbind/freshbind/test/fixture"
+	"github.com/freshbind/freshbind/test/scenario"
+)
+
+// Two replicas; the one that leads is killed in the middle of a rollout. The
+// other one proves what it sees, and goes on within the same limits.
+func TestAnotherReplicaGoesOnWithARollout(t *testing.T) {
+	t.Parallel()
+	lead := []string{"--leader-elect=true", "--leader-election-namespace=default"}
+	w := ownWorld(t, scenario.WorldOptions{Guard: fixture.Options{Args: lead}})
+	s := w.enforced(t)
+	p := s.rolling(12, advice.MaxUnavailableKey, "1", advice.MinReadySecondsKey, "1")
+	was := s.state(p, "Complete", "")
+	dir := filepath.Dir(w.Guard.LogPath())
+	second, err := controlplane.StartProcess("freshbind-2", w.Guard.Program(), filepath.Join(dir, "freshbind-2-log"), append([]string{
+		"manager", "--kubeconfig=" + filepath.Join(dir, "freshbind-kubeconfig"), "--cert-dir=" + filepath.Join(dir, "freshbind-certs"),
+		"--webhook-bind-address=127.0.0.1:0", "--health-probe-bind-address=0", "--metrics-bind-address=0", "--zap-log-level=2",
+	}, lead...)...)
+	s.must(err)
+	t.Cleanup(func() {
+		if err := second.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	tide := s.followReady(p)
+	s.image(p, "sandbox:v2")
+	s.eventually("a rollout under way", func(ctx context.Context) (string, bool) {
+		n := 0
+		members, err := s.Members(ctx, p.Name)
+		s.must(err)
+		for _, m := range members {
+			if m.Image == "sandbox:v2" {
+				n++
+			}
+		}
+		return fmt.Sprintf("%d members of the new template", n), n >= 2
+	})
+	s.must(w.Guard.Kill())
+	killed := time.Now()
+	s.state(p, "Complete", was)
+	t.Logf("complete %.1f s after the leader was killed; at least %d of 12 members were ready", time.Since(killed).Seconds(), tide.lowest())
+	if low := tide.lowest(); low < 11 {
+		t.Errorf("only %d members were ready at one time, want 11 or more", low)
+	}
+	s.full(p, "sandbox:v2")
+	s.must(w.Guard.Start(t.Context()))
+	s.claim(p, scenario.Names("c", 3)...)
+	s.fresh(3)
+}
