@@ -61,7 +61,7 @@ type ClaimStory struct {
 	Refusals []Refusal `json:"refusals"`
 	// Status is the claim's own words while it is not ready.
 	Status string `json:"status,omitempty"`
-	// Waits says how its pool stands, for a claim without a sandbox.
+	// Waits says how its pool is, for a claim without a sandbox.
 	Waits string `json:"waits,omitempty"`
 
 	numbers map[string]int64
@@ -113,16 +113,16 @@ func (c *Cluster) ExplainClaim(ctx context.Context, namespace, name string) (*Cl
 func (c *Cluster) demanded(ctx context.Context, s *Store, claim *unstructured.Unstructured, story *ClaimStory) ([]Revision, error) {
 	story.Pool, story.Template = agentsandbox.Asked(claim)
 	story.Status, story.Ready = readiness(claim)
-	story.Mode = s.modes.byDefault
+	story.Mode = s.modes.in(story.Namespace)
 	if story.Pool != "" {
 		found, err := c.Judge(s).Pools(ctx, Selection{Name: story.Pool})
 		if err != nil {
 			return nil, err
 		}
-		story.Waits = fmt.Sprintf("pool %s does not exist", story.Pool)
+		story.Waits = story.Pool + " does not exist"
 		for _, p := range found {
 			story.Mode, story.Template = p.Mode, p.Template
-			story.Waits = fmt.Sprintf("pool %s has %d of %d members ready, %d claimable: %s", p.Name, p.Ready, p.Replicas, p.Claimable, p.Words())
+			story.Waits = fmt.Sprintf("%s: %d of %d members ready, %d claimable, %s", p.Name, p.Ready, p.Replicas, p.Claimable, p.Words())
 		}
 	}
 	template, err := c.Get(ctx, agentsandbox.Templates, story.Namespace, story.Template)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -18,11 +19,14 @@ func (s *ClaimStory) Text(colour bool) string {
 		s.content(&b)
 	}
 	if s.Waits != "" {
-		fmt.Fprintf(&b, "  waits for %s\n", s.Waits)
+		fmt.Fprintf(&b, "  pool      %s\n", s.Waits)
 	}
 	s.refused(&b)
-	if s.Status != "" {
-		fmt.Fprintf(&b, "The claim's own status says %q: agent-sandbox's words, also for a refused bind.\n", s.Status)
+	switch {
+	case s.Status != "" && len(s.Refusals) > 0:
+		fmt.Fprintf(&b, "The claim's own status says %q: agent-sandbox's words, for a refused bind too.\n", s.Status)
+	case s.Status != "":
+		fmt.Fprintf(&b, "The claim's own status says %q.\n", s.Status)
 	}
 	return b.String()
 }
@@ -61,10 +65,10 @@ func (s *ClaimStory) content(b *strings.Builder) {
 	if s.PodRuns != "" {
 		fmt.Fprintf(b, "  but       its pod was built from %s\n", title(s.numbers[s.PodRuns], s.PodRuns))
 	}
-	switch {
-	case s.AtCreation == "":
+	switch s.AtCreation {
+	case "":
 		fmt.Fprintf(b, "  in force  %s now; what was when the claim was created is not recorded\n", title(s.numbers[s.InForce], s.InForce))
-	case s.AtCreation == s.InForce:
+	case s.InForce:
 		fmt.Fprintf(b, "  in force  %s %s, and now\n", title(s.numbers[s.InForce], s.InForce), s.when())
 	default:
 		fmt.Fprintf(b, "  in force  %s %s; now %s\n", title(s.numbers[s.AtCreation], s.AtCreation), s.when(), title(s.numbers[s.InForce], s.InForce))
@@ -75,7 +79,7 @@ func (s *ClaimStory) when() string {
 	if s.Sure {
 		return "when the claim was created"
 	}
-	return "when the claim was created, as far as times to the second tell"
+	return "probably when the claim was created (times are kept to the second)"
 }
 
 func (s *ClaimStory) refused(b *strings.Builder) {
@@ -83,8 +87,8 @@ func (s *ClaimStory) refused(b *strings.Builder) {
 		return
 	}
 	head := "Refused"
-	if s.Mode == Audit {
-		head = "Judged, and not refused in mode audit"
+	if !slices.ContainsFunc(s.Refusals, func(r Refusal) bool { return !strings.HasPrefix(r.Note, wouldRefuse) }) {
+		head = "Not refused, in mode audit"
 	}
 	fmt.Fprintf(b, "%s (from events, which the API server keeps for an hour):\n", head)
 	table := Table[Refusal]{NoHeaders: true, Columns: []Column[Refusal]{

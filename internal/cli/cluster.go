@@ -151,10 +151,15 @@ func (m modes) of(pool *unstructured.Unstructured) string {
 	if pool.GetAnnotations()[platform.EnforcementKey] == Enforce {
 		return Enforce
 	}
+	return m.in(pool.GetNamespace())
+}
+
+// in returns the mode of a namespace.
+func (m modes) in(namespace string) string {
 	if m.said == nil {
 		return UnknownMode
 	}
-	if said := m.said[pool.GetNamespace()]; said == Enforce || said == Audit {
+	if said := m.said[namespace]; said == Enforce || said == Audit {
 		return said
 	}
 	return m.byDefault

@@ -11,11 +11,16 @@ import (
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
-// PoolName and MemberName are what -o name prints.
-func PoolName(p Pool) string { return agentsandbox.Pools.String() + "/" + p.Name }
+// PoolName is what -o name prints, as kubectl does.
+func PoolName(p Pool) string { return "sandboxwarmpool." + agentsandbox.ExtensionsGroup + "/" + p.Name }
 
 // MemberName is what -o name prints.
-func MemberName(m Member) string { return agentsandbox.Sandboxes.String() + "/" + m.Name }
+func MemberName(m Member) string { return "sandbox." + agentsandbox.CoreGroup + "/" + m.Name }
+
+// TemplateName is what says which template was written.
+func TemplateName(name string) string {
+	return "sandboxtemplate." + agentsandbox.ExtensionsGroup + "/" + name
+}
 
 // PoolColumns are those of status. now dates what is relative.
 func PoolColumns(namespaces, wide bool, now func() time.Time) []Column[Pool] {

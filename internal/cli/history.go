@@ -11,23 +11,20 @@ const second = time.Second
 // not reach back that far.
 func inForceAt(history []Revision, at time.Time) (found Revision, sure, ok bool) {
 	at = at.Truncate(second)
-	sure = true
+	doubt, candidates := false, 0
 	for _, r := range history {
 		since := r.Since.Truncate(second)
-		switch {
-		case since.After(at):
-			if r.Again && !r.first.After(at) {
-				sure = false
-			}
+		if since.After(at) {
+			doubt = doubt || r.Again && !r.first.After(at)
 			continue
-		case since.Equal(at):
-			sure = false
 		}
-		if !ok || since.After(found.Since.Truncate(second)) || since.Equal(found.Since.Truncate(second)) && r.Number > found.Number {
+		candidates++
+		if was := found.Since.Truncate(second); !ok || since.After(was) || since.Equal(was) && r.Number > found.Number {
 			found, ok = r, true
 		}
 	}
-	return found, sure && ok, ok
+	same := candidates > 1 && found.Since.Truncate(second).Equal(at)
+	return found, ok && !doubt && !same, ok
 }
 
 func byHash(history []Revision, hash string) (Revision, bool) {

@@ -21,13 +21,14 @@ func TestInForceAt(t *testing.T) {
 		want     int64
 		sure, ok bool
 	}{
-		"no history":                 {},
-		"too young a history":        {history: []Revision{r(1, 101)}},
-		"the last one before":        {history: []Revision{r(1, 0), r(2, 50), r(3, 101)}, want: 2, sure: true, ok: true},
-		"within the second":          {history: []Revision{r(1, 0), r(2, 100)}, want: 2, ok: true},
-		"two within an older second": {history: []Revision{r(1, 0), r(2, 50), r(3, 50)}, want: 3, sure: true, ok: true},
-		"may have been before":       {history: []Revision{r(2, 50), again(3, 10, 150)}, want: 2, ok: true},
-		"came back before":           {history: []Revision{r(2, 50), again(3, 10, 90)}, want: 3, sure: true, ok: true},
+		"no history":                   {},
+		"too young a history":          {history: []Revision{r(1, 101)}},
+		"the last one before":          {history: []Revision{r(1, 0), r(2, 50), r(3, 101)}, want: 2, sure: true, ok: true},
+		"the only one, in this second": {history: []Revision{r(1, 100), r(2, 101)}, want: 1, sure: true, ok: true},
+		"within the second":            {history: []Revision{r(1, 0), r(2, 100)}, want: 2, ok: true},
+		"two within an older second":   {history: []Revision{r(1, 0), r(2, 50), r(3, 50)}, want: 3, sure: true, ok: true},
+		"may have been before":         {history: []Revision{r(2, 50), again(3, 10, 150)}, want: 2, ok: true},
+		"came back before":             {history: []Revision{r(2, 50), again(3, 10, 90)}, want: 3, sure: true, ok: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -98,8 +99,7 @@ func (p *Printer[T]) PrintEach(out io.Writer, rows []T) error {
 }
 
 func (p *Printer[T]) encode(out io.Writer, v any) error {
-	raw, err := json.MarshalIndent(v, "", "  ")
-	raw = append(raw, '\n')
+	raw, err := IndentedJSON(v)
 	if p.output.Format == YAML {
 		raw, err = yaml.Marshal(v)
 		if p.calls > 0 {
@@ -114,4 +114,16 @@ func (p *Printer[T]) encode(out io.Writer, v any) error {
 		return fmt.Errorf("write output: %w", err)
 	}
 	return nil
+}
+
+// IndentedJSON is for people too: <, > and & stay as they are.
+func IndentedJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode JSON: %w", err)
+	}
+	return b.Bytes(), nil
 }

@@ -79,6 +79,9 @@ type Member struct {
 	Leaving   bool        `json:"terminating"`
 	Created   metav1.Time `json:"created"`
 
+	// Labels are its Sandbox's.
+	Labels labels.Set `json:"-"`
+
 	readySince time.Time
 }
 
@@ -199,7 +202,7 @@ func member(inspection *agentsandbox.Inspection, sandbox *unstructured.Unstructu
 		Namespace: sandbox.GetNamespace(), Name: sandbox.GetName(), Class: freshness.ClassOf(v), Reason: v.Reason,
 		Detail: v.Detail, Revision: v.Found, Created: sandbox.GetCreationTimestamp(),
 		Ready: !since.IsZero(), readySince: since, Hidden: !agentsandbox.Shown(sandbox),
-		Leaving: sandbox.GetDeletionTimestamp() != nil,
+		Leaving: sandbox.GetDeletionTimestamp() != nil, Labels: sandbox.GetLabels(),
 	}, nil
 }
 
@@ -210,35 +213,36 @@ func (j *Judge) count(p *Pool, m *Member, rollout advice.Rollout) {
 		p.Leaving++
 		return
 	}
-	suspended := p.Object.GetAnnotations()[platform.AttributionKey] == p.Revision && p.Revision != ""
-	served := true
-	switch m.Class {
-	case freshness.Current:
-		p.Updated++
-		if m.Ready && j.now().Sub(m.readySince) >= minReady(p.Object) {
-			p.UpdatedReady++
+	add := func(to *int, is bool) {
+		if is {
+			*to++
 		}
+	}
+	// The clock of the API server is known to the second, and may seem to be behind.
+	available := m.Ready && max(0, j.now().Sub(m.readySince)) >= minReady(p.Object)
+	m.Claimable = m.Ready && !m.Hidden && p.serves(m.Class, rollout)
+	add(&p.Updated, m.Class == freshness.Current)
+	add(&p.UpdatedReady, m.Class == freshness.Current && available)
+	add(&p.Stale, m.Class == freshness.Stale)
+	add(&p.Unknown, m.Class == freshness.Unknown)
+	add(&p.Lost, m.Class == freshness.Lost)
+	add(&p.Ready, m.Ready)
+	add(&p.Hidden, m.Hidden)
+	add(&p.Claimable, m.Claimable)
+}
+
+// serves reports whether claims may be given members of a class.
+func (p *Pool) serves(class freshness.Class, rollout advice.Rollout) bool {
+	switch class {
+	case freshness.Current:
+		return true
 	case freshness.Stale:
-		p.Stale++
-		served = rollout.ServesStale()
+		return rollout.ServesStale()
 	case freshness.Unknown:
-		p.Unknown++
-		served = rollout.ServesStale() || suspended
-	case freshness.Lost:
-		p.Lost++
-		served = !rollout.Enforced
-	case freshness.Unclassified:
-		served = !rollout.Enforced
+		suspended := p.Object.GetAnnotations()[platform.AttributionKey]
+		return rollout.ServesStale() || suspended != "" && suspended == p.Revision
 	}
-	if m.Ready {
-		p.Ready++
-	}
-	if m.Hidden {
-		p.Hidden++
-	}
-	if m.Claimable = m.Ready && !m.Hidden && served; m.Claimable {
-		p.Claimable++
-	}
+	return !rollout.Enforced
 }
 
 func minReady(pool *unstructured.Unstructured) time.Duration {

@@ -84,6 +84,31 @@ func TestPools(t *testing.T) {
 			members: func(p *builders.Pool) []client.Object { return idle(p, v1, "a", 4) },
 			want:    row{Mode: "enforce", Strategy: "RollingUpdate", Ready: 4, Stale: 4, Number: 2, Words: "Pending 0/4"},
 		},
+		"told of another generation": {
+			pool: told(t, rolling(), "Complete", "MembersUpToDate", platform.RolloutStatus{UpdateRevision: clitest.Hash(t, v2), ObservedTemplateGeneration: 7}), mode: "enforce",
+			members: func(p *builders.Pool) []client.Object { return idle(p, v1, "a", 4) },
+			want:    row{Mode: "enforce", Strategy: "RollingUpdate", Ready: 4, Stale: 4, Number: 2, Words: "Pending 0/4"},
+		},
+		"told complete a moment ago": {
+			pool: told(t, rolling(), "Complete", "MembersUpToDate", status), mode: "enforce",
+			members: func(p *builders.Pool) []client.Object { return idle(p, v1, "a", 4) },
+			want:    row{Mode: "enforce", Strategy: "RollingUpdate", Ready: 4, Stale: 4, Number: 2, Words: "Pending 0/4"},
+		},
+		"told complete, and claims took some": {
+			pool: told(t, rolling(), "Complete", "MembersUpToDate", status), mode: "enforce",
+			members: func(p *builders.Pool) []client.Object { return idle(p, v2, "a", 1) },
+			want:    row{Mode: "enforce", Strategy: "RollingUpdate", Ready: 1, Updated: 1, UpdatedReady: 1, Claimable: 1, Number: 2, Words: "Complete"},
+		},
+		"what was told does not count in audit": {
+			pool: told(t, rolling(), "Progressing", "MembersUpdating", status), mode: "audit",
+			members: func(p *builders.Pool) []client.Object { return idle(p, v1, "a", 4) },
+			want:    row{Mode: "audit", Strategy: "RollingUpdate", Ready: 4, Claimable: 4, Stale: 4, Number: 2, Words: "Stale (mode audit)"},
+		},
+		"suspended": {
+			pool: told(t, rolling().Annotation(platform.AttributionKey, clitest.Hash(t, v2)), "Complete", "AttributionSuspended", status), mode: "enforce",
+			members: func(p *builders.Pool) []client.Object { return idle(p, foreign, "a", 4) },
+			want:    row{Mode: "enforce", Strategy: "RollingUpdate", Ready: 4, Claimable: 4, Unknown: 4, Number: 2, Words: "Suspended (unknown members)"},
+		},
 		"told of a time before the restart": {
 			pool: told(t, rolling().Annotation("freshbind.dev/restarted-at", "2026-01-31T12:00:00Z"), "Complete", "MembersUpToDate", status), mode: "enforce",
 			members: func(p *builders.Pool) []client.Object { return idle(p, v2, "a", 4) },
@@ -167,7 +192,7 @@ prod        python   OnReplenish   enforce   2/2     1/2          2           1 
 `},
 		"no headers": {output: cli.Output{NoHeaders: true}, want: `prod   python   OnReplenish   enforce   2/2   1/2   2   1   0   ` + short + `   Stale by strategy   2d
 `},
-		"name":   {output: cli.Output{Format: cli.Name}, want: "sandboxwarmpools.extensions.agents.x-k8s.io/python\n"},
+		"name":   {output: cli.Output{Format: cli.Name}, want: "sandboxwarmpool.extensions.agents.x-k8s.io/python\n"},
 		"colour": {output: cli.Output{NoHeaders: true, Colour: true}, want: `prod   python   OnReplenish   enforce   2/2   1/2   2   1   0   ` + short + "   \x1b[33mStale by strategy\x1b[0m   2d\n"},
 	}
 	for name, tc := range cases {

@@ -49,7 +49,8 @@ func (p *Pool) Outcome(trouble *Trouble, program string) Outcome {
 	case p.State == TemplateGone:
 		text := fmt.Sprintf("Waiting for rollout of pool %q: %s...", p.Name, p.Message)
 		return Outcome{Text: text, Key: text}
-	case p.left() == 0 && p.UpdatedReady >= p.Replicas:
+	// Claims that take members do not undo what the controller has seen complete.
+	case p.left() == 0 && (p.UpdatedReady >= p.Replicas || p.State == Complete):
 		return done(ExitComplete, "pool %q successfully rolled out: %s, %s", p.Name, upToDate, title(p.Number, p.Revision))
 	case p.State == Suspended:
 		return done(ExitComplete, "pool %q is rolled out as far as can be told: %s, %d equal no known revision: %s",

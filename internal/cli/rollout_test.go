@@ -51,6 +51,10 @@ func TestOutcome(t *testing.T) {
 			pool: at(cli.Complete, 20, 0), done: true,
 			want: `pool "python" successfully rolled out: 20 of 20 up to date, revision 8 (v1-a0710000)`,
 		},
+		"complete, and claims took some": {
+			pool: at(cli.Complete, 17, 0), done: true,
+			want: `pool "python" successfully rolled out: 17 of 20 up to date, revision 8 (v1-a0710000)`,
+		},
 		"complete though paused": {
 			pool: at(cli.Complete, 20, 0, paused), done: true,
 			want: `pool "python" successfully rolled out: 20 of 20 up to date, revision 8 (v1-a0710000)`,

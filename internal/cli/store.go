@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -219,7 +220,7 @@ func (s *Store) watch(ctx context.Context, sh shelf) error {
 				return nil
 			}
 			if event.Type == watch.Error {
-				return fmt.Errorf("watching %s: %v", listed(list), event.Object)
+				return fmt.Errorf("watching %s: %w", listed(list), apierrors.FromObject(event.Object))
 			}
 			s.take(sh, event)
 		}

@@ -82,7 +82,7 @@ Refused (from events, which the API server keeps for an hour):
 			want: `Claim c42 (uid uid-c42, created 2026-01-31 12:00:00) holds sandbox python-a: STALE, bound warm, ready 2026-01-31 12:00:02 (+2 s)
   runs      template python revision 7 (` + h1 + `), equal in content
   in force  revision 8 (` + h2 + `) when the claim was created, and now
-Judged, and not refused in mode audit (from events, which the API server keeps for an hour):
+Not refused, in mode audit (from events, which the API server keeps for an hour):
   12:00:01.000   python-a   StaleRevision   would be refused: image
 `,
 		},
@@ -97,7 +97,7 @@ Judged, and not refused in mode audit (from events, which the API server keeps f
 			objs: []client.Object{ready().Obj(), bound(v1), r1, clitest.Revision(t, v2, 8, clitest.Now), namespace("enforce")},
 			want: `Claim c42 (uid uid-c42, created 2026-01-31 12:00:00) holds sandbox python-a: OLDER, bound warm, ready 2026-01-31 12:00:02 (+2 s)
   runs      template python revision 7 (` + h1 + `), equal in content
-  in force  revision 8 (` + h2 + `) when the claim was created, as far as times to the second tell, and now
+  in force  revision 8 (` + h2 + `) probably when the claim was created (times are kept to the second), and now
 `,
 		},
 		"no history": {
@@ -128,8 +128,8 @@ Judged, and not refused in mode audit (from events, which the API server keeps f
 				one(p, v2, "python-b").Ready(true).Obj(), r1, r2, namespace("enforce"),
 			},
 			want: `Claim c42 (uid uid-c42, created 2026-01-31 12:00:00) holds no sandbox.
-  waits for pool python has 1 of 2 members ready, 1 claimable: Filling 1/2
-The claim's own status says "deleted before adoption completed": agent-sandbox's words, also for a refused bind.
+  pool      python: 1 of 2 members ready, 1 claimable, Filling 1/2
+The claim's own status says "deleted before adoption completed".
 `,
 		},
 	}

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -24,6 +26,9 @@ func TestAPodsStampIsPutBack(t *testing.T) {
 func TestAPodsStampIsPutBackWithoutMutatingPolicies(t *testing.T) {
 	s := newStage(t, "--runtime-config=admissionregistration.k8s.io/v1/mutatingadmissionpolicies=false,admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings=false",
 		"--disable-admission-plugins=MutatingAdmissionPolicy,ServiceAccount")
+	if err := s.admin.List(t.Context(), &admissionregistrationv1.MutatingAdmissionPolicyList{}); !meta.IsNoMatchError(err) {
+		t.Fatalf("listing mutating policies: %v, want that there is no such kind", err)
+	}
 	identity, err := s.cluster.User(fixture.User, "system:serviceaccounts", "system:authenticated")
 	if err != nil {
 		t.Fatal(err)

@@ -1,24 +1,27 @@
-// Package standin plays the claim controllers of agent-sandbox releases that no
-// Go module gives: v0.3.10 and v0.5.0. It sends the writes that those send to
-// take a member, in their order, and goes on after an error as they do; it has
-// none of their other work (status, traces, metrics, network policies).
+// Package standin plays the pool and claim controllers of agent-sandbox releases
+// that no Go module gives: v0.3.10 and v0.5.0. It works from caches, which are as
+// late as its connection makes them, sends the writes that those releases send to
+// make and take members, in their order, and goes on after an error as they do.
 //
-// It is handed the template and the members it believes in, which may be older
-// than what is stored: that is what a late cache does.
+// It has none of their other work (network policies, traces, metrics, expiry),
+// and is more patient in one thing: it waits until it has seen the members it
+// made before it makes more. Sandboxes get their Pods from the unmodified Sandbox
+// controller of the nearest release that can be built.
 package standin
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -29,153 +32,133 @@ type Style string
 
 const (
 	// OneWrite (v0.3.10): one PUT of the Sandbox with its resourceVersion.
-	OneWrite Style = "one write"
+	OneWrite Style = "v0.3.10"
 	// LockFree (v0.5.0): the claim names the member, then a merge PATCH of the
 	// Sandbox without resourceVersion.
-	LockFree Style = "lock-free"
+	LockFree Style = "v0.5.0"
 )
 
-// Controller serves claims of one namespace.
+// Version is the API version that the release writes.
+func (s Style) Version() string {
+	if s == OneWrite {
+		return builders.V1Alpha1
+	}
+	return builders.V1Beta1
+}
+
+// Nearest is the release, of those that can be built, with the same API.
+func (s Style) Nearest() string {
+	if s == OneWrite {
+		return "v0.4.6"
+	}
+	return "v0.5.5"
+}
+
+// workers is how many claims are served at once.
+func (s Style) workers() int {
+	if s == OneWrite {
+		return 1
+	}
+	return 50
+}
+
+// Controller serves the pools and claims of one namespace.
 type Controller struct {
-	Client    dynamic.Interface
-	Namespace string
-	// Version is the API version that it writes.
-	Version string
-	Style   Style
-	// Template returns the template as it knows it.
-	Template func() *unstructured.Unstructured
+	client    dynamic.Interface
+	namespace string
+	style     Style
 
-	queue []*unstructured.Unstructured
+	sandboxes, claims, templates, pools shelf
+
+	claimQueue, poolQueue workqueue.TypedRateLimitingInterface[string]
+	// offered are the members that v0.5.0 keeps in memory.
+	offered offered
+
+	mu sync.Mutex
+	// unseen are the members that were made and have not shown up yet.
+	unseen map[string]string
 }
 
-// Offer queues a member, as it was seen.
-func (c *Controller) Offer(members ...*unstructured.Unstructured) {
-	for _, m := range members {
-		c.queue = append(c.queue, m.DeepCopy())
-	}
-}
-
-// backoff is that of a workqueue: 5 ms, doubled with every failure.
-var backoff = wait.Backoff{Duration: 5 * time.Millisecond, Factor: 2, Steps: 14, Cap: 20 * time.Second}
-
-// Serve reconciles the claim, with backoff, until it has a sandbox, and returns
-// that sandbox's name. The error is the last pass's.
-func (c *Controller) Serve(ctx context.Context, claim string) (string, error) {
-	var sandbox string
-	var last error
-	err := wait.ExponentialBackoffWithContext(ctx, backoff, func(ctx context.Context) (bool, error) {
-		sandbox, last = c.reconcile(ctx, claim)
-		return last == nil, nil
-	})
+// Start begins to serve a namespace, with caches filled through cfg, until ctx
+// ends.
+func Start(ctx context.Context, cfg *rest.Config, style Style, namespace string) (*Controller, error) {
+	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
-		return "", fmt.Errorf("serve claim %s: %w, at last: %w", claim, err, last)
+		return nil, fmt.Errorf("start stand-in for %s: %w", style, err)
 	}
-	return sandbox, nil
-}
-
-func (c *Controller) reconcile(ctx context.Context, name string) (string, error) {
-	claim, err := c.claims().Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return "", err
+	c := &Controller{
+		client: client, namespace: namespace, style: style,
+		claimQueue: newQueue(), poolQueue: newQueue(), unseen: map[string]string{},
 	}
-	take := c.takeInOneWrite
-	if c.Style == LockFree {
-		take = c.takeLockFree
-	}
-	sandbox, err := take(ctx, claim)
-	if sandbox != "" || err != nil {
-		return sandbox, err
-	}
-	cold := builders.MakeColdStart(claim, c.Template()).Obj()
-	if _, err := c.sandboxes().Create(ctx, cold, metav1.CreateOptions{}); err != nil {
-		return "", fmt.Errorf("sandbox create error: %w", err)
-	}
-	return cold.GetName(), nil
-}
-
-// takeInOneWrite goes through all candidates: NotFound and Conflict lead to the
-// next one, any other error ends the pass, and the next begins with the same.
-// "" says that there is none left.
-func (c *Controller) takeInOneWrite(ctx context.Context, claim *unstructured.Unstructured) (string, error) {
-	for _, member := range c.queue {
-		bound := builders.SandboxFrom(member).NoLabel(builders.LabelPool).NoLabel(builders.LabelTemplateRef).
-			Owners(builders.ControllerRef(claim)).
-			Set(string(claim.GetUID()), "spec", "podTemplate", "metadata", "labels", builders.LabelClaimUID).Obj()
-		_, err := c.sandboxes().Update(ctx, bound, metav1.UpdateOptions{})
-		switch {
-		case err == nil:
-			return member.GetName(), nil
-		case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-			continue
-		}
-		return "", err
-	}
-	return "", nil
-}
-
-// attempts is how many members v0.5.0 tries in one pass.
-const attempts = 3
-
-// takeLockFree takes members off its queue. One that is answered NotFound never
-// comes back, any other does.
-func (c *Controller) takeLockFree(ctx context.Context, claim *unstructured.Unstructured) (string, error) {
-	for range attempts {
-		if len(c.queue) == 0 {
-			break
-		}
-		member := c.queue[0]
-		c.queue = c.queue[1:]
-		named := builders.ClaimFrom(claim).Annotation(builders.SandboxName, member.GetName()).Obj()
-		stored, err := c.claims().Update(ctx, named, metav1.UpdateOptions{})
-		if err != nil {
-			c.Offer(member)
-			return "", err
-		}
-		claim = stored
-		switch err = c.patch(ctx, member, claim); {
-		case err == nil:
-			return member.GetName(), nil
-		case apierrors.IsNotFound(err):
-			continue
-		}
-		c.Offer(member)
-		if !apierrors.IsConflict(err) {
-			return "", err
+	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, 0, namespace, nil)
+	for _, watched := range []struct {
+		into     *shelf
+		resource schema.GroupResource
+		changed  func(old, obj *unstructured.Unstructured)
+	}{
+		{&c.templates, upstream.SandboxTemplates, c.templateChanged},
+		{&c.pools, upstream.SandboxWarmPools, c.poolChanged},
+		{&c.claims, upstream.SandboxClaims, c.claimChanged},
+		{&c.sandboxes, upstream.Sandboxes, c.sandboxChanged},
+	} {
+		informer := factory.ForResource(watched.resource.WithVersion(style.Version()))
+		*watched.into = shelf{informer.Lister().ByNamespace(namespace)}
+		if _, err := informer.Informer().AddEventHandler(handler(watched.changed)); err != nil {
+			return nil, fmt.Errorf("start stand-in for %s: watch %s: %w", style, watched.resource, err)
 		}
 	}
-	return "", nil
-}
-
-func (c *Controller) patch(ctx context.Context, member, claim *unstructured.Unstructured) error {
-	bound := builders.Bound(member, claim, c.Template()).Obj()
-	owners, _, _ := unstructured.NestedSlice(bound.Object, "metadata", "ownerReferences")
-	podMetadata, _, _ := unstructured.NestedMap(bound.Object, "spec", "podTemplate", "metadata")
-	return c.mergePatch(ctx, member.GetName(), map[string]any{
-		"metadata": map[string]any{
-			"ownerReferences": owners,
-			"labels": map[string]any{
-				builders.LabelPool: nil, builders.LabelPodTemplateHash: nil,
-				builders.LabelLaunchType: "warm", builders.LabelClaimUID: string(claim.GetUID()),
-			},
-			"annotations": map[string]any{builders.AnnotationPodName: member.GetName()},
-		},
-		"spec": map[string]any{"podTemplate": map[string]any{"metadata": podMetadata}},
-	})
-}
-
-func (c *Controller) claims() dynamic.ResourceInterface {
-	return c.Client.Resource(upstream.SandboxClaims.WithVersion(c.Version)).Namespace(c.Namespace)
-}
-
-func (c *Controller) sandboxes() dynamic.ResourceInterface {
-	return c.Client.Resource(upstream.Sandboxes.WithVersion(c.Version)).Namespace(c.Namespace)
-}
-
-func (c *Controller) mergePatch(ctx context.Context, sandbox string, patch map[string]any) error {
-	body, err := json.Marshal(patch)
-	if err != nil {
-		return fmt.Errorf("encode patch of sandbox %s: %w", sandbox, err)
+	factory.Start(ctx.Done())
+	for resource, synced := range factory.WaitForCacheSync(ctx.Done()) {
+		if !synced {
+			return nil, fmt.Errorf("start stand-in for %s: cache of %s is not filled: %w", style, resource.Resource, context.Cause(ctx))
+		}
 	}
-	_, err = c.sandboxes().Patch(ctx, sandbox, types.MergePatchType, body, metav1.PatchOptions{})
-	return err
+	context.AfterFunc(ctx, func() { c.claimQueue.ShutDown(); c.poolQueue.ShutDown() })
+	go work(ctx, c.poolQueue, c.reconcilePool)
+	for range style.workers() {
+		go work(ctx, c.claimQueue, c.reconcileClaim)
+	}
+	return c, nil
+}
+
+// newQueue backs off as controller-runtime's default does: 5 ms, doubled with
+// every failure.
+func newQueue() workqueue.TypedRateLimitingInterface[string] {
+	return workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[string](5*time.Millisecond, 1000*time.Second))
+}
+
+func work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string], reconcile func(context.Context, string) error) {
+	for {
+		name, ended := queue.Get()
+		if ended {
+			return
+		}
+		if err := reconcile(ctx, name); err != nil {
+			queue.AddRateLimited(name)
+		} else {
+			queue.Forget(name)
+		}
+		queue.Done(name)
+	}
+}
+
+// handler tells of a change; old is nil for what is new, obj for what is gone.
+func handler(changed func(old, obj *unstructured.Unstructured)) cache.ResourceEventHandlerFuncs {
+	of := func(obj any) *unstructured.Unstructured {
+		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			obj = gone.Obj
+		}
+		u, _ := obj.(*unstructured.Unstructured)
+		return u
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { changed(nil, of(obj)) },
+		UpdateFunc: func(old, obj any) { changed(of(old), of(obj)) },
+		DeleteFunc: func(obj any) { changed(of(obj), nil) },
+	}
+}
+
+func (c *Controller) resource(r schema.GroupResource) dynamic.ResourceInterface {
+	return c.client.Resource(r.WithVersion(c.style.Version())).Namespace(c.namespace)
 }

@@ -2,238 +2,278 @@ package standin
 
 import (
 	"context"
-	"encoding/json"
-	"slices"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/fake"
-	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/liveread"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
-	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/test/controlplane"
+	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
 )
 
-// guarded is a store of objects whose writes are judged and answered by what
-// Freshbind judges and answers with, without an API server in between.
-type guarded struct {
-	client  *fake.FakeDynamicClient
-	version string
-	judge   *agentsandbox.Platform
-	refused []string
+const (
+	// lag is how late templates are where a test says "late".
+	lag = time.Second
+	// within bounds every wait; nothing should come near it.
+	within = time.Minute
+)
+
+// program builds Freshbind, once for all worlds.
+var program func() (string, error)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	dir, err := os.MkdirTemp("", "freshbind-standin-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	program = sync.OnceValues(func() (string, error) { return fixture.Build(context.Background(), dir, raceEnabled) })
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
 }
 
-func newGuarded(t *testing.T, version string, objs ...*unstructured.Unstructured) *guarded {
+// world is a control plane with Freshbind, and with a Sandbox controller.
+type world struct {
+	style   Style
+	cluster *controlplane.Cluster
+	guard   *fixture.Freshbind
+	proxy   *controlplane.Proxy
+	// late is upstream's identity behind the proxy.
+	late    *rest.Config
+	admin   dynamic.Interface
+	record  *scenario.Recording
+	created int
+}
+
+func newWorld(t *testing.T, style Style) *world {
 	t.Helper()
-	kinds := map[schema.GroupVersionResource]string{{Version: "v1", Resource: "pods"}: "PodList"}
-	for r, kind := range map[schema.GroupResource]string{
-		upstream.Sandboxes: "SandboxList", upstream.SandboxClaims: "SandboxClaimList",
-		upstream.SandboxTemplates: "SandboxTemplateList", upstream.SandboxWarmPools: "SandboxWarmPoolList",
-	} {
-		kinds[r.WithVersion(version)] = kind
-	}
-	g := &guarded{client: fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds), version: version}
-	for _, o := range objs {
-		if err := g.client.Tracker().Create(resourceOf(o), o, o.GetNamespace()); err != nil {
+	ctx := context.WithoutCancel(t.Context())
+	w := &world{style: style}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	g.judge = &agentsandbox.Platform{Reader: liveread.NewReader(g, nil), Resolver: g, History: g, DefaultStrategy: freshness.Recreate}
-	g.client.PrependReactor("*", "sandboxes", func(a clienttesting.Action) (bool, runtime.Object, error) {
-		err := g.admit(t.Context(), a)
-		return err != nil, nil, err
+	crds, err := upstream.CRDs(ctx, style.Nearest())
+	must(err)
+	w.cluster, err = controlplane.Start(ctx, controlplane.Options{Nodes: 2, CRDs: crds, Log: os.Stderr})
+	must(err)
+	t.Cleanup(func() {
+		if err := w.cluster.Stop(); err != nil {
+			t.Error(err)
+		}
 	})
-	return g
-}
-
-func resourceOf(o *unstructured.Unstructured) schema.GroupVersionResource {
-	resource := strings.ToLower(o.GetKind()) + "s"
-	if o.GetKind() == "Sandbox" {
-		resource = upstream.Sandboxes.Resource
-	}
-	return o.GroupVersionKind().GroupVersion().WithResource(resource)
-}
-
-// admit asks for a verdict on a write, and returns a denial as its writer sees it.
-func (g *guarded) admit(ctx context.Context, a clienttesting.Action) error {
-	op, old, obj, err := g.written(a)
-	if err != nil || obj == nil {
-		return err
-	}
-	w, ours := g.judge.Classify(op, old, obj)
-	if !ours {
-		return nil
-	}
-	facts, err := g.judge.Snapshot(ctx, w)
-	if err != nil {
-		return apierrors.NewInternalError(err)
-	}
-	v := freshness.Judge(facts.Snapshot)
-	if v.Allowed {
-		return nil
-	}
-	g.refused = append(g.refused, w.Judged().GetName()+" "+string(v.Reason))
-	code, reason := g.judge.Answer(w.Operation, v.Reason)
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: v.Detail}}
-}
-
-func (g *guarded) written(a clienttesting.Action) (op admissionv1.Operation, old, obj *unstructured.Unstructured, err error) {
-	switch w := a.(type) {
-	case clienttesting.PatchAction:
-		old, err = g.stored(w, w.GetName())
-		if err != nil {
-			return "", nil, nil, err
+	must(RunSandboxes(ctx, w.cluster, style, os.Stderr))
+	identity, err := w.cluster.User(fixture.User, "system:serviceaccounts", "system:serviceaccounts:freshbind-system", "system:authenticated")
+	must(err)
+	path, err := program()
+	must(err)
+	w.guard, err = scenario.StartGuard(ctx, nil, fixture.Options{
+		Admin: w.cluster.Config(), Identity: identity, Dir: w.cluster.Dir(), Program: path,
+	})
+	must(err)
+	t.Cleanup(func() {
+		if log, err := os.ReadFile(w.guard.LogPath()); err == nil && t.Failed() {
+			t.Logf("Freshbind's log ends with:\n%s", log[max(0, len(log)-10_000):])
+		} else if strings.Contains(string(log), "DATA RACE") {
+			t.Errorf("freshbind has a data race:\n%s", log)
 		}
-		var patch map[string]any
-		if err := json.Unmarshal(w.GetPatch(), &patch); err != nil {
-			return "", nil, nil, err
+		if err := w.guard.Close(); err != nil {
+			t.Error(err)
 		}
-		obj = &unstructured.Unstructured{Object: merged(old.DeepCopy().Object, patch)}
-		return admissionv1.Update, old, obj, nil
-	case clienttesting.CreateAction:
-		obj, _ = w.GetObject().(*unstructured.Unstructured)
-		if a.GetVerb() == "create" {
-			return admissionv1.Create, nil, obj, nil
-		}
-		old, err = g.stored(a, obj.GetName())
-		return admissionv1.Update, old, obj, err
-	}
-	return "", nil, nil, nil
+	})
+	must(w.guard.Install(ctx))
+	w.proxy, err = w.cluster.NewProxy(0)
+	must(err)
+	upstreams, err := Identity(w.cluster)
+	must(err)
+	w.late = w.proxy.Config(upstreams)
+	w.late.QPS = -1
+	w.admin, err = dynamic.NewForConfig(w.cluster.Config())
+	must(err)
+	recording, stop := context.WithCancel(ctx)
+	t.Cleanup(stop)
+	w.record, err = scenario.Record(recording, w.cluster.Config())
+	must(err)
+	return w
 }
 
-func (g *guarded) stored(a clienttesting.Action, name string) (*unstructured.Unstructured, error) {
-	obj, err := g.client.Tracker().Get(a.GetResource(), a.GetNamespace(), name)
-	if err != nil {
-		return nil, err
-	}
-	return obj.(*unstructured.Unstructured), nil
+// stage is a namespace with one pool, served by the stand-in.
+type stage struct {
+	*scenario.Namespace
+	t    *testing.T
+	w    *world
+	pool scenario.Pool
+	// server is the stand-in that was started last.
+	server *Controller
 }
 
-// merged applies a JSON merge patch (RFC 7386).
-func merged(into, patch map[string]any) map[string]any {
-	if into == nil {
-		into = map[string]any{}
-	}
-	for key, value := range patch {
-		switch v := value.(type) {
-		case nil:
-			delete(into, key)
-		case map[string]any:
-			below, _ := into[key].(map[string]any)
-			into[key] = merged(below, v)
-		default:
-			into[key] = v
-		}
-	}
-	return into
-}
-
-// Get reads what is stored beside the client, which is held while it admits.
-func (g *guarded) Get(_ context.Context, ref liveread.Ref) (*unstructured.Unstructured, error) {
-	obj, err := g.client.Tracker().Get(ref.GVR, ref.Namespace, ref.Name)
-	if err != nil {
-		return nil, err
-	}
-	return obj.(*unstructured.Unstructured), nil
-}
-
-func (g *guarded) Resource(_ context.Context, gr schema.GroupResource) (schema.GroupVersionResource, error) {
-	if gr.Group == "" {
-		return gr.WithVersion("v1"), nil
-	}
-	return gr.WithVersion(g.version), nil
-}
-
-func (*guarded) Revisions(context.Context, *unstructured.Unstructured) ([]agentsandbox.Recorded, error) {
-	return nil, nil
-}
-
-// play has a pool with members of these images, a template that is at v2, and a
-// controller that sees templates as they were before.
-func play(t *testing.T, style Style, lateReads int, images ...string) (sandbox *unstructured.Unstructured, refused []string) {
+// stage creates a namespace in which nothing is denied yet.
+func (w *world) stage(t *testing.T) *stage {
 	t.Helper()
-	version := builders.V1Beta1
-	claim := builders.MakeClaim("ns", "c1").Pool("python").Obj()
-	if style == OneWrite {
-		version = builders.V1Alpha1
-		claim = builders.MakeClaimV1Alpha1("ns", "c1", "python", "default").Obj()
-	}
-	template := func(image string) *unstructured.Unstructured {
-		return builders.MakeTemplate("ns", "python").APIVersion(version).Image(image).Obj()
-	}
-	pool := builders.MakePool("ns", "python").APIVersion(version).Obj()
-	objs := []*unstructured.Unstructured{claim, pool, template("sandbox:v2")}
-	var members []*unstructured.Unstructured
-	for i, image := range images {
-		name := scenario.Names("m", len(images))[i]
-		b := builders.MakeMember(pool, template(image)).Name(name)
-		if style == OneWrite {
-			b = b.NoLabel(builders.LabelPodTemplateHash)
-		}
-		members = append(members, b.Obj())
-		objs = append(objs, b.Obj(), builders.MakePod(b.Obj()).Obj())
-	}
-	g := newGuarded(t, version, objs...)
-	c := &Controller{
-		Client: dynamic.Interface(g.client), Namespace: "ns", Version: version, Style: style,
-		Template: func() *unstructured.Unstructured {
-			if lateReads--; lateReads >= 0 {
-				return template("sandbox:v1")
-			}
-			return template("sandbox:v2")
-		},
-	}
-	c.Offer(members...)
-	name, err := c.Serve(t.Context(), "c1")
-	if err != nil {
-		t.Fatalf("%v; refused: %v", err, g.refused)
-	}
-	sandbox, err = c.sandboxes().Get(t.Context(), name, metav1.GetOptions{})
+	w.created++
+	name := fmt.Sprintf("st-%d", w.created)
+	ns, err := scenario.CreateNamespace(t.Context(), w.cluster.Config(), w.style.Version(), name, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sandbox, g.refused
+	t.Logf("namespace %s", name)
+	p := scenario.Pool{Name: "python", Template: "python", Image: "sandbox:v1", Replicas: 3, Strategy: scenario.Recreate}
+	s := &stage{Namespace: ns, t: t, w: w, pool: p}
+	s.serve()
+	s.must(s.CreatePool(t.Context(), s.pool))
+	s.full("sandbox:v1")
+	return s
 }
 
-func TestClaimsEndOnAFreshSandbox(t *testing.T) {
-	old, fresh := "sandbox:v1", "sandbox:v2"
-	cases := map[string]struct {
-		members   []string
-		lateReads int
-		want      string
-		refused   int
-	}{
-		"fresh member":             {[]string{fresh}, 0, "m1", 0},
-		"stale members, one fresh": {[]string{old, old, fresh}, 0, "m3", 2},
-		"stale members only":       {[]string{old, old}, 0, "c1", 2},
-		"no members, late cache":   {nil, 2, "c1", 2},
-	}
-	for name, tc := range cases {
-		for _, style := range []Style{OneWrite, LockFree} {
-			t.Run(name+", "+string(style), func(t *testing.T) {
-				sandbox, refused := play(t, style, tc.lateReads, tc.members...)
-				if sandbox.GetName() != tc.want || scenario.ImageOf(sandbox) != fresh {
-					t.Errorf("claim got %s of %s, want %s of %s", sandbox.GetName(), scenario.ImageOf(sandbox), tc.want, fresh)
-				}
-				if owner := metav1.GetControllerOf(sandbox); owner == nil || owner.Name != "c1" {
-					t.Errorf("its controller is %v, want the claim", owner)
-				}
-				stale := func(s string) bool { return strings.HasSuffix(s, string(freshness.UnknownRevision)) }
-				if len(refused) != tc.refused || slices.ContainsFunc(refused, func(s string) bool { return !stale(s) }) {
-					t.Errorf("refused %v, want %d for their content", refused, tc.refused)
-				}
-			})
+// serve starts a stand-in for the namespace, beside those that serve it already.
+func (s *stage) serve() {
+	s.t.Helper()
+	var err error
+	s.server, err = Start(s.t.Context(), s.w.late, s.w.style, s.Name)
+	s.must(err)
+}
+
+// seen waits until the stand-in knows every Sandbox as it is stored, and, where
+// binds are enforced, as Freshbind has stamped it.
+func (s *stage) seen(stamped bool) {
+	s.t.Helper()
+	s.eventually("a cache that is up to date", func(ctx context.Context) (string, bool) {
+		list, err := s.Resource(upstream.Sandboxes).List(ctx, metav1.ListOptions{})
+		s.must(err)
+		for i := range list.Items {
+			stored := &list.Items[i]
+			cached, err := s.server.sandboxes.get(stored.GetName())
+			if err != nil || cached.GetResourceVersion() != stored.GetResourceVersion() {
+				return stored.GetName() + " is another in the cache", false
+			}
+			if stamped && stored.GetLabels()[platform.StampKey] == "" {
+				return stored.GetName() + " has no stamp", false
+			}
 		}
+		return "", true
+	})
+}
+
+// enforce has Freshbind deny from now on.
+func (s *stage) enforce() {
+	s.t.Helper()
+	patch := []byte(`{"metadata":{"labels":{"freshbind.dev/enforcement":"enforce"}}}`)
+	namespaces := upstream.Sandboxes.WithVersion("v1")
+	namespaces.Group, namespaces.Resource = "", "namespaces"
+	_, err := s.w.admin.Resource(namespaces).Patch(s.t.Context(), s.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	s.must(err)
+	s.must(s.WaitGuarded(s.t.Context(), within))
+}
+
+func (s *stage) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *stage) full(image string) []scenario.Member {
+	s.t.Helper()
+	members, err := s.WaitPool(s.t.Context(), s.pool, image, within)
+	s.must(err)
+	return members
+}
+
+func (s *stage) get(claim string) *unstructured.Unstructured {
+	s.t.Helper()
+	sandbox, err := s.SandboxOf(s.t.Context(), claim)
+	s.must(err)
+	return sandbox
+}
+
+// claim creates claims at once and waits until all have what they asked for.
+func (s *stage) claim(names ...string) {
+	s.t.Helper()
+	s.must(s.CreateClaims(s.t.Context(), s.pool, names...))
+	s.must(s.WaitClaims(s.t.Context(), within, names...))
+}
+
+func (s *stage) judged() (audit.Summary, []audit.Bind) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), within)
+	defer cancel()
+	report, err := s.w.record.Judge(ctx)
+	s.must(err)
+	var findings []audit.Bind
+	for _, b := range report.Findings {
+		if b.Namespace == s.Name {
+			findings = append(findings, b)
+		}
+	}
+	return report.Namespace(s.Name), findings
+}
+
+// sound checks that all claims are ready, each with a sandbox that nothing
+// speaks against.
+func (s *stage) sound(claims int) {
+	s.t.Helper()
+	sum, findings := s.judged()
+	for _, b := range findings {
+		if b.Class != audit.Raced {
+			s.t.Errorf("not fresh: %s", b)
+		}
+	}
+	if sum.Claims != claims || sum.Ready != claims {
+		s.t.Errorf("%d claims, %d ready, want %d of each", sum.Claims, sum.Ready, claims)
+	}
+	s.t.Logf("%d claims ready, %d warm, %d cold; refused so far: %v", sum.Ready, sum.Warm, sum.Cold, s.w.refused(s.t))
+}
+
+var denied = regexp.MustCompile(`(?m)^freshbind_bind_verdicts_total\{mode="enforce",operation="(\w+)".*reason="(\w+)",verdict="deny"\} (\S+)$`)
+
+// refused counts what Freshbind denied, by operation and reason.
+func (w *world) refused(t *testing.T) map[string]int {
+	t.Helper()
+	text, err := w.guard.Metrics(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]int{}
+	for _, m := range denied.FindAllStringSubmatch(text, -1) {
+		n, err := strconv.ParseFloat(m[3], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[m[1]+" "+m[2]] += int(n)
+	}
+	return out
+}
+
+func (s *stage) eventually(what string, condition func(ctx context.Context) (string, bool)) {
+	s.t.Helper()
+	state := ""
+	err := wait.PollUntilContextTimeout(s.t.Context(), 50*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
+		var done bool
+		state, done = condition(ctx)
+		return done, nil
+	})
+	if err != nil {
+		s.t.Fatalf("%s: %v; there is: %s", what, err, strings.TrimSpace(state))
 	}
 }

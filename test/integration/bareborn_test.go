@@ -1,0 +1,229 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/scenario"
+	"github.com/freshbind/freshbind/test/upstream"
+)
+
+// A pool whose template cache is late makes members of the old template. With
+// Freshbind none is born.
+func testBareBirths(t *testing.T, w *oldWorld) {
+	proxy := w.Controllers.Proxy()
+	templates := upstream.SandboxTemplates
+	play := func(labels map[string]string) (*oldStage, func() map[string]int) {
+		s := w.stage(t, 3, labels)
+		proxy.SetDelay(templates.Group, templates.Resource, lag)
+		t.Cleanup(func() { proxy.SetDelay(templates.Group, templates.Resource, 0) })
+		born := s.watchBirths()
+		s.image(s.pool, "sandbox:v2")
+		for _, name := range s.poolPods() {
+			s.must(s.podClient().Delete(t.Context(), name, metav1.DeleteOptions{}))
+		}
+		return s, born
+	}
+	s, born := play(nil)
+	s.eventually("births in a late pool without Freshbind", func(context.Context) (string, bool) {
+		return fmt.Sprint(born()), born()["sandbox:v1"] > 0
+	})
+	guarded := &world{World: w.World}
+	refused := func() float64 {
+		return guarded.metric(t, "freshbind_bind_verdicts_total", `verdict="deny"`, `mode="enforce"`, `operation="birth"`, `reason="StaleRevision"`)
+	}
+	before := refused()
+	s, born = play(scenario.Enforce())
+	s.fullOf("sandbox:v2")
+	if got := born(); got["sandbox:v1"] > 0 || got["sandbox:v2"] < s.pool.Replicas {
+		t.Errorf("born were %v, want at least %d of sandbox:v2 and nothing else", got, s.pool.Replicas)
+	}
+	if refused() == before {
+		t.Error("no birth was refused: nothing was late")
+	}
+	t.Logf("%.0f births refused", refused()-before)
+}
+
+// poolPods are the Pods that a pool has and that are not being deleted.
+func (s *oldStage) poolPods() []string {
+	s.t.Helper()
+	list, err := s.podClient().List(s.t.Context(), metav1.ListOptions{})
+	s.must(err)
+	var names []string
+	for i := range list.Items {
+		if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.Kind == "SandboxWarmPool" && list.Items[i].GetDeletionTimestamp() == nil {
+			names = append(names, list.Items[i].GetName())
+		}
+	}
+	return names
+}
+
+// watchBirths counts, by image, the Pods that are stored from now on.
+func (s *oldStage) watchBirths() func() map[string]int {
+	s.t.Helper()
+	ctx := s.t.Context()
+	list, err := s.podClient().List(ctx, metav1.ListOptions{})
+	s.must(err)
+	events, err := s.podClient().Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	s.must(err)
+	s.t.Cleanup(events.Stop)
+	var mu sync.Mutex
+	born := map[string]int{}
+	go func() {
+		for e := range events.ResultChan() {
+			if pod, ok := e.Object.(*unstructured.Unstructured); ok && e.Type == watch.Added {
+				mu.Lock()
+				born[podImage(pod)]++
+				mu.Unlock()
+			}
+		}
+	}()
+	return func() map[string]int {
+		mu.Lock()
+		defer mu.Unlock()
+		out := map[string]int{}
+		for image, n := range born {
+			out[image] = n
+		}
+		return out
+	}
+}
+
+// Bare Pods carry the stamp of what they were built from, whatever was written.
+func testBareStamps(t *testing.T, w *oldWorld) {
+	s := w.stage(t, 2, scenario.Enforce())
+	template := s.get(upstream.SandboxTemplates, s.pool.Template)
+	hash := s.printedHash(template)
+	members := s.fullOf("sandbox:v1")
+	for _, name := range members {
+		s.stampedPod(name, hash)
+	}
+	member, err := s.podClient().Get(t.Context(), members[0], metav1.GetOptions{})
+	s.must(err)
+	s.forgedAtCreate(member, hash)
+
+	s.forgedLater(members[0], hash)
+	s.claim(s.pool, "c1")
+	s.stampedPod(s.running([]string{"c1"})["c1"].GetName(), hash)
+	s.image(s.pool, "sandbox:v2")
+	s.claim(s.pool, scenario.Names("n", s.pool.Replicas)...)
+	next := s.printedHash(s.get(upstream.SandboxTemplates, s.pool.Template))
+	for _, name := range s.fullOf("sandbox:v2") {
+		s.stampedPod(name, next)
+	}
+}
+
+func (s *oldStage) stampedPod(name, want string) {
+	s.t.Helper()
+	pod, err := s.podClient().Get(s.t.Context(), name, metav1.GetOptions{})
+	s.must(err)
+	if got := pod.GetLabels()[stampKey]; got != want {
+		s.t.Errorf("pod %s is stamped %q, want %s", name, got, want)
+	}
+}
+
+// forgedAtCreate tries Pods of the pool whose stamp says something else than
+// their content.
+func (s *oldStage) forgedAtCreate(member *unstructured.Unstructured, hash string) {
+	s.t.Helper()
+	const forged = "v1-0123456789abcdef"
+	owner := builders.ControllerRef(s.get(upstream.SandboxWarmPools, s.pool.Name))
+	copyOf := func(image string) *unstructured.Unstructured {
+		b := builders.PodFrom(member).Name("").Unset("metadata", "uid").Unset("metadata", "resourceVersion").
+			Unset("spec", "nodeName").Unset("status").Owners(owner).Label(stampKey, forged)
+		containers, _, _ := unstructured.NestedSlice(member.Object, "spec", "containers")
+		containers[0].(map[string]any)["image"] = image
+		return b.Set(containers, "spec", "containers").Obj()
+	}
+	for image, want := range map[string][]string{"sandbox:v1": {hash}, "other:v1": nil} {
+		stored, err := s.podClient().Create(s.t.Context(), copyOf(image), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		s.must(err)
+		got := stored.GetLabels()[stampKey]
+		if got == "" || got == forged || want != nil && !slices.Contains(want, got) {
+			s.t.Errorf("pod of %s created with a forged stamp is stamped %q, want %v", image, got, want)
+		}
+	}
+}
+
+// forgedLater changes a stamp. Policies hold a moment after they are stored.
+func (s *oldStage) forgedLater(name, hash string) {
+	s.t.Helper()
+	forge := func(ctx context.Context, dryRun ...string) string {
+		patch := []byte(`{"metadata":{"labels":{"` + stampKey + `":"v1-0123456789abcdef"}}}`)
+		stored, err := s.podClient().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: dryRun})
+		s.must(err)
+		return stored.GetLabels()[stampKey]
+	}
+	s.eventually("a changed stamp put back", func(ctx context.Context) (string, bool) {
+		got := forge(ctx, metav1.DryRunAll)
+		return got, got == hash
+	})
+	if got := forge(s.t.Context()); got != hash {
+		s.t.Errorf("pod %s is stamped %q after a change, want %s", name, got, hash)
+	}
+}
+
+// A refused release says nothing in any status. Its claim is told by an event,
+// although the Pod names it by UID only, and so is the pool.
+func testBareEvents(t *testing.T, w *oldWorld) {
+	s := w.stage(t, 2, scenario.Enforce())
+	s.claim(s.pool, "c1")
+	uid := s.get(upstream.SandboxClaims, "c1").GetUID()
+	member, err := s.podClient().Get(t.Context(), s.fullOf("sandbox:v1")[0], metav1.GetOptions{})
+	s.must(err)
+	s.dying(member)
+	take := fmt.Appendf(nil, `{"metadata":{"ownerReferences":null,"labels":{%q:null,%q:%q}}}`, barePoolLabel, builders.LabelClaimUID, uid)
+	_, err = s.podClient().Patch(t.Context(), member.GetName(), types.MergePatchType, take, metav1.PatchOptions{})
+	wantRefused(t, "release of a pod that is being deleted", err, "MemberTerminating")
+	s.eventually("events on the claim and on the pool", func(ctx context.Context) (string, bool) {
+		list, err := s.kube().EventsV1().Events(s.Name).List(ctx, metav1.ListOptions{})
+		s.must(err)
+		told := map[string]string{}
+		for _, e := range list.Items {
+			if e.Reason == "MemberTerminating" && e.Related != nil && e.Related.Name == member.GetName() {
+				told[e.Regarding.Kind+" "+e.Regarding.Name] = e.Note
+			}
+		}
+		_, claim := told["SandboxClaim c1"]
+		return fmt.Sprint(told), claim && strings.HasPrefix(told["SandboxWarmPool python"], "claim c1: ")
+	})
+}
+
+// Nobody else's Pods cost a call.
+func testOtherPodsCostNothing(t *testing.T, w *oldWorld) {
+	s := (&world{World: w.World}).namespace(t, scenario.Enforce())
+	asked := func() float64 {
+		w := &world{World: w.World}
+		return w.metric(t, "controller_runtime_webhook_requests_total", `webhook="/birth"`) +
+			w.metric(t, "controller_runtime_webhook_requests_total", `webhook="/stamp"`)
+	}
+	pods := w.pods.Resource(podResource).Namespace(s.Name)
+	before := asked()
+	for name, refs := range map[string][]metav1.OwnerReference{
+		"nobodys":                   nil,
+		"of-a-replica-set":          {{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r", UID: "r", Controller: new(true)}},
+		"of-another-platforms-pool": {{APIVersion: "agents.kruise.io/v1alpha1", Kind: "SandboxWarmPool", Name: "p", UID: "p", Controller: new(true)}},
+	} {
+		pod := &unstructured.Unstructured{}
+		pod.SetAPIVersion("v1")
+		pod.SetKind("Pod")
+		pod.SetName(name)
+		pod.SetOwnerReferences(refs)
+		pod.Object["spec"] = map[string]any{"containers": []any{map[string]any{"name": "c", "image": "i"}}}
+		_, err := pods.Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		s.must(err)
+	}
+	if after := asked(); after != before {
+		t.Errorf("%.0f calls for pods that are nobody's, a ReplicaSet's and another platform's", after-before)
+	}
+}
