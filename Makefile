@@ -19,8 +19,10 @@ help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build the freshbind program into bin/.
+build: ## Build the freshbind program into bin/, with its names as a plugin of kubectl.
 	$(GO) build -trimpath -o $(BIN)/freshbind ./cmd/freshbind
+	@ln -sf freshbind $(BIN)/kubectl-freshbind
+	@ln -sf freshbind $(BIN)/kubectl_complete-freshbind
 
 .PHONY: demo
 demo: ## The main job, on an embedded real control plane (DEMO_LAG, DEMO_ROUNDS, DEMO_UPSTREAM, DEMO_KEEP; KUBE_CONTEXT, DEMO_IMAGES, DEMO_WEBHOOK_HOST).
@@ -57,8 +59,12 @@ fuzz: ## Each fuzz target for FUZZTIME, two at a time.
 	  $(GO) test -run "^$$" -fuzz "^$$0$$" -fuzztime $(FUZZTIME) -parallel 1 $$1'
 
 .PHONY: bench
-bench: ## Benchmarks.
+bench: ## Benchmarks: of the pure packages, or BENCH=rollout|pools on a real control plane (BENCH_MEMBERS, BENCH_PAIRS, BENCH_POOLS).
+ifeq ($(BENCH),)
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/...
+else
+	@BENCH=$(BENCH) $(GO) run ./test/bench
+endif
 
 .PHONY: lint
 lint: ## Linters (built from Go modules on first use), and modules that are not tidy.

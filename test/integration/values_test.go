@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,8 +53,6 @@ var (
 	getOptions    metav1.GetOptions
 )
 
-func isConflict(err error) bool { return apierrors.IsConflict(err) }
-
 func stampPatch(hash string) []byte {
 	return marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{stampKey: hash}}})
 }
@@ -89,17 +86,6 @@ func (w *world) withoutStampPolicy(t *testing.T) (restore func()) {
 			t.Error(err)
 		}
 	}
-}
-
-// hideClaims keeps what happens to claims from agent-sandbox's controllers until
-// the returned function is called.
-func (w *world) hideClaims(t *testing.T) (release func()) {
-	t.Helper()
-	proxy, r := w.Controllers.Proxy(), upstream.SandboxClaims
-	proxy.Hold(r.Group, r.Resource)
-	release = sync.OnceFunc(func() { proxy.Release(r.Group, r.Resource) })
-	t.Cleanup(release)
-	return release
 }
 
 func isNotFound(err error) bool { return apierrors.IsNotFound(err) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,8 +19,13 @@ import (
 	"github.com/freshbind/freshbind/test/upstream"
 )
 
-// poll is how often a state that is waited for is looked at.
-const poll = 50 * time.Millisecond
+const (
+	// poll is how soon a state that is waited for is looked at again, and
+	// slowPoll when it takes long: many wait at once, and looking costs the API
+	// server, and with it what they wait for, more than the wait is worth.
+	poll     = 50 * time.Millisecond
+	slowPoll = 6 * poll
+)
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
@@ -128,7 +134,7 @@ func TooLate(err error) bool {
 // the error is a *LateError.
 func until(ctx context.Context, within time.Duration, what string, condition func(context.Context) (string, bool, error)) error {
 	state := "nothing seen yet"
-	err := wait.PollUntilContextTimeout(ctx, poll, within, true, func(ctx context.Context) (bool, error) {
+	err := Poll(ctx, within, func(ctx context.Context) (bool, error) {
 		seen, done, err := condition(ctx)
 		if err == nil {
 			state = seen
@@ -144,6 +150,15 @@ func until(ctx context.Context, within time.Duration, what string, condition fun
 		return &LateError{What: what, Within: within, State: state}
 	}
 	return fmt.Errorf("wait for %s: %w", what, err)
+}
+
+// Poll looks at condition until it is done or fails, ever less often. When the
+// time is up the error is one of which wait.Interrupted tells.
+func Poll(ctx context.Context, within time.Duration, condition wait.ConditionWithContextFunc) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	pauses := wait.Backoff{Duration: poll, Factor: 1.3, Cap: slowPoll, Steps: math.MaxInt32}
+	return pauses.DelayFunc().Until(ctx, true, true, condition)
 }
 
 // isReady reads the condition Ready of a Sandbox or a claim.

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -36,6 +39,9 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	cmd := NewCommand(genericiooptions.IOStreams{In: in, Out: out, ErrOut: errOut})
+	if filepath.Base(os.Args[0]) == completionFile {
+		args = append([]string{cobra.ShellCompRequestCmd}, args...)
+	}
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
 	if err == nil {
@@ -49,22 +55,40 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	return exitFailed
 }
 
+func flagError(cmd *cobra.Command, err error) error {
+	return &ExitError{Code: exitUsage, Err: fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
+}
+
+// nameCommands has help texts call the program as its user does.
+func nameCommands(cmd *cobra.Command, program string) {
+	cmd.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: program}
+	var rename func(*cobra.Command)
+	rename = func(c *cobra.Command) {
+		c.Example = strings.ReplaceAll(c.Example, programName+" ", program+" ")
+		for _, sub := range c.Commands() {
+			rename(sub)
+		}
+	}
+	rename(cmd)
+}
+
 // NewCommand returns the root command.
 func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	r := newReach(streams)
 	cmd := &cobra.Command{
-		Use:   "freshbind",
+		Use:   programName,
 		Short: "Claims on warm pools bind to fresh sandboxes only",
 		Long: "Freshbind stands beside an unmodified warm-pool system, judges every bind at the API server,\n" +
 			"and refuses those that would give a claim a stale, dead or used sandbox.",
+		Args:          cobra.ArbitraryArgs,
+		RunE:          needsSubcommand,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	cmd.SetIn(streams.In)
 	cmd.SetOut(streams.Out)
 	cmd.SetErr(streams.ErrOut)
-	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &ExitError{Code: exitUsage, Err: fmt.Errorf("%w (see %s --help)", err, c.CommandPath())}
-	})
+	cmd.SetFlagErrorFunc(flagError)
 	cmd.AddCommand(
 		newManagerCommand(),
 		newWebhookConfigCommand(streams),
@@ -72,6 +96,11 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		NewAuditCommand(streams),
 		NewSimulateCommand(streams),
 		NewHashCommand(streams, agentsandbox.RenderMember),
+		newStatusCommand(r),
+		newGetCommand(r),
+		newRolloutCommand(r),
+		newExplainCommand(r),
 	)
+	nameCommands(cmd, r.program)
 	return cmd
 }

@@ -1,0 +1,240 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/freshbind/freshbind/controllers/history"
+	"github.com/freshbind/freshbind/internal/cli"
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/liveread"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/webhooks"
+)
+
+const (
+	programName = "freshbind"
+	// pluginFile is the name of the file that kubectl runs for `kubectl
+	// freshbind`, completionFile of the one that completes it.
+	pluginFile     = "kubectl-" + programName
+	completionFile = "kubectl_complete-" + programName
+)
+
+// calledAs is how whoever runs this program calls it, by the name of its file.
+func calledAs(file string) string {
+	if strings.HasPrefix(filepath.Base(file), pluginFile) {
+		return "kubectl " + programName
+	}
+	return programName
+}
+
+// reach is what commands about a cluster have in common.
+type reach struct {
+	streams genericiooptions.IOStreams
+	// program is how this program is called.
+	program string
+	connect func(*genericclioptions.ConfigFlags, cli.Defaults) (*cli.Cluster, error)
+}
+
+func newReach(streams genericiooptions.IOStreams) reach {
+	return reach{streams: streams, program: calledAs(os.Args[0]), connect: func(flags *genericclioptions.ConfigFlags, d cli.Defaults) (*cli.Cluster, error) {
+		return connect(streams, flags, d)
+	}}
+}
+
+// patience is how long one read may take: here nobody waits for it but a person.
+const patience = 30 * time.Second
+
+// connect reaches the cluster of a kubeconfig. What the API server warns of,
+// Freshbind's own advice included, goes to the error stream.
+func connect(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags, defaults cli.Defaults) (*cli.Cluster, error) {
+	cfg, err := flags.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	cfg.QPS, cfg.WarningHandler = -1, rest.NewWarningWriter(streams.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
+	// Without a logger the client library complains of that after a while.
+	logf.SetLogger(logr.Discard())
+	if cfg.UserAgent == "" {
+		cfg.UserAgent = programName + "-cli"
+	}
+	clock := &cli.ServerClock{}
+	cfg.Wrap(clock.Wrap)
+	c, err := client.NewWithWatch(cfg, client.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("create client: %w", err)
+	}
+	getter, err := liveread.NewDynamicGetter(cfg)
+	if err != nil {
+		return nil, err
+	}
+	resolver, err := liveread.NewResolver(cfg, agentsandbox.Versions...)
+	if err != nil {
+		return nil, err
+	}
+	return &cli.Cluster{
+		Client: c, Resolver: resolver, Reader: liveread.NewReader(getter, nil, liveread.WithTimeout(patience)), Defaults: defaults, Now: clock.Now,
+		History: func(r client.Reader) agentsandbox.History { return history.NewReader(r) },
+	}, nil
+}
+
+// target are the flags that say which cluster and what in it.
+type target struct {
+	reach
+	config                *genericclioptions.ConfigFlags
+	enforcement, strategy string
+
+	// all and selector are used by commands that list.
+	all      bool
+	selector string
+}
+
+func newTarget(r reach) *target {
+	return &target{
+		reach: r, config: genericclioptions.NewConfigFlags(true),
+		enforcement: cli.Audit, strategy: string(freshness.OnReplenish),
+	}
+}
+
+func (t *target) addFlags(cmd *cobra.Command) {
+	t.config.AddFlags(cmd.Flags())
+	cmd.Flags().StringVar(&t.enforcement, "default-enforcement", t.enforcement, "What the manager was started with: audit or enforce.")
+	cmd.Flags().StringVar(&t.strategy, "default-rollout-strategy", t.strategy,
+		"What the manager was started with: OnReplenish, Recreate or RollingUpdate.")
+}
+
+func (t *target) addListFlags(cmd *cobra.Command) {
+	t.addFlags(cmd)
+	cmd.Flags().BoolVarP(&t.all, "all-namespaces", "A", false, "Look at all namespaces.")
+	cmd.Flags().StringVarP(&t.selector, "selector", "l", "", "Label selector of pools.")
+}
+
+// reachCluster connects, and returns the namespace to look at; "" for all.
+func (t *target) reachCluster() (*cli.Cluster, string, error) {
+	if _, err := webhooks.ParseMode(t.enforcement); err != nil {
+		return nil, "", usage("--default-enforcement: %w", err)
+	}
+	strategy, err := freshness.ParseStrategy(t.strategy)
+	if err != nil {
+		return nil, "", usage("--default-rollout-strategy: %w", err)
+	}
+	namespace, _, err := t.config.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, "", fmt.Errorf("read kubeconfig: %w", err)
+	}
+	if t.all {
+		namespace = ""
+	}
+	c, err := t.connect(t.config, cli.Defaults{Mode: t.enforcement, Strategy: strategy})
+	return c, namespace, err
+}
+
+func (t *target) selection(name string) (cli.Selection, error) {
+	selector, err := labels.Parse(t.selector)
+	if err != nil {
+		return cli.Selection{}, usage("-l %q: %w", t.selector, err)
+	}
+	return cli.Selection{Name: name, Labels: selector}, nil
+}
+
+// usage makes an error that ends with the exit code of wrong usage.
+func usage(format string, args ...any) error {
+	return &ExitError{Code: cli.ExitUsage, Err: fmt.Errorf(format, args...)}
+}
+
+// atMost accepts up to n arguments, and says what they are.
+func atMost(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > n {
+			return usage("unexpected argument %q: accepted is %s (see %s --help)", args[n], what, cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+// one requires exactly one argument.
+func one(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usage("%s is required (see %s --help)", what, cmd.CommandPath())
+		}
+		return atMost(1, what)(cmd, args)
+	}
+}
+
+// absent turns a NotFound error into a plain one.
+func absent(err error, kind, name, namespace string) error {
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s %q does not exist in namespace %q", kind, name, namespace)
+	}
+	return err
+}
+
+// anyFlags has a wrong subcommand named before the flags that were meant for it.
+var anyFlags = cobra.FParseErrWhitelist{UnknownFlags: true}
+
+// suggestedWithin is how many typing errors still suggest a command.
+const suggestedWithin = 2
+
+// needsSubcommand is for commands that do nothing by themselves.
+func needsSubcommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	hint := fmt.Sprintf("see %s --help", cmd.CommandPath())
+	cmd.SuggestionsMinimumDistance = suggestedWithin
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "did you mean " + strings.Join(near, " or ") + "? " + hint
+	}
+	return usage("unknown command %q for %q (%s)", args[0], cmd.CommandPath(), hint)
+}
+
+// completeNames completes names of one kind, each with a prefix.
+func (t *target) completeNames(kinds ...string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		c, namespace, err := t.reachCluster()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		var out []cobra.Completion
+		for _, kind := range kinds {
+			names, err := c.Names(completionContext(cmd), kindsOfTargets[kind].resource, namespace)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveError
+			}
+			for _, name := range names {
+				if len(kinds) > 1 {
+					name = kind + "/" + name
+				}
+				out = append(out, name)
+			}
+		}
+		slices.Sort(out)
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func completionContext(cmd *cobra.Command) context.Context {
+	if ctx := cmd.Context(); ctx != nil {
+		return ctx
+	}
+	return context.Background()
+}

@@ -1,0 +1,167 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/freshbind/freshbind/internal/cli"
+)
+
+type rolloutHistory struct {
+	*target
+	output   cli.Output
+	revision int64
+}
+
+func newRolloutHistoryCommand(r reach) *cobra.Command {
+	h := &rolloutHistory{target: newTarget(r)}
+	cmd := &cobra.Command{
+		Use:   "history (pool/NAME | template/NAME)",
+		Short: "List the revisions that a template has had",
+		Long: "History lists the recorded revisions of the template (of the pool's template), the oldest first. A revision that was\n" +
+			"in force again has a new number. With --revision it prints the template's spec of that revision.\n\n" + exitCodes,
+		Example: "  freshbind rollout history template/python\n" +
+			"  freshbind rollout history template/python --revision=7",
+		Args:              subjectArgs,
+		ValidArgsFunction: h.completeNames(poolKind, templateWord),
+		RunE:              func(cmd *cobra.Command, args []string) error { return h.run(cmd.Context(), args) },
+	}
+	h.addFlags(cmd)
+	h.output.AddFlags(cmd.Flags())
+	cmd.Flags().Int64Var(&h.revision, "revision", 0, "Print this revision's spec.")
+	return cmd
+}
+
+func (h *rolloutHistory) run(ctx context.Context, args []string) error {
+	if err := h.output.Validate(); err != nil {
+		return usage("%w", err)
+	}
+	if h.revision < 0 {
+		return usage("--revision %d: it must be the number of a revision", h.revision)
+	}
+	subject, err := parseSubject(args)
+	if err != nil {
+		return err
+	}
+	c, namespace, err := h.reachCluster()
+	if err != nil {
+		return err
+	}
+	template, history, err := recordedOf(ctx, c, namespace, subject)
+	if err != nil {
+		return err
+	}
+	if h.revision > 0 {
+		return h.printSpec(history)
+	}
+	if len(history) == 0 {
+		return warn(h.streams.ErrOut, fmt.Sprintf("No revision of template %s is recorded: the manager records them.", template.GetName()))
+	}
+	cli.Changes(history)
+	h.output.Colour = cli.Colours(h.streams.Out)
+	name := func(r cli.Revision) string { return "controllerrevision.apps/" + r.Name }
+	return cli.NewPrinter(h.output, name, cli.RevisionColumns(c.Now)).Print(h.streams.Out, history)
+}
+
+func recordedOf(ctx context.Context, c *cli.Cluster, namespace string, s subject) (*unstructured.Unstructured, []cli.Revision, error) {
+	template, err := s.template(ctx, c, namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err := c.Load(ctx, namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	history, err := c.Revisions(ctx, store, template)
+	return template, history, err
+}
+
+func (h *rolloutHistory) printSpec(history []cli.Revision) error {
+	r, err := cli.Target(history, h.revision)
+	if err != nil {
+		return err
+	}
+	spec := map[string]any{"spec": r.Recorded.Template.Object["spec"]}
+	raw, err := yaml.Marshal(spec)
+	if h.output.Format == cli.JSON {
+		raw, err = cli.IndentedJSON(spec)
+	}
+	if err != nil {
+		return fmt.Errorf("encode output: %w", err)
+	}
+	_, err = h.streams.Out.Write(raw)
+	return err
+}
+
+type rolloutUndo struct {
+	*target
+	dryRun string
+	to     int64
+}
+
+func newRolloutUndoCommand(r reach) *cobra.Command {
+	u := &rolloutUndo{target: newTarget(r)}
+	cmd := &cobra.Command{
+		Use:   "undo (pool/NAME | template/NAME)",
+		Short: "Go back to an earlier revision of a template",
+		Long: "Undo writes the spec of an earlier revision into the template (into the pool's template), which then rolls out to all\n" +
+			"of its pools. Members of that revision that are still there are fresh again at once.\n\n" +
+			"It warns when Argo CD or Flux keeps the template and would revert it. Of revisions that were kept as digests\n" +
+			"(manager --revision-digests) only the name is known, so they cannot be undone.\n\n" + exitCodes,
+		Example: "  freshbind rollout undo template/python --dry-run=server\n" +
+			"  freshbind rollout undo template/python --to-revision=7",
+		Args:              subjectArgs,
+		ValidArgsFunction: u.completeNames(poolKind, templateWord),
+		RunE:              func(cmd *cobra.Command, args []string) error { return u.run(cmd.Context(), args) },
+	}
+	u.addFlags(cmd)
+	addDryRun(cmd, &u.dryRun)
+	cmd.Flags().Int64Var(&u.to, "to-revision", 0, "The revision to go back to; 0 for the one before the one in force.")
+	return cmd
+}
+
+func (u *rolloutUndo) run(ctx context.Context, args []string) error {
+	if u.to < 0 {
+		return usage("--to-revision %d: it must be the number of a revision, or 0 for the one before", u.to)
+	}
+	dry, err := cli.ParseDryRun(u.dryRun)
+	if err != nil {
+		return usage("%w", err)
+	}
+	subject, err := parseSubject(args)
+	if err != nil {
+		return err
+	}
+	c, namespace, err := u.reachCluster()
+	if err != nil {
+		return err
+	}
+	template, history, err := recordedOf(ctx, c, namespace, subject)
+	if err != nil {
+		return err
+	}
+	to, err := cli.Target(history, u.to)
+	if err != nil {
+		return fmt.Errorf("template %q: %w", template.GetName(), err)
+	}
+	title := cli.TemplateName(template.GetName())
+	if to.InForce {
+		return warn(u.streams.Out, fmt.Sprintf("%s skipped rollback (%s is in force)", title, to.Title()))
+	}
+	if err := warn(u.streams.ErrOut, cli.KeptWarning("template "+template.GetName(), template)); err != nil {
+		return err
+	}
+	change, err := c.Undo(ctx, template, to, dry)
+	if err != nil {
+		return absent(err, templateWord, template.GetName(), namespace)
+	}
+	return errors.Join(
+		warn(u.streams.Out, fmt.Sprintf("%s rolled back to %s%s", title, to.Title(), dry.Suffix())),
+		warn(u.streams.Out, "  "+change),
+	)
+}

@@ -1,0 +1,166 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/freshbind/freshbind/internal/cli"
+)
+
+// statusTick is how often time alone is looked at: members become available by
+// it, and trouble takes some to be one.
+const statusTick = time.Second
+
+// rolloutStatus waits for pools to be up to date.
+type rolloutStatus struct {
+	*target
+	watch   bool
+	timeout time.Duration
+	// tick is how often time alone is looked at.
+	tick time.Duration
+}
+
+func newRolloutStatusCommand(r reach) *cobra.Command {
+	s := &rolloutStatus{target: newTarget(r), watch: true, tick: statusTick}
+	cmd := &cobra.Command{
+		Use:   "status (pool/NAME | template/NAME)",
+		Short: "Wait until every member is up to date",
+		Long: "Status waits until every member of the pool, or of each pool of the template, is ready and of the revision in force,\n" +
+			"and says how far it is. It ends early when waiting changes nothing: after the pool's progress deadline, while it is\n" +
+			"paused, or where nothing replaces stale members (OnReplenish, mode audit).\n\n" + exitCodes + "\n" +
+			"--timeout and --watch=false end with 3 when the rollout is still going on.",
+		Example: "  freshbind rollout status pool/python -n prod --timeout=10m\n" +
+			"  freshbind rollout status template/python || freshbind rollout undo template/python",
+		Args:              subjectArgs,
+		ValidArgsFunction: s.completeNames(poolKind, templateWord),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if s.timeout < 0 {
+				return usage("--timeout %s: it must not be negative; 0 means to wait for ever", s.timeout)
+			}
+			subject, err := parseSubject(args)
+			if err != nil {
+				return err
+			}
+			c, namespace, err := s.reachCluster()
+			if err != nil {
+				return err
+			}
+			return s.run(cmd.Context(), c, namespace, subject)
+		},
+	}
+	s.addFlags(cmd)
+	cmd.Flags().BoolVarP(&s.watch, "watch", "w", s.watch, "Wait until the rollout is over.")
+	cmd.Flags().DurationVar(&s.timeout, "timeout", 0, "Stop waiting after this long; 0 means never.")
+	return cmd
+}
+
+var errWaiting = errors.New("the rollout is still going on")
+
+func (s *rolloutStatus) run(ctx context.Context, c *cli.Cluster, namespace string, subject subject) error {
+	store, err := c.Load(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	if _, err := subject.find(ctx, c, namespace, store); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w := &rolloutWait{rolloutStatus: s, c: c, store: store, judge: c.Judge(store), subject: subject, said: map[string]string{}}
+	if done, err := w.look(ctx); done {
+		return err
+	}
+	if !s.watch {
+		return &ExitError{Code: cli.ExitTimeout, Err: errWaiting}
+	}
+	store.Follow(ctx, func(err error) { _, _ = fmt.Fprintf(s.streams.ErrOut, "%v (trying again)\n", err) })
+	return w.wait(ctx)
+}
+
+// rolloutWait is one wait.
+type rolloutWait struct {
+	*rolloutStatus
+	c       *cli.Cluster
+	store   *cli.Store
+	judge   *cli.Judge
+	subject subject
+	// said is what was last said of each pool, last what there is to say.
+	said map[string]string
+	last string
+}
+
+func (w *rolloutWait) wait(ctx context.Context) error {
+	var timeout <-chan time.Time
+	if w.timeout > 0 {
+		timer := time.NewTimer(w.timeout)
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	tick := time.NewTicker(w.tick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("interrupted: %w", context.Cause(ctx))
+		case <-timeout:
+			return &ExitError{Code: cli.ExitTimeout, Err: fmt.Errorf("timed out after %s. %s", w.timeout, w.last)}
+		case <-w.store.Changed():
+		case <-tick.C:
+		}
+		if done, err := w.look(ctx); done {
+			return err
+		}
+	}
+}
+
+// look judges all pools, says what is new, and returns whether it is over: for
+// several pools when each is, with the gravest code of theirs.
+func (w *rolloutWait) look(ctx context.Context) (bool, error) {
+	found, err := w.judge.Pools(ctx, w.subject.selection())
+	if err != nil {
+		return true, err
+	}
+	if len(found) == 0 {
+		return true, fmt.Errorf("%s has no pool any more", w.subject)
+	}
+	over, worst := true, cli.Outcome{}
+	for i := range found {
+		trouble, err := w.c.TroubleOf(ctx, w.store, &found[i])
+		if err != nil {
+			return true, err
+		}
+		o := found[i].Outcome(trouble, w.program)
+		if err := w.say(found[i].Name, o); err != nil {
+			return true, err
+		}
+		switch {
+		case !o.Done:
+			over = false
+			w.last = o.Text
+		case graver(o.Code, worst.Code):
+			worst = o
+		}
+	}
+	if !over || worst.Code == cli.ExitComplete {
+		return over, nil
+	}
+	return true, &ExitError{Code: worst.Code, Err: errors.New(worst.Text)}
+}
+
+// graver: a failure outweighs a pause.
+func graver(a, b int) bool {
+	return a != cli.ExitComplete && (b == cli.ExitComplete || a < b)
+}
+
+// say prints news. What ends the wait as an error is printed as one, by Main.
+func (w *rolloutWait) say(pool string, o cli.Outcome) error {
+	if w.said[pool] == o.Key || o.Done && o.Code != cli.ExitComplete {
+		return nil
+	}
+	w.said[pool] = o.Key
+	return warn(w.streams.Out, o.Text)
+}

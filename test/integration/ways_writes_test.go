@@ -1,0 +1,158 @@
+package integration
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/upstream"
+)
+
+type object = unstructured.Unstructured
+
+// as is a client for agent-sandbox's resources with upstream's identity.
+func (r *row) as(resource schema.GroupResource) dynamic.ResourceInterface {
+	return r.w.upstream.Resource(resource.WithVersion(r.Version)).Namespace(r.Name)
+}
+
+// coreClient is for what is not agent-sandbox's.
+func (r *row) coreClient(resource string) dynamic.ResourceInterface {
+	return r.w.core.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(r.Name)
+}
+
+// memberClient is for members: Sandboxes, or bare Pods.
+func (r *row) memberClient() dynamic.ResourceInterface {
+	if r.w.bare {
+		return r.coreClient("pods")
+	}
+	return r.Resource(upstream.Sandboxes)
+}
+
+// unseen creates a claim that the controllers do not see yet.
+func (r *row) unseen(name string) *object {
+	r.t.Helper()
+	r.must(r.CreateClaims(r.t.Context(), r.pool, name))
+	r.claims = append(r.claims, name)
+	return r.get(upstream.SandboxClaims, name)
+}
+
+// live reads a member, a Sandbox or a bare Pod, as it is now.
+func (r *row) live(member *object) *object {
+	r.t.Helper()
+	now, err := r.memberClient().Get(r.t.Context(), member.GetName(), metav1.GetOptions{})
+	r.must(err)
+	return now
+}
+
+func (r *row) pod(name string) *object {
+	r.t.Helper()
+	pod, err := r.coreClient("pods").Get(r.t.Context(), name, metav1.GetOptions{})
+	r.must(err)
+	return pod
+}
+
+// take writes what the claim controller of the release writes to give a claim a
+// member, up to the first write that is refused.
+func (r *row) take(claim, member *object) error {
+	r.t.Helper()
+	if r.w.bare {
+		if err := r.releasePod(claim, member); err != nil {
+			return err
+		}
+		return r.start(claim, r.template(r.pool.Template), member.GetName())
+	}
+	r.must(r.choose(claim, member.GetName()))
+	return r.transfer(claim, member)
+}
+
+// choose writes the chosen member into the claim: by label in v0.4.6, by
+// annotation later.
+func (r *row) choose(claim *object, member string) error {
+	r.t.Helper()
+	chosen := builders.ClaimFrom(r.get(upstream.SandboxClaims, claim.GetName())).Names(member).Obj()
+	_, err := r.as(upstream.SandboxClaims).Update(r.t.Context(), chosen, updateOptions)
+	return err
+}
+
+// transfer is the merge patch that hands the member over.
+func (r *row) transfer(claim, member *object) error {
+	r.t.Helper()
+	return r.patchTo(member, builders.Bound(member, claim, r.template(r.pool.Template)).Obj())
+}
+
+// patchTo patches a Sandbox, until v0.5.3 onto whatever version is stored.
+func (r *row) patchTo(member, bound *object) error {
+	r.t.Helper()
+	bound.SetGeneration(member.GetGeneration())
+	from := client.MergeFrom(member)
+	if r.w.release != "v0.4.6" {
+		from = client.MergeFromWithOptions(member, client.MergeFromWithOptimisticLock{})
+	}
+	patch, err := from.Data(bound)
+	r.must(err)
+	_, err = r.as(upstream.Sandboxes).Patch(r.t.Context(), member.GetName(), from.Type(), patch, patchOptions)
+	return err
+}
+
+// releasePod is the PUT by which a bare Pod leaves its pool: v0.1.0 takes both
+// labels off, v0.2.1 says whose it is.
+func (r *row) releasePod(claim, pod *object) error {
+	r.t.Helper()
+	taken := pod.DeepCopy()
+	taken.SetOwnerReferences(nil)
+	labels := taken.GetLabels()
+	delete(labels, barePoolLabel)
+	if r.w.release == "v0.1.0" {
+		delete(labels, builders.LabelTemplateRef)
+	} else {
+		labels[builders.LabelNameHash] = builders.NameHash(claim.GetName())
+		labels[builders.LabelClaimUID] = string(claim.GetUID())
+	}
+	taken.SetLabels(labels)
+	return r.putPod(taken)
+}
+
+func (r *row) putPod(pod *object) error {
+	r.t.Helper()
+	_, err := r.w.upstream.Resource(podResource).Namespace(r.Name).Update(r.t.Context(), pod, updateOptions)
+	return err
+}
+
+func (r *row) template(name string) *object {
+	r.t.Helper()
+	return r.get(upstream.SandboxTemplates, name)
+}
+
+// start is the CREATE of a claim's Sandbox: cold, or in a bare Pod. v0.1.0 adds
+// neither labels nor secure defaults.
+func (r *row) start(claim, template *object, pod string) error {
+	r.t.Helper()
+	made := builders.MakeColdStart(claim, template)
+	if pod != "" {
+		made.PodName(pod)
+	}
+	if r.w.release == "v0.1.0" {
+		spec, _, _ := unstructured.NestedMap(template.Object, "spec", "podTemplate")
+		made.Set(spec, "spec", "podTemplate")
+	}
+	sandbox := made.UID("").Obj()
+	if r.w.release == "v0.1.0" {
+		sandbox.SetLabels(nil)
+	}
+	_, err := r.as(upstream.Sandboxes).Create(r.t.Context(), sandbox, createOptions)
+	return err
+}
+
+// isRefused checks that a write in the controllers' name was refused.
+func (r *row) isRefused(err error, reason freshness.Reason) {
+	r.t.Helper()
+	if err == nil || !strings.Contains(err.Error(), string(reason)) {
+		r.t.Errorf("the write was answered: %v; want a refusal for %s", err, reason)
+	}
+}
