@@ -37,7 +37,7 @@ unit-test: ## Tests that need nothing but Go.
 
 .PHONY: cluster-test
 cluster-test: ## Tests on a real control plane, which is built on first use.
-	$(GO) test $(RACE) -timeout 40m -p 1 $(CLUSTER_TESTS)
+	FRESHBIND_RACE=$(if $(RACE),1) $(GO) test -timeout 40m -p 1 $(CLUSTER_TESTS)
 
 .PHONY: upstream-test
 upstream-test: ## Every release of agent-sandbox, with and without late caches: no stale bind, every claim ready, no ghosts.

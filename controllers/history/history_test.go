@@ -154,6 +154,50 @@ func TestAnotherIncarnationStartsAnew(t *testing.T) {
 	}
 }
 
+// A pool controller that has not noticed goes on building what a template was
+// that has been deleted and created again. Its revisions went with it; whoever
+// knew them still does.
+func TestFormerLivesOfATemplateAreRemembered(t *testing.T) {
+	c := newClient(t)
+	reader := NewReader(c)
+	ask := func(template *unstructured.Unstructured) []string {
+		t.Helper()
+		list, err := reader.Revisions(t.Context(), template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var hashes []string
+		for _, r := range list {
+			hashes = append(hashes, r.Hash)
+		}
+		return hashes
+	}
+	life := func(uid, image string) *unstructured.Unstructured {
+		return builders.MakeTemplate("ns", "python").Image(image).UID(uid).RV(int64(len(uid))).Obj()
+	}
+	a, b, third := life("first", "a"), life("second", "b"), life("the third", "c")
+	see(t, newRecorder(c, DefaultLimit), a)
+	if diff := cmp.Diff([]string{hashOf(t, a)}, ask(a)); diff != "" {
+		t.Fatalf("first life (-want,+got):\n%s", diff)
+	}
+	if err := c.DeleteAllOf(t.Context(), &appsv1.ControllerRevision{}, client.InNamespace("ns")); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{hashOf(t, a)}, ask(b)); diff != "" {
+		t.Errorf("second life, before it is recorded (-want,+got):\n%s", diff)
+	}
+	see(t, newRecorder(c, DefaultLimit), b)
+	if diff := cmp.Diff([]string{hashOf(t, b), hashOf(t, a)}, ask(b)); diff != "" {
+		t.Errorf("second life (-want,+got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{hashOf(t, b), hashOf(t, a)}, ask(third)); diff != "" {
+		t.Errorf("third life (-want,+got):\n%s", diff)
+	}
+	if other := ask(builders.MakeTemplate("ns", "other").Obj()); len(other) > 0 {
+		t.Errorf("another template has %v", other)
+	}
+}
+
 func TestDigestsNameButDoNotTell(t *testing.T) {
 	c := newClient(t)
 	r := newRecorder(c, DefaultLimit)

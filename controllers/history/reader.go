@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,19 +21,36 @@ import (
 type Reader struct {
 	client  client.Reader
 	decoded *lru.Cache
+
+	mu    sync.Mutex
+	lives *lru.Cache
 }
 
-// decodedSize bounds memory: a decoded revision is some 20 KiB.
-const decodedSize = 2048
+// lives are the incarnations of one template that this process has seen. The
+// revisions of one that was deleted go with it; its members, built once more by
+// a pool controller that has not noticed, are stale all the same.
+type lives struct {
+	uid             types.UID
+	present, former []agentsandbox.Recorded
+}
+
+const (
+	// decodedSize bounds memory: a decoded revision is some 20 KiB.
+	decodedSize = 2048
+	// livesSize bounds how many templates' former lives are remembered, formerSize
+	// how many revisions of each.
+	livesSize, formerSize = 512, 20
+)
 
 // NewReader returns a Reader on c, which should be a cache.
 func NewReader(c client.Reader) *Reader {
-	return &Reader{client: c, decoded: lru.New(decodedSize)}
+	return &Reader{client: c, decoded: lru.New(decodedSize), lives: lru.New(livesSize)}
 }
 
 var _ agentsandbox.History = (*Reader)(nil)
 
-// Revisions returns the template's recorded revisions, the newest first. A
+// Revisions returns the template's recorded revisions, the newest first, and
+// after them those of earlier templates of that name that were asked for here. A
 // revision that cannot be decoded is left out: it names nothing.
 func (r *Reader) Revisions(ctx context.Context, template *unstructured.Unstructured) ([]agentsandbox.Recorded, error) {
 	list, err := revisionsOf(ctx, r.client, template)
@@ -45,7 +64,27 @@ func (r *Reader) Revisions(ctx context.Context, template *unstructured.Unstructu
 			out = append(out, recorded)
 		}
 	}
-	return out, nil
+	return append(out, r.remember(template, out)...), nil
+}
+
+// remember returns the revisions of the template's former lives.
+func (r *Reader) remember(template *unstructured.Unstructured, present []agentsandbox.Recorded) []agentsandbox.Recorded {
+	key := types.NamespacedName{Namespace: template.GetNamespace(), Name: template.GetName()}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was := lives{uid: template.GetUID()}
+	if v, ok := r.lives.Get(key); ok {
+		was = v.(lives)
+	}
+	if was.uid != template.GetUID() {
+		all := append(slices.Clone(was.present), was.former...)
+		was = lives{uid: template.GetUID(), former: all[:min(len(all), formerSize)]}
+	}
+	if len(present) > 0 {
+		was.present = slices.Clone(present)
+	}
+	r.lives.Add(key, was)
+	return was.former
 }
 
 func revisionsOf(ctx context.Context, c client.Reader, template *unstructured.Unstructured) ([]appsv1.ControllerRevision, error) {

@@ -60,7 +60,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	program = sync.OnceValues(func() (string, error) { return fixture.Build(context.Background(), dir, raceEnabled) })
+	program = sync.OnceValues(func() (string, error) { return fixture.Build(context.Background(), dir, fixture.Race()) })
 	code := m.Run()
 	if shared.w != nil {
 		if err := shared.w.close(); err != nil {

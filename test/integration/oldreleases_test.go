@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
 )
@@ -39,7 +40,7 @@ type oldWorld struct {
 func startOldWorld(t *testing.T, version string) *oldWorld {
 	t.Helper()
 	o := scenario.WorldOptions{Release: version}
-	o.Guard.Race, o.Cluster.Log = raceEnabled, os.Stderr
+	o.Guard.Race, o.Cluster.Log = fixture.Race(), os.Stderr
 	s, err := scenario.StartWorld(context.WithoutCancel(t.Context()), o)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,0 @@
-//go:build race
-
-package standin
-
-// raceEnabled: Freshbind is built with the race detector as well.
-const raceEnabled = true
