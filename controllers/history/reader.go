@@ -26,13 +26,10 @@ type Reader struct {
 	lives *lru.Cache
 }
 
-// lives are the incarnations of one template that this process has seen. The
-// revisions of one that was deleted go with it; its members, built once more by
-// a pool controller that has not noticed, are stale all the same.
-type lives struct {
-	uid             types.UID
-	present, former []agentsandbox.Recorded
-}
+// lives are the revisions of one template that this process has seen. Those of a
+// template that was deleted go with it, and anybody may delete some; members that
+// a pool controller which has not noticed builds of them are stale all the same.
+type lives struct{ present, former []agentsandbox.Recorded }
 
 const (
 	// decodedSize bounds memory: a decoded revision is some 20 KiB.
@@ -50,8 +47,9 @@ func NewReader(c client.Reader) *Reader {
 var _ agentsandbox.History = (*Reader)(nil)
 
 // Revisions returns the template's recorded revisions, the newest first, and
-// after them those of earlier templates of that name that were asked for here. A
-// revision that cannot be decoded is left out: it names nothing.
+// after them what this process has seen of it, and of earlier templates of that
+// name, and is there no more. A revision that cannot be decoded is left out: it
+// names nothing.
 func (r *Reader) Revisions(ctx context.Context, template *unstructured.Unstructured) ([]agentsandbox.Recorded, error) {
 	list, err := revisionsOf(ctx, r.client, template)
 	if err != nil {
@@ -67,24 +65,24 @@ func (r *Reader) Revisions(ctx context.Context, template *unstructured.Unstructu
 	return append(out, r.remember(template, out)...), nil
 }
 
-// remember returns the revisions of the template's former lives.
+// remember returns the revisions that were there once.
 func (r *Reader) remember(template *unstructured.Unstructured, present []agentsandbox.Recorded) []agentsandbox.Recorded {
 	key := types.NamespacedName{Namespace: template.GetNamespace(), Name: template.GetName()}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	was := lives{uid: template.GetUID()}
+	var was lives
 	if v, ok := r.lives.Get(key); ok {
 		was = v.(lives)
 	}
-	if was.uid != template.GetUID() {
-		all := append(slices.Clone(was.present), was.former...)
-		was = lives{uid: template.GetUID(), former: all[:min(len(all), formerSize)]}
+	now := lives{present: slices.Clone(present)}
+	for _, seen := range slices.Concat(was.present, was.former) {
+		same := func(o agentsandbox.Recorded) bool { return o.Hash == seen.Hash }
+		if !slices.ContainsFunc(now.present, same) && !slices.ContainsFunc(now.former, same) && len(now.former) < formerSize {
+			now.former = append(now.former, seen)
+		}
 	}
-	if len(present) > 0 {
-		was.present = slices.Clone(present)
-	}
-	r.lives.Add(key, was)
-	return was.former
+	r.lives.Add(key, now)
+	return now.former
 }
 
 func revisionsOf(ctx context.Context, c client.Reader, template *unstructured.Unstructured) ([]appsv1.ControllerRevision, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,9 +26,11 @@ import (
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
-// Pods settles what a refused bind of a bare Pod leaves behind. No status makes
-// those releases (v0.1, v0.2) turn to another Pod: the claim controller tries
-// the same one until it is deleted, and forgets one that it took in vain. Like
+// Pods settles what a bind of a bare Pod leaves behind that failed. No status
+// makes those releases (v0.1, v0.2) turn to another Pod: the claim controller
+// tries the same one until it is deleted, and forgets one that it took in vain,
+// be it that we refused its Sandbox or that there was one already
+// (kubernetes-sigs/agent-sandbox#418). Like
 // Refused it runs on every replica and judges again before it does anything.
 type Pods struct {
 	client client.Client
@@ -36,7 +39,7 @@ type Pods struct {
 	live      Live
 	snapshots Snapshots
 	kinds     Kinds
-	hints     chan Refusal
+	hints     chan hint
 }
 
 // Kinds are the served versions of what tells whether a Pod is in use.
@@ -46,7 +49,7 @@ type Kinds struct{ Sandboxes, Claims schema.GroupVersionKind }
 func SetupPods(mgr manager.Manager, live Live, snapshots Snapshots, kinds Kinds) (*Pods, error) {
 	p := &Pods{
 		client: mgr.GetClient(), lists: mgr.GetAPIReader(), live: live, snapshots: snapshots, kinds: kinds,
-		hints: make(chan Refusal, hintsBuffer),
+		hints: make(chan hint, hintsBuffer),
 	}
 	err := builder.TypedControllerManagedBy[Refusal](mgr).Named("refused-pods").
 		WatchesRawSource(source.TypedFunc[Refusal](p.feed)).
@@ -60,10 +63,22 @@ func SetupPods(mgr manager.Manager, live Live, snapshots Snapshots, kinds Kinds)
 	return p, nil
 }
 
+// released is how long after it left its pool a Pod should be in use: the
+// Sandbox is created next, and a claim controller whose create failed has tried
+// again by then.
+const released = 30 * time.Second
+
 // Note tells that a bind of the Pod was refused.
-func (p *Pods) Note(pod *unstructured.Unstructured) {
+func (p *Pods) Note(pod *unstructured.Unstructured) { p.note(pod, 0) }
+
+// NoteReleased tells that the Pod was allowed to leave its pool: whether a
+// Sandbox came to run in it no later write tells.
+func (p *Pods) NoteReleased(pod *unstructured.Unstructured) { p.note(pod, released) }
+
+func (p *Pods) note(pod *unstructured.Unstructured, after time.Duration) {
+	h := hint{Refusal: Refusal{NamespacedName: client.ObjectKeyFromObject(pod), UID: pod.GetUID()}, after: after}
 	select {
-	case p.hints <- Refusal{NamespacedName: client.ObjectKeyFromObject(pod), UID: pod.GetUID()}:
+	case p.hints <- h:
 	default:
 	}
 }
@@ -74,8 +89,8 @@ func (p *Pods) feed(ctx context.Context, q workqueue.TypedRateLimitingInterface[
 			select {
 			case <-ctx.Done():
 				return
-			case r := <-p.hints:
-				q.Add(r)
+			case h := <-p.hints:
+				q.AddAfter(h.Refusal, h.after)
 			}
 		}
 	}()

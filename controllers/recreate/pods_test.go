@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -111,11 +112,43 @@ func TestSettlingARefusedPod(t *testing.T) {
 }
 
 func TestAFullQueueOfPodsBlocksNobody(t *testing.T) {
-	p := &Pods{hints: make(chan Refusal, 1)}
+	p := &Pods{hints: make(chan hint, 1)}
 	for range 3 {
 		p.Note(barePod)
 	}
-	if diff := cmp.Diff(Refusal{client.ObjectKeyFromObject(barePod), barePod.GetUID()}, <-p.hints); diff != "" {
+	if diff := cmp.Diff(Refusal{client.ObjectKeyFromObject(barePod), barePod.GetUID()}, (<-p.hints).Refusal); diff != "" {
 		t.Errorf("hint (-want,+got):\n%s", diff)
+	}
+}
+
+// queued notes what it is asked to look at, and when.
+type queued struct {
+	workqueue.TypedRateLimitingInterface[Refusal]
+	after chan time.Duration
+}
+
+func (q *queued) AddAfter(_ Refusal, after time.Duration) { q.after <- after }
+
+// A Pod is in use a while after it was allowed to leave its pool, and a refused
+// one never.
+func TestWhenPodsAreLookedAt(t *testing.T) {
+	cases := map[string]struct {
+		note func(*Pods, *unstructured.Unstructured)
+		want time.Duration
+	}{
+		"refused":  {(*Pods).Note, 0},
+		"released": {(*Pods).NoteReleased, released},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p, q := &Pods{hints: make(chan hint, 1)}, &queued{after: make(chan time.Duration)}
+			if err := p.feed(t.Context(), q); err != nil {
+				t.Fatal(err)
+			}
+			tc.note(p, barePod)
+			if got := <-q.after; got != tc.want {
+				t.Errorf("looked at after %s, want %s", got, tc.want)
+			}
+		})
 	}
 }

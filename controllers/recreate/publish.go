@@ -113,7 +113,7 @@ func (p *Pools) status(s *situation, plan freshness.Plan) platform.RolloutStatus
 		ClaimableReplicas:          c.Claimable,
 		StaleReplicas:              c.Stale,
 		UnknownReplicas:            c.Unknown,
-		StartTime:                  metav1.NewTime(r.Started.Truncate(time.Second)),
+		StartTime:                  metav1.NewTime(wholeSecond(r.Started)),
 		ProgressTime:               metav1.NewTime(r.Progressed.Truncate(time.Second)),
 		RestartedAt:                metav1.NewTime(r.Restarted),
 	}
@@ -145,6 +145,15 @@ func (p *Pools) status(s *situation, plan freshness.Plan) platform.RolloutStatus
 	}
 	meta.SetStatusCondition(&status.Conditions, suspended)
 	return status
+}
+
+// wholeSecond rounds up: what was born before the rollout began must not look as
+// if it was born since.
+func wholeSecond(at time.Time) time.Time {
+	if down := at.Truncate(time.Second); down.Before(at) {
+		return down.Add(time.Second)
+	}
+	return at
 }
 
 func message(s *situation, plan freshness.Plan) string {

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/platform"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -94,37 +93,5 @@ func TestANewLeaderGoesOnWithARollout(t *testing.T) {
 	r.step(pool)
 	if got := r.said(pool, platform.RolloutStateKey); got != "Failed" {
 		t.Errorf("state %q, want Failed: the deadline does not begin anew", got)
-	}
-}
-
-// Members that are bare Pods are judged when the pool or its template changes,
-// not all the time.
-func TestBarePodsAreSweptWhenSomethingChanged(t *testing.T) {
-	pool := builders.MakePool("ns", "python").Replicas(1).APIVersion(builders.V1Alpha1).Obj()
-	pod := func(owner *unstructured.Unstructured, name string) *unstructured.Unstructured {
-		return builders.MakePod(of(pool, v1, name).Obj()).Owners(builders.ControllerRef(owner)).
-			Label(agentsandbox.PodPoolLabel, agentsandbox.NameHash("python")).Obj()
-	}
-	r := newRig(t, nil, v1, pod(pool, "a"), pod(builders.MakePool("ns", "python").UID("another").Obj(), "b"))
-	r.pods = &Pods{hints: make(chan Refusal, 10)}
-	noted := func() []string {
-		var out []string
-		for len(r.pods.hints) > 0 {
-			out = append(out, (<-r.pods.hints).Name)
-		}
-		return out
-	}
-	m := &memory{template: edition{generation: 1}}
-	for i, tc := range []struct {
-		generation int64
-		want       []string
-	}{{1, []string{"a"}}, {1, nil}, {2, []string{"a"}}} {
-		m.template.generation = tc.generation
-		if err := r.sweep(t.Context(), m, &situation{pool: pool}); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(tc.want, noted()); diff != "" {
-			t.Errorf("sweep %d (-want,+got):\n%s", i, diff)
-		}
 	}
 }

@@ -159,16 +159,20 @@ func (v *View) poolOfPod(ctx context.Context, obj client.Object) []types.Namespa
 	return poolOfMember(ctx, member)
 }
 
-// poolsOnNode are all pools with a member on a node that is about to go. Other
-// changes of nodes, of which there are many, concern nobody.
+// poolsOnNode are all pools with a member on a node that is gone or about to go.
+// Other changes of nodes, of which there are many, concern nobody. Bare Pods are
+// in no cache, so that every pool may have some there.
 func (v *View) poolsOnNode(ctx context.Context, obj client.Object) []types.NamespacedName {
-	node, ok := obj.(*unstructured.Unstructured)
-	if !ok || agentsandbox.Leaving(node) == "" {
+	node, err := v.get(ctx, nodeKind, types.NamespacedName{Name: obj.GetName()})
+	if err != nil || agentsandbox.Leaving(node) == "" {
 		return nil
+	}
+	if v.kinds.Pools.Version == agentsandbox.BarePodVersion {
+		return v.poolsWhere(ctx, "", func(*unstructured.Unstructured) bool { return true })
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(listOf(podKind))
-	if err := v.cache.List(ctx, list, client.MatchingFields{byNode: node.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := v.cache.List(ctx, list, client.MatchingFields{byNode: obj.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	var out []types.NamespacedName

@@ -3,20 +3,29 @@ package recreate
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
-// sweep has every bare Pod of a pool judged when the pool or its template has
-// changed. Releases whose members are Pods (v0.1, v0.2) show none of them as
+// sweep has every bare Pod of a pool judged when the pool, its template or a node
+// has changed for the worse. Releases whose members are Pods (v0.1, v0.2) show none of them as
 // Sandboxes, so that nothing else would look at those which nobody tries.
 func (p *Pools) sweep(ctx context.Context, m *memory, s *situation) error {
-	seen := sweptAt{template: m.template, pool: s.pool.GetGeneration()}
-	if len(s.members) > 0 || s.pool.GroupVersionKind().Version != agentsandbox.BarePodVersion || m.swept == seen {
+	if len(s.members) > 0 || s.pool.GroupVersionKind().Version != agentsandbox.BarePodVersion {
+		return nil
+	}
+	departures, err := p.view.Departures(ctx)
+	if err != nil {
+		return err
+	}
+	seen := sweptAt{template: m.template, pool: s.pool.GetGeneration(), departures: departures}
+	if m.swept == seen {
 		return nil
 	}
 	pods, err := p.view.BarePods(ctx, s.pool)
@@ -32,8 +41,42 @@ func (p *Pools) sweep(ctx context.Context, m *memory, s *situation) error {
 
 // sweptAt is what a sweep was about.
 type sweptAt struct {
-	template edition
-	pool     int64
+	template   edition
+	pool       int64
+	departures int
+}
+
+// departures tells when a node has gone, or is about to, that stayed before.
+type departures struct {
+	mu    sync.Mutex
+	stays sets.Set[string]
+	n     int
+}
+
+// Departures counts how often the nodes that stay have become fewer, as far as
+// the cache showed it. Which pools have bare Pods there no cache tells.
+func (v *View) Departures(ctx context.Context) (int, error) {
+	d := &v.departures
+	// Also the list is made under the lock: an older one after a younger one
+	// would bring nodes back.
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(listOf(nodeKind))
+	if err := v.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return 0, fmt.Errorf("listing nodes from the cache: %w", err)
+	}
+	stays := sets.New[string]()
+	for i := range list.Items {
+		if agentsandbox.Leaving(&list.Items[i]) == "" {
+			stays.Insert(list.Items[i].GetName())
+		}
+	}
+	if !stays.IsSuperset(d.stays) {
+		d.n++
+	}
+	d.stays = stays
+	return d.n, nil
 }
 
 // BarePods are the Pods that are a pool's members, by a consistent list of their

@@ -41,6 +41,8 @@ type View struct {
 	cache client.Reader
 	lists client.Reader
 	kinds PoolKinds
+
+	departures departures
 }
 
 // NewView adds the caches to the manager, and returns them with a view of them.

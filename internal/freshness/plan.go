@@ -169,10 +169,11 @@ type planner struct {
 	available int
 }
 
-// bornSince reports whether the member was born, and never written to, since a
-// time. Births are known to the second.
+// bornSince reports whether the member was certainly born since a time, and never
+// written to. Births are known to the second: one of the same second may have
+// been before.
 func (m MemberState) bornSince(at time.Time) bool {
-	return !m.Edited && !m.Created.Before(at.Truncate(time.Second))
+	return !m.Edited && !m.Created.Before(at)
 }
 
 // old reports whether the rollout is to replace the member.

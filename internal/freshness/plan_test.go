@@ -298,7 +298,7 @@ func TestMaxUnavailable(t *testing.T) {
 
 func TestIncomprehensible(t *testing.T) {
 	young, old := time.Second, time.Hour
-	since := before(time.Minute)
+	since := before(time.Minute).Add(300 * time.Millisecond)
 	cases := map[string]struct {
 		members  []MemberState
 		replicas int
@@ -309,6 +309,7 @@ func TestIncomprehensible(t *testing.T) {
 		"four are not enough":              {times(4, ready(Unknown, young)), 20, false, false},
 		"as many as a small pool has":      {times(2, ready(Unknown, young)), 2, false, true},
 		"from before the template changed": {times(5, ready(Unknown, old)), 20, false, false},
+		"born in the second of the change": {times(5, MemberState{Class: Unknown, Created: since.Truncate(time.Second)}), 20, false, false},
 		"one young current":                {members(times(5, ready(Unknown, young)), times(1, ready(Current, 0))), 20, false, false},
 		"one young stale":                  {members(times(5, ready(Unknown, young)), times(1, ready(Stale, 0))), 20, false, false},
 		"older ones do not matter":         {members(times(5, ready(Unknown, young)), times(9, ready(Stale, old))), 20, false, true},

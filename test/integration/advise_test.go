@@ -109,6 +109,11 @@ func (w *world) stocked(t *testing.T, labels map[string]string) *stage {
 	node := scenario.Pool{Name: "node", Template: "python", Replicas: 2}
 	s.must(s.Create(t.Context(), builders.MakePool(s.Name, "node").Replicas(2).Obj()))
 	s.full(node, "")
+	if labels != nil {
+		// Where Freshbind enforces, it shows again what somebody hid.
+		s.unscheduled("hidden", 2)
+		return s
+	}
 	p := s.pool(scenario.Pool{Name: "hidden", Replicas: 2})
 	for _, m := range s.full(p, "") {
 		s.patch(upstream.Sandboxes, m.Name, `{"metadata":{"labels":{"`+builders.LabelTemplateRef+`":null}}}`)
@@ -118,6 +123,18 @@ func (w *world) stocked(t *testing.T, labels map[string]string) *stage {
 		return fmt.Sprint(ready), ready == 2
 	})
 	return s
+}
+
+// unscheduled creates a pool whose members never get ready.
+func (s *stage) unscheduled(name string, replicas int64) {
+	s.t.Helper()
+	template := builders.MakeTemplate(s.Name, name).PodSpec("nobody", "schedulerName")
+	s.must(s.Create(s.t.Context(), template.Obj(), builders.MakePool(s.Name, name).Template(name).Replicas(replicas).Obj()))
+	s.eventually("members that are not ready", func(ctx context.Context) (string, bool) {
+		members, err := s.Members(ctx, name)
+		s.must(err)
+		return fmt.Sprint(len(members)), len(members) == int(replicas)
+	})
 }
 
 func TestAdviceToPeople(t *testing.T) {
@@ -348,7 +365,7 @@ func TestSimulate(t *testing.T) {
 			"  node     enforce   OnReplenish   2      2              0              0            OnReplenish keeps serving them\n" +
 			"  python   enforce   Recreate      3      3              0              0            Recreate deletes them\n"},
 		{name: "claims", stdin: text(t, claims...), want: at("SandboxClaim", "warm", ": this claim gets a member of pool python (3 of 3 idle members can be claimed)") +
-			at("SandboxClaim", "cold", ": this claim will cold-start: pool hidden has no member for it (of 2 idle: 2 hidden)") +
+			at("SandboxClaim", "cold", ": this claim will cold-start: pool hidden has no ready member (0 of 2)") +
 			at("SandboxClaim", "waits", ": this claim waits: pool missing does not exist")},
 		{name: "refused", stdin: text(t, bad), code: 1, want: at("SandboxWarmPool", "bad", ": would be refused") +
 			"  metadata.annotations[freshbind.dev/paused]: Unsupported value: \"yes\": supported values: \"true\", \"false\"\nerror: 1 of 1 would be refused\n"},

@@ -1,0 +1,113 @@
+package recreate
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/test/builders"
+)
+
+func nodeNamed(name string, evicting bool) *unstructured.Unstructured {
+	n := object(nodeKind)
+	n.SetName(name)
+	if evicting {
+		n.Object["spec"] = map[string]any{"taints": []any{map[string]any{"key": "going", "effect": "NoExecute"}}}
+	}
+	return n
+}
+
+// Members that are bare Pods are judged when the pool, its template or a node
+// changes, not all the time.
+func TestBarePodsAreSweptWhenSomethingChanged(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Replicas(1).APIVersion(builders.V1Alpha1).Obj()
+	pod := func(owner *unstructured.Unstructured, name string) *unstructured.Unstructured {
+		return builders.MakePod(of(pool, v1, name).Obj()).Owners(builders.ControllerRef(owner)).
+			Label(agentsandbox.PodPoolLabel, agentsandbox.NameHash("python")).Obj()
+	}
+	r := newRig(t, nil, v1, pod(pool, "a"), pod(builders.MakePool("ns", "python").UID("another").Obj(), "b"))
+	r.pods = &Pods{hints: make(chan hint, 10)}
+	noted := func() []string {
+		var out []string
+		for len(r.pods.hints) > 0 {
+			out = append(out, (<-r.pods.hints).Name)
+		}
+		return out
+	}
+	nodes := func(nodes ...*unstructured.Unstructured) func() {
+		return func() { r.view.cache = newRig(t, nil, nodes...).client }
+	}
+	m := &memory{template: edition{generation: 1}}
+	again := []string{"a"}
+	for _, tc := range []struct {
+		what   string
+		change func()
+		want   []string
+	}{
+		{"never swept", nodes(nodeNamed("n1", false), nodeNamed("n2", false)), again},
+		{"nothing changed", func() {}, nil},
+		{"template changed", func() { m.template.generation = 2 }, again},
+		{"pool changed", func() { pool.SetGeneration(pool.GetGeneration() + 1) }, again},
+		{"a node comes", nodes(nodeNamed("n1", false), nodeNamed("n2", false), nodeNamed("n3", false)), nil},
+		{"a node evicts", nodes(nodeNamed("n1", true), nodeNamed("n2", false), nodeNamed("n3", false)), again},
+		{"the node that evicts goes", nodes(nodeNamed("n2", false), nodeNamed("n3", false)), nil},
+		{"a node goes unannounced", nodes(nodeNamed("n2", false)), again},
+		{"another comes for it", nodes(nodeNamed("n2", false), nodeNamed("n4", false)), nil},
+		{"one comes and one goes", nodes(nodeNamed("n4", false), nodeNamed("n5", false)), again},
+	} {
+		tc.change()
+		if err := r.sweep(t.Context(), m, &situation{pool: pool}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tc.want, noted()); diff != "" {
+			t.Errorf("%s: swept (-want,+got):\n%s", tc.what, diff)
+		}
+	}
+}
+
+// Which pools hear of a node: those with a member there, or all when their
+// members are in no cache.
+func TestPoolsOnANode(t *testing.T) {
+	pool, other := builders.MakePool("ns", "python").Obj(), builders.MakePool("ns", "other").Obj()
+	member := of(pool, v1, "a").Obj()
+	alpha := func(u *unstructured.Unstructured) *unstructured.Unstructured {
+		return builders.PoolFrom(u).APIVersion(builders.V1Alpha1).Obj()
+	}
+	there := []string{"ns/python"}
+	cases := map[string]struct {
+		bare bool
+		node *unstructured.Unstructured
+		want []string
+	}{
+		"stays":                {false, nodeNamed("node-1", false), nil},
+		"stays, bare pods":     {true, nodeNamed("node-1", false), nil},
+		"leaving":              {false, nodeNamed("node-1", true), there},
+		"leaving, bare pods":   {true, nodeNamed("node-1", true), []string{"ns/other", "ns/python"}},
+		"gone, unannounced":    {false, nil, there},
+		"gone, with bare pods": {true, nil, []string{"ns/other", "ns/python"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			objs := []*unstructured.Unstructured{pool, other, v1, member, builders.MakePod(member).Stored("node-1").Obj()}
+			if tc.bare {
+				objs = []*unstructured.Unstructured{alpha(pool), alpha(other), v1}
+			}
+			if tc.node != nil {
+				objs = append(objs, tc.node)
+			}
+			r := newRig(t, nil, objs...)
+			if tc.bare {
+				r.view.kinds.Pools.Version = builders.V1Alpha1
+			}
+			var got []string
+			for _, key := range r.view.poolsOnNode(t.Context(), nodeNamed("node-1", false)) {
+				got = append(got, key.String())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want,+got):\n%s", diff)
+			}
+		})
+	}
+}

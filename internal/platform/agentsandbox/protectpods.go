@@ -1,0 +1,104 @@
+package agentsandbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+)
+
+// PodDeletions reads what the verdict depends on when the pool's controller
+// deletes a bare Pod that has left the pool. Platform and API have to be set.
+type PodDeletions struct {
+	Platform *Platform
+	// API reads from the API server, not from a cache. It lists: between a Pod's
+	// two writes nothing on it names its Sandbox, and such deletes are rare.
+	API client.Reader
+}
+
+// Deletion reads, of the Sandbox that a Pod belongs to, what Platform.Deletion
+// does. A delete that the Sandbox itself may have called for has no owner. An
+// error means that something could not be read.
+func (p *PodDeletions) Deletion(ctx context.Context, pod *unstructured.Unstructured, now time.Time) (freshness.Deletion, error) {
+	nobodys := freshness.Deletion{Sandbox: pod.GetName()}
+	if pod.GetDeletionTimestamp() != nil {
+		return nobodys, nil
+	}
+	var sandbox *unstructured.Unstructured
+	var err error
+	if owner := metav1.GetControllerOfNoCopy(pod); owner == nil {
+		var served bool
+		if sandbox, served, err = p.taker(ctx, pod); err == nil && sandbox == nil && !served {
+			return p.promised(ctx, pod, now)
+		}
+	} else if IsSandbox(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()) {
+		sandbox, err = p.Platform.Get(ctx, Sandboxes, pod.GetNamespace(), owner.Name)
+		if sandbox != nil && sandbox.GetUID() != owner.UID {
+			sandbox = nil
+		}
+	}
+	switch {
+	case err != nil:
+		return freshness.Deletion{}, fmt.Errorf("judging the delete of pod %s: %w", pod.GetName(), err)
+	case sandbox == nil, sandbox.GetDeletionTimestamp() != nil, wantsNoPod(sandbox):
+		return nobodys, nil
+	}
+	return p.Platform.Deletion(ctx, sandbox, now)
+}
+
+// taker returns the Sandbox that is to run in a Pod without an owner, nil for
+// none. served: the Pod's claim has a Sandbox that runs elsewhere.
+func (p *PodDeletions) taker(ctx context.Context, pod *unstructured.Unstructured) (taker *unstructured.Unstructured, served bool, err error) {
+	sandboxes, err := p.shelf().list(ctx, Sandboxes, kindSandbox, pod.GetNamespace(), labels.Everything())
+	if err != nil {
+		return nil, false, err
+	}
+	claim := pod.GetLabels()[PodClaimLabel]
+	for _, s := range sandboxes {
+		if PodNameOf(s) == pod.GetName() {
+			return s, false, nil
+		}
+		served = served || slices.ContainsFunc(ClaimsOf(s), func(o freshness.Owner) bool { return o.UID == claim })
+	}
+	return nil, served, nil
+}
+
+// promised is about a Pod whose claim, which v0.2.1 writes onto it, has no
+// Sandbox yet.
+func (p *PodDeletions) promised(ctx context.Context, pod *unstructured.Unstructured, now time.Time) (freshness.Deletion, error) {
+	d := freshness.Deletion{Sandbox: pod.GetName()}
+	uid := pod.GetLabels()[PodClaimLabel]
+	if uid == "" {
+		return d, nil
+	}
+	claims, err := p.shelf().list(ctx, Claims, kindClaim, pod.GetNamespace(), labels.Everything())
+	if err != nil {
+		return freshness.Deletion{}, fmt.Errorf("judging the delete of pod %s: %w", pod.GetName(), err)
+	}
+	for _, c := range claims {
+		if string(c.GetUID()) == uid {
+			d.Owner = freshness.Owner{Kind: freshness.OwnedByClaim, Name: c.GetName(), UID: uid}
+			d.Claim, d.ClaimExpired = claimOf(c), claimExpired(c, now)
+		}
+	}
+	return d, nil
+}
+
+// shelf has no cache, and so reads what is stored now.
+func (p *PodDeletions) shelf() *Shelf { return &Shelf{API: p.API, Resolver: p.Platform.Resolver} }
+
+// wantsNoPod reports whether a Sandbox is scaled to zero, so that its own
+// controller deletes the Pod: spec.replicas in v1alpha1, spec.operatingMode in
+// v1beta1.
+func wantsNoPod(sandbox *unstructured.Unstructured) bool {
+	replicas, found, _ := unstructured.NestedInt64(sandbox.Object, "spec", "replicas")
+	return found && replicas == 0 || str(sandbox.Object, "spec", "operatingMode") == "Suspended"
+}
