@@ -67,3 +67,34 @@ func TestHistoryNamesWhatIsStale(t *testing.T) {
 		return fmt.Sprint(numbers), len(numbers) == 3 && numbers[want] == 4
 	})
 }
+
+// A template that is deleted and created again takes its history along. A pool
+// controller that has noticed neither goes on building what it was: that is
+// stale, not something which nobody understands.
+func TestATemplateCreatedAgainSeenLate(t *testing.T) {
+	s := sharedWorld(t).enforced(t)
+	p := s.pool(scenario.Pool{Replicas: 3, Strategy: scenario.Recreate})
+	see := s.hold(upstream.SandboxTemplates)
+	s.must(s.Resource(upstream.SandboxTemplates).Delete(t.Context(), p.Template, metav1.DeleteOptions{}))
+	s.eventually("the template gone", func(ctx context.Context) (string, bool) {
+		_, err := s.Resource(upstream.SandboxTemplates).Get(ctx, p.Template, metav1.GetOptions{})
+		return fmt.Sprint(err), err != nil
+	})
+	s.must(s.Create(t.Context(), builders.MakeTemplate(s.Name, p.Template).Image("sandbox:v2").Obj()))
+	claims := scenario.Names("c", 3)
+	s.must(s.CreateClaims(t.Context(), p, claims...))
+	refused := func() float64 {
+		return s.w.metric(t, "freshbind_bind_verdicts_total", `operation="birth"`, `verdict="deny"`, `reason="StaleRevision"`)
+	}
+	before := refused()
+	s.eventually("births of the old template refused", func(context.Context) (string, bool) {
+		return fmt.Sprint(refused() - before), refused()-before >= 6
+	})
+	see()
+	s.must(s.WaitClaims(t.Context(), within, claims...))
+	s.full(p, "sandbox:v2")
+	s.fresh(3)
+	if n := s.eventsOf("AttributionSuspended"); n > 0 {
+		t.Errorf("attribution was suspended %d times", n)
+	}
+}

@@ -94,7 +94,6 @@ var inputWays = map[string]way{
 	"node taint that evicts": nodeWay((*row).taintNode),
 	"node not ready":         nodeWay((*row).breakNode),
 	"node left and nobody comes": {
-		missing:  map[string]string{barePods: "pods on a node that leaves are not deleted before somebody tries them"},
 		template: (*row).placeMembers, provoke: (*row).taintNode, after: (*row).offNode,
 	},
 }

@@ -101,7 +101,6 @@ var writtenWays = map[string]way{
 		// The API server itself refuses a second Sandbox of the claim's name, and
 		// the Pod that was taken for it is lost (kubernetes-sigs/agent-sandbox#418).
 		reasons: map[string]freshness.Reason{barePods: ""},
-		missing: map[string]string{barePods: "a pod that a claim was allowed to take, and could not use, is not deleted"},
 		prepare: func(r *row) { r.serve("c1") },
 		provoke: func(r *row) {
 			claim, member := r.get(upstream.SandboxClaims, "c1"), r.live(r.members[0])
