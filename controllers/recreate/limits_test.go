@@ -37,7 +37,7 @@ func TestDeletesThatFailAreTriedAgain(t *testing.T) {
 func TestNothingIsStartedWithoutALease(t *testing.T) {
 	pool := builders.MakePool("ns", "python").Replicas(9).Strategy("Recreate").Obj()
 	r := newRig(t, nil, append(ofAll(pool, v1, 9), pool, v2)...)
-	r.leads = func() bool { return len(r.writes) <= firstBatch }
+	r.leads = func() bool { return r.count() <= firstBatch }
 	_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pool)})
 	if !errors.Is(err, errNotLeading) {
 		t.Errorf("error %v, want %v", err, errNotLeading)

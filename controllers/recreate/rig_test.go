@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -73,6 +74,7 @@ type rig struct {
 	t      *testing.T
 	client client.WithWatch
 	clock  *clocktesting.FakePassiveClock
+	mu     sync.Mutex
 	writes []string
 	// refuse makes writes with that verb fail.
 	refuse map[string]error
@@ -98,7 +100,7 @@ func newRig(t *testing.T, known history, objs ...*unstructured.Unstructured) *ri
 			if ours := obj.GetObjectKind().GroupVersionKind().Kind == "Sandbox"; ours && (o.Preconditions == nil || o.Preconditions.UID == nil || o.Preconditions.ResourceVersion == nil) {
 				t.Errorf("delete of %s without preconditions", obj.GetName())
 			}
-			r.writes = append(r.writes, "delete "+obj.GetName())
+			r.note("delete " + obj.GetName())
 			if err := r.refuse["delete"]; err != nil {
 				return err
 			}
@@ -118,7 +120,7 @@ func newRig(t *testing.T, known history, objs ...*unstructured.Unstructured) *ri
 			case strings.Contains(string(body), platform.StampKey):
 				verb = "stamp " + obj.GetObjectKind().GroupVersionKind().Kind
 			}
-			r.writes = append(r.writes, verb+" "+obj.GetName())
+			r.note(verb + " " + obj.GetName())
 			return c.Patch(ctx, obj, patch, opts...)
 		},
 	}).Build()
@@ -131,6 +133,19 @@ func newRig(t *testing.T, known history, objs ...*unstructured.Unstructured) *ri
 		budget: NewBudget(DefaultBudget, r.clock), metrics: NewMetrics(prometheus.NewRegistry()), events: &events.FakeRecorder{}, clock: r.clock, memory: map[types.NamespacedName]*memory{},
 	}
 	return r
+}
+
+func (r *rig) note(write string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.writes = append(r.writes, write)
+}
+
+// count is how many writes were made so far.
+func (r *rig) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.writes)
 }
 
 // step reconciles a pool, and returns what was written to members, sorted.

@@ -341,15 +341,3 @@ func (w *world) controllers(t *testing.T) dynamic.Interface {
 	}
 	return client
 }
-
-// bindPatch is the write with which the claim controller takes a member.
-func bindPatch(member, claim, template *unstructured.Unstructured) []byte {
-	bound := builders.Bound(member, claim, template).Obj()
-	bound.SetGeneration(member.GetGeneration())
-	patch := map[string]any{"metadata": map[string]any{
-		"resourceVersion": member.GetResourceVersion(),
-		"ownerReferences": bound.Object["metadata"].(map[string]any)["ownerReferences"],
-		"labels":          map[string]any{builders.LabelPool: nil, builders.LabelClaimUID: string(claim.GetUID())},
-	}}
-	return marshal(patch)
-}
