@@ -57,11 +57,12 @@ func (b *Budget) Take(pool types.UID, want int) int {
 	return granted
 }
 
-// Room reports whether anything would be granted now.
-func (b *Budget) Room() bool {
+// Return gives back what was granted to a pool and not used.
+func (b *Budget) Return(pool types.UID, unused int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.used() < b.size
+	slots := b.slots[pool]
+	b.slots[pool] = slots[:max(0, len(slots)-unused)]
 }
 
 // used counts, and lets go of slots that were held for too long.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/test/builders"
@@ -135,6 +137,25 @@ func TestOneBudgetForAllPools(t *testing.T) {
 	second, _ := r.step(b)
 	if diff := cmp.Diff([]string{"hide b0", "hide b1", "hide b2", "hide b3"}, second); diff != "" {
 		t.Errorf("the second pool has to wait (-want,+got):\n%s", diff)
+	}
+	if got := r.said(b, platform.RolloutReasonKey); got != string(freshness.MembersUpdating) {
+		t.Errorf("the second pool says %q at first", got)
+	}
+	// What waits costs no read and no write.
+	r.clock.SetTime(now.Add(countsEvery))
+	r.step(b)
+	if got := r.said(b, platform.RolloutReasonKey); got != string(freshness.Queued) {
+		t.Errorf("the second pool says %q, want %s", got, freshness.Queued)
+	}
+	gets := r.platform.(*inForce).gets
+	for i := range 3 {
+		r.clock.SetTime(now.Add(time.Duration(i+2) * countsEvery))
+		if r.step(b); len(r.writes) > 0 {
+			t.Errorf("wrote %v while it waits", r.writes)
+		}
+	}
+	if n := r.platform.(*inForce).gets - gets; n > 0 {
+		t.Errorf("%d live reads while it waits", n)
 	}
 	r.clock.SetTime(now.Add(slotFor))
 	third, _ := r.step(b)

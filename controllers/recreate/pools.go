@@ -152,23 +152,21 @@ func (p *Pools) step(ctx context.Context, m *memory, pool *unstructured.Unstruct
 		return reconcile.Result{}, err
 	}
 	plan := freshness.MakePlan(s.PoolState)
-	if p.acts(s, plan) {
-		stored, inForce, err := p.stored(ctx, pool)
-		if err != nil || stored == nil {
-			return reconcile.Result{}, err
-		}
-		if s, err = p.situation(ctx, m, stored, inForce); err != nil || s == nil {
-			return reconcile.Result{}, err
-		}
-		plan = freshness.MakePlan(s.PoolState)
+	granted := p.budget.Take(pool.GetUID(), len(plan.Delete))
+	// What only waits for other pools costs no read.
+	if granted == 0 && len(plan.Hide)+len(plan.Show)+len(s.toHide(plan.Delete)) == 0 {
+		return p.apply(ctx, m, s, plan, 0)
 	}
-	return p.apply(ctx, m, s, plan)
-}
-
-// acts reports whether the plan calls for a write to a member. What only waits
-// for other pools costs no read.
-func (p *Pools) acts(s *situation, plan freshness.Plan) bool {
-	return len(plan.Hide)+len(plan.Show) > 0 || len(plan.Delete) > 0 && (p.budget.Room() || len(s.toHide(plan.Delete)) > 0)
+	if s, err = p.inForce(ctx, m, pool); err != nil || s == nil {
+		p.budget.Return(pool.GetUID(), granted)
+		return reconcile.Result{}, err
+	}
+	plan = freshness.MakePlan(s.PoolState)
+	if unused := granted - len(plan.Delete); unused > 0 {
+		p.budget.Return(pool.GetUID(), unused)
+		granted -= unused
+	}
+	return p.apply(ctx, m, s, plan, granted)
 }
 
 // toHide are those of the members that are shown and need not be.
@@ -179,26 +177,29 @@ func (s *situation) toHide(members []int) []int {
 	return slices.DeleteFunc(slices.Clone(members), func(i int) bool { return !s.Members[i].Shown })
 }
 
-// stored reads the pool and its template; nil when this pool is no more.
-func (p *Pools) stored(ctx context.Context, cached *unstructured.Unstructured) (pool, template *unstructured.Unstructured, err error) {
+// inForce judges by the pool and the template as they are stored; nil when this
+// pool is no more.
+func (p *Pools) inForce(ctx context.Context, m *memory, cached *unstructured.Unstructured) (*situation, error) {
 	namespace := cached.GetNamespace()
-	pool, err = p.platform.Get(ctx, agentsandbox.Pools, namespace, cached.GetName())
+	pool, err := p.platform.Get(ctx, agentsandbox.Pools, namespace, cached.GetName())
 	if err != nil || pool == nil || pool.GetUID() != cached.GetUID() || pool.GetDeletionTimestamp() != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	template, err = p.platform.Get(ctx, agentsandbox.Templates, namespace, agentsandbox.TemplateOf(pool))
-	return pool, template, err
+	template, err := p.platform.Get(ctx, agentsandbox.Templates, namespace, agentsandbox.TemplateOf(pool))
+	if err != nil {
+		return nil, err
+	}
+	return p.situation(ctx, m, pool, template)
 }
 
-// apply does what the plan says, and writes its outcome onto the pool.
-func (p *Pools) apply(ctx context.Context, m *memory, s *situation, plan freshness.Plan) (reconcile.Result, error) {
+// apply does what the plan says, as far as the budget goes, and writes its
+// outcome onto the pool.
+func (p *Pools) apply(ctx context.Context, m *memory, s *situation, plan freshness.Plan, granted int) (reconcile.Result, error) {
 	logf.FromContext(ctx).V(2).Info("Planned pool", "strategy", s.Strategy, "state", plan.Rollout.State,
 		"delete", len(plan.Delete), "hide", len(plan.Hide), "show", len(plan.Show), "updated", plan.Counts.Updated)
 	p.metrics.observe(client.ObjectKeyFromObject(s.pool), plan)
-	m.rollout = plan.Rollout
-	granted := p.budget.Take(s.pool.GetUID(), len(plan.Delete))
 	waiting := plan.Delete[granted:]
-	m.rollout.HeldUp = len(waiting) > 0
+	m.rollout = plan.Rollout.Held(len(waiting) > 0, s.Now)
 	plan.Hide = append(plan.Hide, s.toHide(waiting)...)
 	// What claims may be given is said before members are hidden or shown for it.
 	again, err := p.publish(ctx, m, s, plan)
@@ -224,8 +225,12 @@ func (p *Pools) apply(ctx context.Context, m *memory, s *situation, plan freshne
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-// sooner returns the shorter of two waits; 0 is none.
+// sooner returns the shorter of two waits. 0 is none, and what should have been
+// before now is at once.
 func sooner(a, b time.Duration) time.Duration {
+	if b < 0 {
+		b = time.Millisecond
+	}
 	if a == 0 || b != 0 && b < a {
 		return b
 	}

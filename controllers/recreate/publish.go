@@ -165,6 +165,8 @@ func message(s *situation, plan freshness.Plan) string {
 		return fmt.Sprintf("no member of %s became ready for %s; %d older members keep serving", plan.Rollout.Revision, s.Deadline, plan.Counts.Stale)
 	case freshness.RolloutPaused:
 		return "paused by annotation"
+	case freshness.Queued:
+		return fmt.Sprintf("%d of %d members to go; other pools' rollouts come first", max(left, 0), s.Replicas)
 	case freshness.StaleByStrategy:
 		return "stale members stay until claims take them: the pool's strategy is " + string(s.Strategy)
 	case freshness.AttributionSuspended:

@@ -54,9 +54,11 @@ func (h history) Revisions(context.Context, *unstructured.Unstructured) ([]agent
 type inForce struct {
 	agentsandbox.Platform
 	stored client.Reader
+	gets   int
 }
 
 func (p *inForce) Get(ctx context.Context, gr schema.GroupResource, namespace, name string) (*unstructured.Unstructured, error) {
+	p.gets++
 	kind := poolKinds.Pools
 	if gr == agentsandbox.Templates {
 		kind = poolKinds.Templates

@@ -43,6 +43,23 @@ func TestMembersAreOfferedWhenTheirTemplateReturns(t *testing.T) {
 	}
 }
 
+// A pool that is looked at late has to be looked at again all the same.
+func TestAPoolSeenLateIsNotForgotten(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Replicas(2).Strategy("OnReplenish").Obj()
+	r := newRig(t, nil, append(ofAll(pool, v1, 2), pool, v1)...)
+	r.step(pool)
+	m := r.memory[client.ObjectKeyFromObject(pool)]
+	m.changed = now
+	r.clock.SetTime(now.Add(time.Hour))
+	if _, again := r.step(pool); again <= 0 {
+		t.Errorf("comes back after %s, want soon", again)
+	}
+	r.step(pool)
+	if m.offered != len(offers) {
+		t.Errorf("offered %d times, want %d", m.offered, len(offers))
+	}
+}
+
 // A webhook that adds a field to every member makes all of them unknown; to
 // replace them would only make more.
 func TestTheValve(t *testing.T) {

@@ -140,6 +140,7 @@ func recorded(pool *unstructured.Unstructured, now time.Time) (freshness.Rollout
 	return freshness.Rollout{
 		Revision: status.UpdateRevision, Restarted: status.RestartedAt.Time,
 		Started: status.StartTime.Time, Progressed: status.ProgressTime.Time, Fresh: now,
-		State: freshness.State(pool.GetAnnotations()[platform.RolloutStateKey]),
+		State:  freshness.State(pool.GetAnnotations()[platform.RolloutStateKey]),
+		HeldUp: pool.GetAnnotations()[platform.RolloutReasonKey] == string(freshness.Queued),
 	}, edition{generation: status.ObservedTemplateGeneration}
 }

@@ -75,6 +75,16 @@ const (
 	Paused      State = "Paused"
 )
 
+// Held says whether the rollout has to wait for others now. Time that it was
+// held up does not count as without progress.
+func (r Rollout) Held(up bool, now time.Time) Rollout {
+	if r.HeldUp && !up {
+		r.Progressed = now
+	}
+	r.HeldUp = up
+	return r
+}
+
 // States returns all states, for closed label sets.
 func States() []State { return []State{Complete, Progressing, Failed, Paused} }
 
@@ -87,6 +97,8 @@ const (
 	MembersUpToDate Cause = "MembersUpToDate"
 	// MembersUpdating: members are being replaced, or not ready yet.
 	MembersUpdating Cause = "MembersUpdating"
+	// Queued: other pools' rollouts come first.
+	Queued Cause = "Queued"
 	// ProgressDeadlineExceeded: no member became ready for too long.
 	ProgressDeadlineExceeded Cause = "ProgressDeadlineExceeded"
 	// RolloutPaused: the pool says so.
@@ -207,7 +219,7 @@ func (p *planner) progress() Rollout {
 			r.Progressed = m.ReadySince
 		}
 	}
-	if r.HeldUp || p.Paused {
+	if r.State == Paused && !p.Paused {
 		r.Progressed = p.Now
 	}
 	return r
@@ -293,6 +305,8 @@ func (p *planner) outcome() {
 		}
 	case p.Paused:
 		r.State, p.plan.Cause = Paused, RolloutPaused
+	case r.HeldUp:
+		r.State, p.plan.Cause = Progressing, Queued
 	case overdue <= 0:
 		r.State, p.plan.Cause = Failed, ProgressDeadlineExceeded
 	default:

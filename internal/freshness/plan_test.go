@@ -182,6 +182,10 @@ func TestMakePlan(t *testing.T) {
 		},
 		"rolling: held up by others is not overdue": {
 			of(RollingUpdate, 2, times(2, stale), late, func(s *PoolState) { s.Rollout.HeldUp = true }),
+			want{Delete: []int{0}, Admit: AdmitAny, State: Progressing, Cause: Queued, Claimable: 2},
+		},
+		"rolling: time in a pause is not overdue": {
+			of(RollingUpdate, 2, times(2, stale), late, func(s *PoolState) { s.Rollout.State = Paused }),
 			want{Delete: []int{0}, Admit: AdmitAny, State: Progressing, Cause: MembersUpdating, Claimable: 2, Again: 10 * time.Minute},
 		},
 		"rolling, paused": {
@@ -270,6 +274,27 @@ func FuzzMakePlan(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestTimeHeldUpIsNotWithoutProgress(t *testing.T) {
+	r := Rollout{Progressed: before(time.Hour)}
+	for name, tc := range map[string]struct {
+		was, is bool
+		want    time.Time
+	}{
+		"never held up": {false, false, before(time.Hour)},
+		"held up now":   {false, true, before(time.Hour)},
+		"still":         {true, true, before(time.Hour)},
+		"no more":       {true, false, noon},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r.HeldUp = tc.was
+			got := r.Held(tc.is, noon)
+			if diff := cmp.Diff(Rollout{Progressed: tc.want, HeldUp: tc.is}, got); diff != "" {
+				t.Errorf("Held() (-want,+got):\n%s", diff)
+			}
+		})
+	}
 }
 
 func TestMaxUnavailable(t *testing.T) {

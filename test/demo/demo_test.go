@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/test/demo/tide"
 	"github.com/freshbind/freshbind/test/scenario"
 )
 
@@ -257,6 +259,96 @@ func TestServerAddress(t *testing.T) {
 			got, err := serverAddress(host)
 			if err != nil || got != want {
 				t.Errorf("serverAddress(%q) = %q, %v, want %q", host, got, err, want)
+			}
+		})
+	}
+}
+
+// rolled is a second act in which everything went well.
+func rolled() (*rolling, audit.Summary) {
+	start := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	s := summary(rollingClaims, nil)
+	s.Warm, s.Cold = 4, 1
+	return &rolling{
+		from: "v1", to: "v2", made: rollingClaims, end: start.Add(4 * time.Second),
+		instants: []tide.Instant{
+			{At: start, Ready: 16},
+			{At: start.Add(time.Second), Ready: 12, Replacing: 4},
+			{At: start.Add(2 * time.Second), Ready: 12, Claimable: 8, Replacing: 4},
+			{At: start.Add(3 * time.Second), Ready: 16, Claimable: 16},
+		},
+	}, s
+}
+
+// A second of four is 17 columns. One in which something changes shows the
+// lower of both counts.
+func TestSecondAct(t *testing.T) {
+	r, s := rolled()
+	s.Classes = map[audit.Class]int{audit.Tolerated: 1}
+	want := []string{
+		"members over time: █ claimable   ░ ready, and hidden from claims",
+		"   16 " + strings.Repeat(readyOnly, 17) + strings.Repeat(" ", 35) + strings.Repeat(claimable, 16),
+		"   14 " + strings.Repeat(readyOnly, 17) + strings.Repeat(" ", 35) + strings.Repeat(claimable, 16),
+		"   12 " + strings.Repeat(readyOnly, 52) + strings.Repeat(claimable, 16),
+		"   10 " + strings.Repeat(readyOnly, 52) + strings.Repeat(claimable, 16),
+		"    8 " + strings.Repeat(readyOnly, 35) + strings.Repeat(claimable, 33),
+		"    6 " + strings.Repeat(readyOnly, 35) + strings.Repeat(claimable, 33),
+		"    4 " + strings.Repeat(readyOnly, 35) + strings.Repeat(claimable, 33),
+		"    2 " + strings.Repeat(readyOnly, 35) + strings.Repeat(claimable, 33),
+		"      |0 s             |1 s             |2 s             |3 s",
+		"at most 4 of 16 members in replacement at once, done in 4.00 s",
+		"5 of 5 claims ready (p50 0.17 s), 4 warm, 1 cold, 0 stale",
+		"besides: 1 bind stale by the pool's own strategy",
+	}
+	if diff := cmp.Diff(want, r.lines(s)); diff != "" {
+		t.Errorf("lines() (-want,+got):\n%s", diff)
+	}
+}
+
+func TestSecondActFailures(t *testing.T) {
+	cases := map[string]struct {
+		change func(*rolling, *audit.Summary)
+		want   []string
+	}{
+		"shown":                 {func(*rolling, *audit.Summary) {}, nil},
+		"stale by its strategy": {func(_ *rolling, s *audit.Summary) { s.Classes = map[audit.Class]int{audit.Tolerated: 5} }, nil},
+		"too many at once": {
+			func(r *rolling, _ *audit.Summary) { r.instants[1].Replacing = 5 },
+			[]string{"second act: 5 members were in replacement at once, more than 4"},
+		},
+		"none at all": {
+			func(r *rolling, _ *audit.Summary) { r.instants = r.instants[:1] },
+			[]string{"second act: no member was replaced"},
+		},
+		"late": {
+			func(r *rolling, s *audit.Summary) {
+				r.late, r.instants, r.made, *s = []string{"too late"}, nil, 0, summary(0, nil)
+			},
+			[]string{"second act: too late"},
+		},
+		"a claim not ready": {
+			func(_ *rolling, s *audit.Summary) { s.Ready = 4 },
+			[]string{"second act: 1 of 5 claims did not become ready"},
+		},
+		"a claim not recorded": {
+			func(_ *rolling, s *audit.Summary) { s.Claims, s.Ready = 4, 4 },
+			[]string{"second act: 5 claims were made, 4 recorded"},
+		},
+		"a stale bind": {
+			func(_ *rolling, s *audit.Summary) { s.Classes = map[audit.Class]int{audit.Stale: 1} },
+			[]string{"second act: 1 stale bind while the pool said that it serves none"},
+		},
+		"a bad bind": {
+			func(_ *rolling, s *audit.Summary) { s.Classes = map[audit.Class]int{audit.DeadMember: 1} },
+			[]string{"second act: 1 bind took a dead member"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r, s := rolled()
+			tc.change(r, &s)
+			if diff := cmp.Diff(tc.want, r.failures(s)); diff != "" {
+				t.Errorf("failures() (-want,+got):\n%s", diff)
 			}
 		})
 	}

@@ -188,7 +188,7 @@ func (s *stage) startGuard(ctx context.Context, client kubernetes.Interface, hos
 // removeNamespaces deletes those that the demo created.
 func (s *stage) removeNamespaces(ctx context.Context) error {
 	var errs []error
-	for _, n := range []*scenario.Namespace{s.unguarded, s.guarded} {
+	for _, n := range []*scenario.Namespace{s.unguarded, s.guarded, s.rolling} {
 		if n != nil {
 			errs = append(errs, n.Remove(ctx))
 		}

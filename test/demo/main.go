@@ -1,7 +1,9 @@
 // Command demo shows the main job on real programs: the unmodified
 // agent-sandbox controllers, two namespaces with the same pool and the same
 // claims, one of them guarded by Freshbind, and a template that changes while
-// claims arrive. Everything is judged from the watch history.
+// claims arrive. Then the same update under RollingUpdate, in a third
+// namespace, with a plot of what the pool had to offer meanwhile. Everything is
+// judged from the watch history.
 //
 // Environment:
 //
@@ -17,7 +19,9 @@
 //	                      cluster's API server reaches it
 //
 // It exits with 0 only when the unguarded namespace had stale binds, the
-// guarded one had none, and all guarded claims became ready.
+// guarded one had none, all guarded claims became ready, and the rolling pool
+// was updated with never more than max-unavailable of its members missing on
+// that account.
 package main
 
 import (

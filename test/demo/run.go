@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/freshbind/freshbind/internal/audit"
@@ -45,14 +46,23 @@ func run(ctx context.Context, o options, out io.Writer) (shown bool, err error) 
 	if err := p.act(ctx); err != nil {
 		return false, err
 	}
+	second, err := beginRolling(ctx, s.admin, s.rolling, o.image(0), o.image(1))
+	if err != nil {
+		return false, err
+	}
 	result, judged, err := p.judge(ctx)
 	if err != nil {
 		return false, err
 	}
-	failures := result.failures()
-	if err := p.conclude(result, judged, failures, start); err != nil {
+	if err := p.conclude(result, judged); err != nil {
 		return false, err
 	}
+	undone, err := p.secondAct(ctx, second)
+	if err != nil {
+		return false, err
+	}
+	failures := slices.Concat(result.failures(), undone)
+	p.end(result, failures, start)
 	if o.keep {
 		<-ctx.Done()
 	}
@@ -71,8 +81,29 @@ func (p *play) act(ctx context.Context) error {
 	return nil
 }
 
-// conclude prints everything from the table to the last line.
-func (p *play) conclude(result outcome, judged *audit.Report, failures []string, start time.Time) error {
+// secondAct plays and shows it, and returns what it did not show.
+func (p *play) secondAct(ctx context.Context, r *rolling) ([]string, error) {
+	p.say("%s", r.opening())
+	if err := r.play(ctx, p.patience); err != nil {
+		return nil, err
+	}
+	judged, err := p.recording.Judge(ctx)
+	if err != nil {
+		return nil, err
+	}
+	summary := judged.Namespace(r.ns.Name)
+	for _, line := range r.lines(summary) {
+		p.say("%s", line)
+	}
+	failures := r.failures(summary)
+	if len(judged.Lost) > 0 {
+		failures = append(failures, "second act: the recording lost events: what it shows proves nothing")
+	}
+	return failures, nil
+}
+
+// conclude prints what the first act has shown.
+func (p *play) conclude(result outcome, judged *audit.Report) error {
 	p.say("judged from the watch history (what was stored when each claim was created, what its sandbox runs), not from labels")
 	if err := writeTable(p.out, result.unguarded, result.guarded); err != nil {
 		return err
@@ -89,6 +120,11 @@ func (p *play) conclude(result outcome, judged *audit.Report, failures []string,
 			p.say("%s: %s", s.name, note)
 		}
 	}
+	return nil
+}
+
+// end prints what was not shown, where to look further, and the last line.
+func (p *play) end(result outcome, failures []string, start time.Time) {
 	for _, line := range failures {
 		p.say("not shown: %s", line)
 	}
@@ -97,7 +133,6 @@ func (p *play) conclude(result outcome, judged *audit.Report, failures []string,
 	}
 	p.say("%s", p.lookFurther(start))
 	p.say("%s", result.lastLine())
-	return nil
 }
 
 func (p *play) lookFurther(start time.Time) string {

@@ -24,11 +24,11 @@ const builtPatience = 30 * time.Second
 const guardWithin = 20 * time.Second
 
 // stage is what the demo plays on: a cluster with agent-sandbox and Freshbind,
-// and the two namespaces.
+// the two namespaces of the first act and that of the second.
 type stage struct {
-	admin              *rest.Config
-	guard              *fixture.Freshbind
-	unguarded, guarded *scenario.Namespace
+	admin                       *rest.Config
+	guard                       *fixture.Freshbind
+	unguarded, guarded, rolling *scenario.Namespace
 	// patience bounds every wait for pools and claims.
 	patience time.Duration
 	// dir has certificates and logs; keepDir leaves it there.
@@ -116,19 +116,22 @@ func builtStage(ctx context.Context, o options, out io.Writer) (*stage, error) {
 
 // modes says what Freshbind does where.
 func (s *stage) modes() string {
-	return fmt.Sprintf("freshbind      enforces in namespace %s (freshbind.dev/enforcement=enforce) and looks on in %s (no label)",
-		s.guarded.Name, s.unguarded.Name)
+	return fmt.Sprintf("freshbind      enforces in namespaces %s and %s (freshbind.dev/enforcement=enforce) and looks on in %s (no label)",
+		s.guarded.Name, s.rolling.Name, s.unguarded.Name)
 }
 
-// createNamespaces makes both sides and waits until the one is guarded. The
-// other one has no label: there Freshbind judges and lets everything pass. What
+// createNamespaces makes all three and waits until the one is guarded. Only
+// unguarded has no label: there Freshbind judges and lets everything pass. What
 // it made is on the stage also with an error.
 func (s *stage) createNamespaces(ctx context.Context, version, prefix string) error {
 	for _, side := range []struct {
 		into   **scenario.Namespace
 		name   string
 		labels map[string]string
-	}{{&s.unguarded, "unguarded", nil}, {&s.guarded, "guarded", scenario.Enforce()}} {
+	}{
+		{&s.unguarded, "unguarded", nil}, {&s.guarded, "guarded", scenario.Enforce()},
+		{&s.rolling, "rolling", scenario.Enforce()},
+	} {
 		n, err := scenario.CreateNamespace(ctx, s.admin, version, prefix+side.name, side.labels)
 		if err != nil {
 			return err

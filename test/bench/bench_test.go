@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/demo/tide"
+)
+
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestParseOptions(t *testing.T) {
+	cases := map[string]struct {
+		env  map[string]string
+		want options
+		err  string
+	}{
+		"rollout": {env: map[string]string{envBench: "rollout"}, want: options{bench: "rollout", members: 1000, pairs: 5, pools: 500}},
+		"small ones": {
+			env:  map[string]string{envBench: "pools", envMembers: "10", envPairs: "1", envPools: "3"},
+			want: options{bench: "pools", members: 10, pairs: 1, pools: 3},
+		},
+		"none":     {err: `BENCH: "" is no benchmark: use one of pools, rollout`},
+		"another":  {env: map[string]string{envBench: "binds"}, err: `BENCH: "binds" is no benchmark: use one of pools, rollout`},
+		"no pairs": {env: map[string]string{envBench: "rollout", envPairs: "0"}, err: `BENCH_PAIRS: "0" is not a whole number of 1 or more`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := parseOptions(func(name string) string { return tc.env[name] })
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(options{})); diff != "" || message(err) != tc.err {
+				t.Errorf("parseOptions() error %q, want %q (-want,+got):\n%s", message(err), tc.err, diff)
+			}
+		})
+	}
+}
+
+const auditLines = `{"stage":"RequestReceived","verb":"delete","userAgent":"freshbind/1","objectRef":{"resource":"sandboxes","name":"a"}}
+{"stage":"ResponseComplete","verb":"delete","userAgent":"freshbind/1","objectRef":{"resource":"sandboxes","name":"a"},"responseStatus":{"code":200},"stageTimestamp":"2026-01-01T12:00:01.5Z"}
+{"stage":"ResponseComplete","verb":"delete","userAgent":"freshbind/1","objectRef":{"resource":"sandboxes","name":"b"},"responseStatus":{"code":409},"stageTimestamp":"2026-01-01T12:00:02Z"}
+{"stage":"ResponseComplete","verb":"watch","userAgent":"freshbind/1","objectRef":{"resource":"sandboxes"},"responseStatus":{"code":200}}
+{"stage":"ResponseComplete","verb":"get","userAgent":"freshbind/1 (live reads)","objectRef":{"resource":"sandboxwarmpools","name":"p"},"responseStatus":{"code":200}}
+{"stage":"ResponseComplete","verb":"delete","userAgent":"bench-bare-loop","objectRef":{"resource":"sandboxes","name":"c"},"responseStatus":{"code":200}}
+{"stage":"ResponseComplete","verb":"patch","userAgent":"freshbind/1","objectRef":{"resource":"sandboxwarmpools","name":"p","subresource":"status"},"responseStatus":{"code":200}}
+`
+
+func TestAuditLog(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	before := []byte("what was before is skipped\n")
+	if err := os.WriteFile(path, before, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := &auditLog{path: path}
+	if err := l.skip(); err != nil {
+		t.Fatal(err)
+	}
+	const half = `{"stage":"ResponseComplete","verb":"get","userAgent":"freshbind/1"`
+	if err := os.WriteFile(path, append(before, auditLines+half...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	requests, err := l.next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	removed, others := deletes(by(requests, agentPrefix))
+	if len(removed) != 1 || !last(removed).Equal(time.Date(2026, 1, 1, 12, 0, 1, 5e8, time.UTC)) {
+		t.Errorf("deletes() = %v, the last at %s, want the one of a", removed, last(removed))
+	}
+	want := "1 delete sandboxes 409, 1 get sandboxwarmpools 200, 1 patch sandboxwarmpools/status 200"
+	if diff := cmp.Diff(want, kinds(others)); diff != "" {
+		t.Errorf("others (-want,+got):\n%s", diff)
+	}
+	if err := os.WriteFile(path, append(before, auditLines+half+",\"requestURI\":\"/apis?timeout=1s\"}\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if requests, err = l.next(); err != nil || kinds(requests) != "1 get /apis 0" {
+		t.Errorf("next() = %s, %v, want what was half written before", kinds(requests), err)
+	}
+}
+
+// took is a pair whose rollout took so many tenths of a second, and its bare
+// loop one second.
+func took(tenths, deletes, others int) pair {
+	return pair{
+		rollout: time.Duration(tenths) * 100 * time.Millisecond, bare: time.Second,
+		deletes: deletes, others: make([]request, others),
+	}
+}
+
+func TestResults(t *testing.T) {
+	cases := map[string]struct {
+		result result
+		faults []string
+		line   string
+	}{
+		"rollouts within their bounds": {
+			result: rollouts{members: 5, pairs: []pair{took(20, 5, 9), took(11, 5, 10), took(12, 5, 8)}},
+			line:   "bench rollout: members=5 deletes=5 other=10 ratio=1.20",
+		},
+		"rollouts out of them": {
+			result: rollouts{members: 5, pairs: []pair{took(14, 5, 11), took(15, 4, 8), took(12, 5, 8)}},
+			faults: []string{
+				"pair 1: 11 other requests, more than 10: 11   0",
+				"pair 2: 4 deletes of 5 members",
+				"median of the ratios 1.40, more than 1.30",
+			},
+			line: "bench rollout: members=5 deletes=5 other=11 ratio=1.40",
+		},
+		"pools within the budget": {
+			result: replaced{pools: 3, deletes: 6, extremes: tide.Extremes{MostReplacing: 50}, took: 1500 * time.Millisecond},
+			line:   "bench pools: pools=3 members=6 deletes=6 other=0 replacing=50 budget=50 seconds=1.5",
+		},
+		"pools out of it": {
+			result: replaced{pools: 3, deletes: 7, extremes: tide.Extremes{MostReplacing: 51}, lost: 1, others: make([]request, 2)},
+			faults: []string{
+				"the recording lost events 1 times: what it shows proves nothing",
+				"51 members were in replacement at once, more than the budget of 50",
+				"7 deletes of 6 members",
+			},
+			line: "bench pools: pools=3 members=6 deletes=7 other=2 replacing=51 budget=50 seconds=0.0",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.faults, tc.result.faults()); diff != "" {
+				t.Errorf("faults() (-want,+got):\n%s", diff)
+			}
+			var out bytes.Buffer
+			code := conclude(&out, tc.result)
+			if (code == 0) != (len(tc.faults) == 0) {
+				t.Errorf("exit code %d with faults %q", code, tc.faults)
+			}
+			lines := bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n"))
+			if diff := cmp.Diff(tc.line, string(lines[len(lines)-1])); diff != "" {
+				t.Errorf("last line (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUpToDate(t *testing.T) {
+	cases := map[string]struct {
+		state, status string
+		want          bool
+	}{
+		"full":             {"Complete", `{"updatedReadyReplicas":2}`, true},
+		"complete, not so": {"Complete", `{"updatedReadyReplicas":1}`, false},
+		"progressing":      {"Progressing", `{"updatedReadyReplicas":2}`, false},
+		"says nothing":     {},
+		"nonsense":         {"Complete", `{`, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pool := builders.MakePool("ns", "p").Annotation(platform.RolloutStateKey, tc.state).
+				Annotation(platform.RolloutStatusKey, tc.status).Obj()
+			if got := upToDate(pool, 2); got != tc.want {
+				t.Errorf("upToDate() = %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestWhole(t *testing.T) {
+	at := func(second int) time.Time { return time.Date(2026, 1, 1, 12, 0, second, 0, time.UTC) }
+	cases := map[string]struct {
+		instants []tide.Instant
+		want     time.Time
+	}{
+		"from the beginning": {[]tide.Instant{{At: at(0), Claimable: 2}}, at(0)},
+		"in the end": {
+			[]tide.Instant{{At: at(0)}, {At: at(1), Claimable: 2}, {At: at(2), Claimable: 1}, {At: at(3), Claimable: 2}, {At: at(4), Claimable: 2}},
+			at(3),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := whole(tc.instants, 2); !got.Equal(tc.want) {
+				t.Errorf("whole() = %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestSpent(t *testing.T) {
+	at := func(second int) time.Time { return time.Date(2026, 1, 1, 12, 0, second, 0, time.UTC) }
+	got := spent([]tide.Instant{{At: at(0)}, {At: at(1), Replacing: 2}, {At: at(3), Replacing: 1}, {At: at(4)}, {At: at(9)}})
+	if want := 5 * time.Second; got != want {
+		t.Errorf("spent() = %s, want %s", got, want)
+	}
+}
+
+func TestReadyPatch(t *testing.T) {
+	patch, err := readyPatch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"type":"Ready"`, `"status":"` + string(metav1.ConditionTrue) + `"`} {
+		if !bytes.Contains(patch, []byte(want)) {
+			t.Errorf("readyPatch() = %s, want %s in it", patch, want)
+		}
+	}
+}

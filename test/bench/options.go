@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/freshbind/freshbind/test/scenario"
+)
+
+// The variables that choose and shape a benchmark.
+const (
+	envBench   = "BENCH"
+	envMembers = "BENCH_MEMBERS"
+	envPairs   = "BENCH_PAIRS"
+	envPools   = "BENCH_POOLS"
+)
+
+// options are what the environment asks for.
+type options struct {
+	bench                 string
+	members, pairs, pools int
+}
+
+// parseOptions reads the environment. An error names the variable.
+func parseOptions(getenv func(string) string) (options, error) {
+	o := options{bench: getenv(envBench), members: 1000, pairs: 5, pools: 500}
+	if _, ok := benchmarks[o.bench]; !ok {
+		return options{}, fmt.Errorf("%s: %q is no benchmark: use one of %s", envBench, o.bench,
+			strings.Join(slices.Sorted(maps.Keys(benchmarks)), ", "))
+	}
+	for _, count := range []struct {
+		name string
+		into *int
+	}{{envMembers, &o.members}, {envPairs, &o.pairs}, {envPools, &o.pools}} {
+		text := getenv(count.name)
+		if text == "" {
+			continue
+		}
+		var err error
+		if *count.into, err = scenario.ParseCount(text); err != nil {
+			return options{}, fmt.Errorf("%s: %w", count.name, err)
+		}
+	}
+	return o, nil
+}
