@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -65,7 +66,10 @@ type Guard struct {
 	// PassedOver is told of a cold start for a claim that any member of the pool
 	// would have done for; nil when nobody wants to know.
 	PassedOver func(namespace, pool string)
-	Clock      clock.PassiveClock
+	// Released is told of a bare Pod that was allowed to leave its pool; nil when
+	// nobody wants to know.
+	Released func(pod *unstructured.Unstructured)
+	Clock    clock.PassiveClock
 	// Timeout bounds one verdict. It has to be shorter than the webhook's own,
 	// or the answer comes when nobody listens any more.
 	Timeout time.Duration
@@ -86,6 +90,8 @@ type outcome struct {
 	alwaysCold bool
 	// turnAway: the claim is to give this member up.
 	turnAway bool
+	// byPerson: no service account wrote it.
+	byPerson bool
 	mode     Mode
 	err      error
 }
@@ -125,6 +131,8 @@ func (g *Guard) Handle(ctx context.Context, req admission.Request) admission.Res
 	o := g.judge(ctx, req.Namespace, w)
 	if req.DryRun == nil || !*req.DryRun {
 		o.turnAway = o.err == nil && g.Patience.over(w, o.Verdict)
+		user := req.UserInfo.Username
+		o.byPerson = user != "" && !strings.HasPrefix(user, "system:serviceaccount:")
 		g.Metrics.observe(g.PlatformName, w, o, g.Clock.Since(start))
 		g.hint(w, o)
 	}
@@ -180,6 +188,10 @@ func (g *Guard) passes(w platform.Write, o outcome) {
 	passedOver := w.Operation == freshness.ColdStart && o.pool != nil && !o.alwaysCold
 	if o.mode == Enforce && passedOver && g.PassedOver != nil {
 		g.PassedOver(w.Judged().GetNamespace(), o.pool.Name)
+	}
+	// What a person takes out of a pool is theirs to look at.
+	if o.mode == Enforce && w.Operation == freshness.Release && !o.byPerson && g.Released != nil {
+		g.Released(w.Old)
 	}
 }
 

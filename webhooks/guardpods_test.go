@@ -29,16 +29,37 @@ func TestGuardOfBarePods(t *testing.T) {
 		Refused []string
 		Waiting []string
 		Denied  []string
+		// Released are the Pods that are to be looked at once more.
+		Released []string
 	}
 	cases := map[string]struct {
 		op       admissionv1.Operation
 		old, obj *unstructured.Unstructured
 		change   func(*platform.Facts)
 		err      error
+		mode     Mode
+		dryRun   bool
+		user     string
 		want     want
 	}{
 		"release": {
 			op: admissionv1.Update, old: pod, obj: released, change: func(*platform.Facts) {},
+			want: want{Allowed: true, Released: []string{"python-abc"}},
+		},
+		"release, audited": {
+			op: admissionv1.Update, old: pod, obj: released, change: func(*platform.Facts) {}, mode: Audit,
+			want: want{Allowed: true},
+		},
+		"release, by a person": {
+			op: admissionv1.Update, old: pod, obj: released, change: func(*platform.Facts) {}, user: "alice",
+			want: want{Allowed: true},
+		},
+		"release, by a controller": {
+			op: admissionv1.Update, old: pod, obj: released, change: func(*platform.Facts) {}, user: "system:serviceaccount:a:b",
+			want: want{Allowed: true, Released: []string{"python-abc"}},
+		},
+		"release, dry run": {
+			op: admissionv1.Update, old: pod, obj: released, change: func(*platform.Facts) {}, dryRun: true,
 			want: want{Allowed: true},
 		},
 		"release, the pod's fault": {
@@ -67,13 +88,21 @@ func TestGuardOfBarePods(t *testing.T) {
 			if tc.change != nil {
 				f.facts = facts(tc.change)
 			}
+			var let []string
+			mode := Enforce
+			if tc.mode != "" {
+				mode = tc.mode
+			}
 			g := &Guard{
-				PlatformName: "agent-sandbox", Platform: f, Modes: modes(t, Enforce, nil),
-				Metrics: NewMetrics(prometheus.NewRegistry()), Aftermath: &h,
+				PlatformName: "agent-sandbox", Platform: f, Modes: modes(t, mode, nil),
+				Released: func(pod *unstructured.Unstructured) { let = append(let, pod.GetName()) },
+				Metrics:  NewMetrics(prometheus.NewRegistry()), Aftermath: &h,
 				Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0)), Timeout: time.Minute,
 			}
-			resp := g.Handle(t.Context(), request(t, tc.op, tc.old, tc.obj))
-			got := want{Allowed: resp.Allowed, Refused: h.refused, Waiting: h.undecided, Denied: h.denied}
+			req := request(t, tc.op, tc.old, tc.obj)
+			req.DryRun, req.UserInfo.Username = &tc.dryRun, tc.user
+			resp := g.Handle(t.Context(), req)
+			got := want{Allowed: resp.Allowed, Refused: h.refused, Waiting: h.undecided, Denied: h.denied, Released: let}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("Handle() (-want,+got):\n%s%v", diff, resp.Result)
 			}

@@ -96,10 +96,19 @@ var (
 	// ProtectHook judges deletes by the users of Scope.PoolControllers only.
 	ProtectHook = Hook{
 		Name: "protect.freshbind.dev", Path: "/protect", FailOpen: true, Timeout: 2 * time.Second,
-		rules: sandboxes(admissionregistrationv1.Delete),
-		conditions: append(when("of-a-claim", oldOwners+`.exists(o, `+claimOwner+`)`),
-			when("without-a-uid", `!request.?options.?preconditions.?uid.hasValue()`)...),
+		rules:      sandboxes(admissionregistrationv1.Delete),
+		conditions: append(when("of-a-claim", oldOwners+`.exists(o, `+claimOwner+`)`), withoutUID...),
 	}
+	// ProtectPodHook does so in releases whose members are bare Pods: the names of
+	// those are generated, and those of later releases' Pods are not.
+	ProtectPodHook = Hook{
+		Name: "protect-pod.freshbind.dev", Path: "/protect-pod", FailOpen: true, Timeout: 2 * time.Second,
+		rules: []admissionregistrationv1.RuleWithOperations{rule("", "v1", "pods", admissionregistrationv1.Delete)},
+		conditions: append(when("a-bare-pod-that-left-its-pool",
+			`oldObject.metadata.?generateName.orValue('') != '' && `+
+				`!`+oldOwners+`.exists(o, `+poolOwner+` || `+controls+` && !(`+boxOwner+`))`), withoutUID...),
+	}
+	withoutUID   = when("without-a-uid", `!request.?options.?preconditions.?uid.hasValue()`)
 	StampPodHook = Hook{
 		Name: "stamp-pod.freshbind.dev", Path: "/stamp", FailOpen: true, Timeout: 2 * time.Second,
 		rules: []admissionregistrationv1.RuleWithOperations{rule("", "v1", "pods", create)},
@@ -194,6 +203,12 @@ func (s Scope) madeBy() []admissionregistrationv1.MatchCondition {
 	return when("by-a-pool-controller", `request.userInfo.username in [`+strings.Join(quoted, ", ")+`]`)
 }
 
+// byPools narrows a hook down to what the pool controllers write.
+func (s Scope) byPools(h Hook) Hook {
+	h.conditions = slices.Concat(s.madeBy(), h.conditions)
+	return h
+}
+
 // Configurations returns the webhook configurations that make the API server
 // ask us.
 func Configurations(e Endpoint, s Scope) (
@@ -226,9 +241,9 @@ func Configurations(e Endpoint, s Scope) (
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"},
 		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName},
 	}
-	protect := ProtectHook
-	protect.conditions = slices.Concat(s.madeBy(), protect.conditions)
-	for _, h := range []Hook{BindHook, BindPodHook, ColdStartHook, BirthHook, BirthPodHook, protect, AdviseHook} {
+	for _, h := range []Hook{
+		BindHook, BindPodHook, ColdStartHook, BirthHook, BirthPodHook, s.byPools(ProtectHook), s.byPools(ProtectPodHook), AdviseHook,
+	} {
 		validating.Webhooks = append(validating.Webhooks, admissionregistrationv1.ValidatingWebhook{
 			Name: h.Name, ClientConfig: e.at(h.Path), Rules: h.rules, MatchConditions: h.conditions,
 			FailurePolicy: h.failurePolicy(), TimeoutSeconds: h.seconds(), NamespaceSelector: scope,

@@ -22,15 +22,16 @@ func TestConfigurations(t *testing.T) {
 		check(t, w.Name, w.ClientConfig, w.MatchConditions, w.SideEffects, w.NamespaceSelector.MatchExpressions[0].Values)
 	}
 	want := map[string]admissionregistrationv1.FailurePolicyType{
-		"bind.freshbind.dev":      admissionregistrationv1.Fail,
-		"bind-pod.freshbind.dev":  admissionregistrationv1.Fail,
-		"coldstart.freshbind.dev": admissionregistrationv1.Fail,
-		"birth.freshbind.dev":     admissionregistrationv1.Ignore,
-		"birth-pod.freshbind.dev": admissionregistrationv1.Ignore,
-		"protect.freshbind.dev":   admissionregistrationv1.Ignore,
-		"advise.freshbind.dev":    admissionregistrationv1.Ignore,
-		"stamp.freshbind.dev":     admissionregistrationv1.Ignore,
-		"stamp-pod.freshbind.dev": admissionregistrationv1.Ignore,
+		"bind.freshbind.dev":        admissionregistrationv1.Fail,
+		"bind-pod.freshbind.dev":    admissionregistrationv1.Fail,
+		"coldstart.freshbind.dev":   admissionregistrationv1.Fail,
+		"birth.freshbind.dev":       admissionregistrationv1.Ignore,
+		"birth-pod.freshbind.dev":   admissionregistrationv1.Ignore,
+		"protect.freshbind.dev":     admissionregistrationv1.Ignore,
+		"protect-pod.freshbind.dev": admissionregistrationv1.Ignore,
+		"advise.freshbind.dev":      admissionregistrationv1.Ignore,
+		"stamp.freshbind.dev":       admissionregistrationv1.Ignore,
+		"stamp-pod.freshbind.dev":   admissionregistrationv1.Ignore,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("failure policies (-want,+got):\n%s", diff)
@@ -68,19 +69,24 @@ func TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, validating := Configurations(Endpoint{URL: "https://h:1"}, tc.scope)
-			got := map[string]string{}
+			want := map[string]map[string]string{
+				ProtectHook.Name: {"of-a-claim": oldOwners + `.exists(o, ` + claimOwner + `)`},
+				ProtectPodHook.Name: {"a-bare-pod-that-left-its-pool": `oldObject.metadata.?generateName.orValue('') != '' && ` +
+					`!` + oldOwners + `.exists(o, ` + poolOwner + ` || ` + controls + ` && !(` + boxOwner + `))`},
+			}
+			for _, conditions := range want {
+				conditions["by-a-pool-controller"] = tc.by
+				conditions["without-a-uid"] = `!request.?options.?preconditions.?uid.hasValue()`
+			}
+			got := map[string]map[string]string{}
 			for _, w := range validating.Webhooks {
-				if w.Name != ProtectHook.Name {
+				if want[w.Name] == nil {
 					continue
 				}
+				got[w.Name] = map[string]string{}
 				for _, c := range w.MatchConditions {
-					got[c.Name] = c.Expression
+					got[w.Name][c.Name] = c.Expression
 				}
-			}
-			want := map[string]string{
-				"by-a-pool-controller": tc.by,
-				"of-a-claim":           oldOwners + `.exists(o, ` + claimOwner + `)`,
-				"without-a-uid":        `!request.?options.?preconditions.?uid.hasValue()`,
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("conditions (-want,+got):\n%s", diff)
@@ -117,7 +123,7 @@ func TestEndpointValidate(t *testing.T) {
 }
 
 func TestHandlersAnswerBeforeTheAPIServerGivesUp(t *testing.T) {
-	for _, h := range []Hook{BindHook, BindPodHook, ColdStartHook, BirthHook, BirthPodHook, StampHook, StampPodHook, ProtectHook, AdviseHook} {
+	for _, h := range []Hook{BindHook, BindPodHook, ColdStartHook, BirthHook, BirthPodHook, StampHook, StampPodHook, ProtectHook, ProtectPodHook, AdviseHook} {
 		if h.HandlerTimeout() >= h.Timeout || h.HandlerTimeout() <= 0 {
 			t.Errorf("%s: handler may take %s of %s", h.Name, h.HandlerTimeout(), h.Timeout)
 		}

@@ -16,13 +16,14 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 )
 
-// Deletions reads what the verdict on a delete depends on.
+// Deletions reads what the verdict on the delete of a member, a Sandbox or a
+// bare Pod, depends on.
 type Deletions interface {
-	Deletion(ctx context.Context, sandbox *unstructured.Unstructured, now time.Time) (freshness.Deletion, error)
+	Deletion(ctx context.Context, member *unstructured.Unstructured, now time.Time) (freshness.Deletion, error)
 }
 
-// Protect keeps a claim's sandbox from the delete that its former pool's
-// controller meant for an idle member. Its webhook's failurePolicy is Ignore,
+// Protect keeps a claim's sandbox, or the Pod that it runs in, from the delete
+// that its former pool's controller meant for an idle member. Its webhook's failurePolicy is Ignore,
 // and what cannot be decided is allowed: no delete ever waits for Freshbind.
 type Protect struct {
 	Deletions Deletions
@@ -36,16 +37,16 @@ var _ admission.Handler = (*Protect)(nil)
 // Handle answers a refused delete with 404, which upstream's pool controller
 // takes for "done".
 func (p *Protect) Handle(ctx context.Context, req admission.Request) admission.Response {
-	sandbox, err := decodeObject(req.OldObject.Raw, req.Namespace)
+	member, err := decodeObject(req.OldObject.Raw, req.Namespace)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decoding oldObject: %w", err))
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
 	log := logf.FromContext(ctx).V(2)
-	d, err := p.Deletions.Deletion(ctx, sandbox, p.Clock.Now())
+	d, err := p.Deletions.Deletion(ctx, member, p.Clock.Now())
 	if err != nil {
-		log.Info("Let a delete pass unjudged", "sandbox", sandbox.GetName(), "reason", err.Error())
+		log.Info("Let a delete pass unjudged", "sandbox", member.GetName(), "reason", err.Error())
 		return admission.Allowed("")
 	}
 	v := freshness.JudgeDelete(d)
@@ -54,7 +55,7 @@ func (p *Protect) Handle(ctx context.Context, req admission.Request) admission.R
 		mode = Audit
 	}
 	o := outcome{Verdict: v, mode: mode}
-	log.Info("Judged delete", "sandbox", sandbox.GetName(), "claim", d.Owner.Name, "verdict", o.verdict(), "mode", mode)
+	log.Info("Judged delete", "sandbox", member.GetName(), "claim", d.Owner.Name, "verdict", o.verdict(), "mode", mode)
 	resp := admission.Allowed("")
 	if !v.Allowed && mode == Enforce {
 		resp = admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{

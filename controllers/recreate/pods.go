@@ -69,14 +69,16 @@ func SetupPods(mgr manager.Manager, live Live, snapshots Snapshots, kinds Kinds)
 const released = 30 * time.Second
 
 // Note tells that a bind of the Pod was refused.
-func (p *Pods) Note(pod *unstructured.Unstructured) { p.note(pod, 0) }
+func (p *Pods) Note(pod *unstructured.Unstructured) { p.note(pod, hint{}) }
 
 // NoteReleased tells that the Pod was allowed to leave its pool: whether a
 // Sandbox came to run in it no later write tells.
-func (p *Pods) NoteReleased(pod *unstructured.Unstructured) { p.note(pod, released) }
+func (p *Pods) NoteReleased(pod *unstructured.Unstructured) {
+	p.note(pod, hint{Refusal: Refusal{Overdue: true}, after: released})
+}
 
-func (p *Pods) note(pod *unstructured.Unstructured, after time.Duration) {
-	h := hint{Refusal: Refusal{NamespacedName: client.ObjectKeyFromObject(pod), UID: pod.GetUID()}, after: after}
+func (p *Pods) note(pod *unstructured.Unstructured, h hint) {
+	h.NamespacedName, h.UID = client.ObjectKeyFromObject(pod), pod.GetUID()
 	select {
 	case p.hints <- h:
 	default:
@@ -109,7 +111,7 @@ func (p *Pods) Reconcile(ctx context.Context, req Refusal) (reconcile.Result, er
 	}
 	var outcome settlement
 	if metav1.GetControllerOf(pod) == nil {
-		outcome, err = p.settleReleased(ctx, pod)
+		outcome, err = p.settleReleased(ctx, pod, req.Overdue)
 	} else {
 		outcome, err = p.settleMember(ctx, pod)
 	}
@@ -150,8 +152,10 @@ func (p *Pods) settleMember(ctx context.Context, pod *unstructured.Unstructured)
 }
 
 // settleReleased: the Pod has left its pool. It stays while a Sandbox runs in
-// it, and while the claim that it was given to may still take it.
-func (p *Pods) settleReleased(ctx context.Context, pod *unstructured.Unstructured) (settlement, error) {
+// it, and while the claim that it was given to may still take it. Of one that
+// v0.1.0 took nothing tells for whom, so that without fault of its own it is lost
+// only when no Sandbox came for long.
+func (p *Pods) settleReleased(ctx context.Context, pod *unstructured.Unstructured, overdue bool) (settlement, error) {
 	facts, err := p.snapshots.Snapshot(ctx, platform.Write{Operation: freshness.Released, New: pod})
 	if err != nil {
 		return "", err
@@ -177,8 +181,12 @@ func (p *Pods) settleReleased(ctx context.Context, pod *unstructured.Unstructure
 		return "", err
 	}
 	v := freshness.Judge(facts.Snapshot)
-	if waits && !served && (v.Allowed || v.Reason.Fault() != freshness.FaultMember) {
+	fault := !v.Allowed && v.Reason.Fault() == freshness.FaultMember
+	switch {
+	case waits && !served && !fault:
 		return lookAgain, nil
+	case claim == "" && !fault && !overdue:
+		return leave, nil
 	}
 	return remove, nil
 }

@@ -56,27 +56,30 @@ func TestSettlingARefusedPod(t *testing.T) {
 	}
 	deleted := want{Deleted: true}
 	cases := map[string]struct {
-		pod    *unstructured.Unstructured
-		facts  platform.Facts
-		err    error
-		stored []client.Object
-		want   want
+		pod     *unstructured.Unstructured
+		facts   platform.Facts
+		err     error
+		stored  []client.Object
+		overdue bool
+		want    want
 	}{
-		"member at fault":               {pod: barePod, facts: dead, want: deleted},
-		"member without fault":          {pod: barePod, facts: fine},
-		"member whose template is gone": {pod: barePod, facts: noTemplate},
-		"of somebody else":              {pod: builders.PodFrom(barePod).Owners(builders.ControllerRef(member)).Obj(), facts: facts(func(s *freshness.Snapshot) { s.Member.Controller.Kind = freshness.OwnedByAnother })},
-		"undecided is not denied":       {pod: barePod, err: errors.New("etcd is away"), want: want{Err: true}},
-		"being deleted":                 {pod: builders.PodFrom(barePod).Deleting(time.Unix(1, 0)).Obj(), facts: dead},
-		"gone":                          {facts: dead},
-		"released and not marked: nobody takes it again": {pod: unmarked, facts: fine, want: deleted},
-		"released, a sandbox runs in it":                 {pod: unmarked, facts: dead, stored: []client.Object{inIt}},
-		"given to a claim that waits":                    {pod: given, facts: fine, stored: []client.Object{live}, want: want{Again: recheck}},
-		"given to a claim that waits, at fault":          {pod: given, facts: dead, stored: []client.Object{live}, want: deleted},
-		"given to a claim that has another sandbox":      {pod: given, facts: fine, stored: []client.Object{live, elsewhere}, want: deleted},
-		"given to a claim that is gone":                  {pod: given, facts: fine, want: deleted},
-		"given, and its sandbox is there":                {pod: given, facts: dead, stored: []client.Object{live, inIt}},
-		"never a pool's":                                 {pod: unmarked, facts: noPool},
+		"member at fault":                           {pod: barePod, facts: dead, want: deleted},
+		"member without fault":                      {pod: barePod, facts: fine},
+		"member whose template is gone":             {pod: barePod, facts: noTemplate},
+		"of somebody else":                          {pod: builders.PodFrom(barePod).Owners(builders.ControllerRef(member)).Obj(), facts: facts(func(s *freshness.Snapshot) { s.Member.Controller.Kind = freshness.OwnedByAnother })},
+		"undecided is not denied":                   {pod: barePod, err: errors.New("etcd is away"), want: want{Err: true}},
+		"being deleted":                             {pod: builders.PodFrom(barePod).Deleting(time.Unix(1, 0)).Obj(), facts: dead},
+		"gone":                                      {facts: dead},
+		"released and not marked, a moment ago":     {pod: unmarked, facts: fine},
+		"released and not marked, long ago":         {pod: unmarked, facts: fine, overdue: true, want: deleted},
+		"released and not marked, at fault":         {pod: unmarked, facts: dead, want: deleted},
+		"released, a sandbox runs in it":            {pod: unmarked, facts: dead, stored: []client.Object{inIt}},
+		"given to a claim that waits":               {pod: given, facts: fine, stored: []client.Object{live}, want: want{Again: recheck}},
+		"given to a claim that waits, at fault":     {pod: given, facts: dead, stored: []client.Object{live}, want: deleted},
+		"given to a claim that has another sandbox": {pod: given, facts: fine, stored: []client.Object{live, elsewhere}, want: deleted},
+		"given to a claim that is gone":             {pod: given, facts: fine, want: deleted},
+		"given, and its sandbox is there":           {pod: given, facts: dead, stored: []client.Object{live, inIt}},
+		"never a pool's":                            {pod: unmarked, facts: noPool},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +99,7 @@ func TestSettlingARefusedPod(t *testing.T) {
 					return builders.PodFrom(tc.pod).RV(7).Obj(), nil
 				},
 			}
-			result, err := p.Reconcile(t.Context(), Refusal{client.ObjectKeyFromObject(barePod), barePod.GetUID()})
+			result, err := p.Reconcile(t.Context(), Refusal{NamespacedName: client.ObjectKeyFromObject(barePod), UID: barePod.GetUID(), Overdue: tc.overdue})
 			got := want{Again: result.RequeueAfter, Err: err != nil}
 			if len(*writes) > 0 {
 				got.Deleted = true
@@ -116,7 +119,7 @@ func TestAFullQueueOfPodsBlocksNobody(t *testing.T) {
 	for range 3 {
 		p.Note(barePod)
 	}
-	if diff := cmp.Diff(Refusal{client.ObjectKeyFromObject(barePod), barePod.GetUID()}, (<-p.hints).Refusal); diff != "" {
+	if diff := cmp.Diff(Refusal{NamespacedName: client.ObjectKeyFromObject(barePod), UID: barePod.GetUID()}, (<-p.hints).Refusal); diff != "" {
 		t.Errorf("hint (-want,+got):\n%s", diff)
 	}
 }

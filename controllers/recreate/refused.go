@@ -30,6 +30,8 @@ import (
 type Refusal struct {
 	types.NamespacedName
 	UID types.UID
+	// Overdue: a bare Pod that left its pool long ago.
+	Overdue bool
 }
 
 // Snapshots takes what a verdict depends on.

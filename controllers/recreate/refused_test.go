@@ -109,7 +109,7 @@ func TestSettlingARefusedMember(t *testing.T) {
 			if tc.uid != "" {
 				uid = types.UID(tc.uid)
 			}
-			result, err := r.Reconcile(t.Context(), Refusal{client.ObjectKeyFromObject(member), uid})
+			result, err := r.Reconcile(t.Context(), Refusal{NamespacedName: client.ObjectKeyFromObject(member), UID: uid})
 			got := want{Writes: *writes, Again: result.RequeueAfter, Err: err != nil}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)
@@ -176,7 +176,7 @@ func TestHowLongARefusedMemberIsLeftAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &Refused{hints: make(chan hint, 1)}
 			r.Note(member, tc.fault)
-			want := hint{Refusal: Refusal{client.ObjectKeyFromObject(member), member.GetUID()}, after: tc.want}
+			want := hint{Refusal: Refusal{NamespacedName: client.ObjectKeyFromObject(member), UID: member.GetUID()}, after: tc.want}
 			if diff := cmp.Diff(want, <-r.hints, cmp.AllowUnexported(hint{})); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)
 			}

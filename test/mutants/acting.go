@@ -20,6 +20,9 @@ var answering = slices.Concat(at("internal/platform/agentsandbox/answers.go", []
 	{check: "a dry run leaves nothing behind", old: `if req.DryRun == nil || !*req.DryRun {`, broken: `if true {`, test: "TestGuard/dry run leaves nothing behind"},
 	{check: "the controllers are told of a refusal", old: `g.Aftermath.Refused(w.Old, o.Reason.Fault())`, broken: ``, test: "TestGuard/the claim's fault"},
 	{check: "the owners are told of a refusal", old: `g.Aftermath.Denied(Denial{Write: w, Verdict: o.Verdict, Pool: o.pool, Mode: o.mode})`, broken: ``, test: "TestGuard/audited, not denied"},
+	{check: "a Pod that left its pool is looked at once more", old: `if o.mode == Enforce && w.Operation == freshness.Release && !o.byPerson && g.Released != nil {`, broken: `if false {`, test: "TestGuardOfBarePods/release"},
+	{check: "not in mode audit", old: `if o.mode == Enforce && w.Operation == freshness.Release && !o.byPerson && g.Released != nil {`, broken: `if w.Operation == freshness.Release && !o.byPerson && g.Released != nil {`, test: "TestGuardOfBarePods/release, audited"},
+	{check: "a Pod that a person took out of its pool is theirs", old: `freshness.Release && !o.byPerson && g.Released`, broken: `freshness.Release && g.Released`, test: "TestGuardOfBarePods/release, by a person"},
 }), at("webhooks/mode.go", []mutant{
 	{check: "a pool tightens the mode", old: `if Mode(pool) == Enforce {`, broken: `if false {`, test: "TestGuard/tightened by the pool"},
 	{check: "the mode that was known decides how to fail", old: `return m.lastKnown(ctx, namespace), fmt.Errorf(`, broken: `return m.Default, fmt.Errorf(`, test: "TestGuard/mode unreadable, was enforced"},
@@ -27,7 +30,7 @@ var answering = slices.Concat(at("internal/platform/agentsandbox/answers.go", []
 	{check: "protect: denies", old: `if !v.Allowed && mode == Enforce {`, broken: `if false {`, test: "TestProtect/in use"},
 	{check: "protect: not in mode audit", old: `if !v.Allowed && mode == Enforce {`, broken: `if !v.Allowed {`, test: "TestProtect/in use, audited"},
 	{check: "protect: answers NotFound", old: `Reason: metav1.StatusReasonNotFound,`, broken: `Reason: metav1.StatusReasonForbidden,`, test: "TestProtect/in use"},
-	{check: "protect: no delete waits for a read", old: `log.Info("Let a delete pass unjudged", "sandbox", sandbox.GetName(), "reason", err.Error())
+	{check: "protect: no delete waits for a read", old: `log.Info("Let a delete pass unjudged", "sandbox", member.GetName(), "reason", err.Error())
 		return admission.Allowed("")`, broken: `return admission.Errored(http.StatusInternalServerError, err)`, test: "TestProtect/undecided never waits"},
 	{check: "protect: no delete waits for a mode", old: `mode = Audit`, broken: `mode = Enforce`, test: "TestProtect/mode unreadable, passes"},
 }), at("webhooks/stamp.go", []mutant{
@@ -44,11 +47,14 @@ var installing = slices.Concat(at("webhooks/install.go", []mutant{
 	{check: "binds wait for Freshbind", old: `Name: "bind.freshbind.dev", Path: "/bind", `, broken: `Name: "bind.freshbind.dev", Path: "/bind", FailOpen: true, `, test: "TestConfigurations"},
 	{check: "cold starts wait for Freshbind", old: `Name: "coldstart.freshbind.dev", Path: "/coldstart", `, broken: `Name: "coldstart.freshbind.dev", Path: "/coldstart", FailOpen: true, `, test: "TestConfigurations"},
 	{check: "deletes do not wait for Freshbind", old: `Path: "/protect", FailOpen: true,`, broken: `Path: "/protect",`, test: "TestConfigurations"},
+	{check: "deletes of Pods do not wait for Freshbind", old: `Path: "/protect-pod", FailOpen: true,`, broken: `Path: "/protect-pod",`, test: "TestConfigurations"},
 	{check: "births do not wait for Freshbind", old: `"birth.freshbind.dev", Path: "/birth", FailOpen: true,`, broken: `"birth.freshbind.dev", Path: "/birth",`, test: "TestConfigurations"},
 	{check: "our own namespace is exempt", old: `append([]string{"kube-system"}, s.Exempt...)`, broken: `[]string{"kube-system"}`, test: "TestConfigurations"},
-	{check: "protect: by a pool's controller only", old: `protect.conditions = slices.Concat(s.madeBy(), protect.conditions)`, broken: ``, test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/agent-sandbox's own"},
+	{check: "protect: by a pool's controller only", old: `h.conditions = slices.Concat(s.madeBy(), h.conditions)`, broken: ``, test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/agent-sandbox's own"},
 	{check: "protect: by the controllers that are configured", old: `if len(users) == 0 {`, broken: `if true {`, test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/as configured"},
-	{check: "protect: not when the delete names a UID", old: "when(\"without-a-uid\", `!request.?options.?preconditions.?uid.hasValue()`)...", broken: `nil...`, test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/agent-sandbox's own"},
+	{check: "protect: not when the delete names a UID", old: "`!request.?options.?preconditions.?uid.hasValue()`", broken: "`true`", test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/agent-sandbox's own"},
+	{check: "protect: bare Pods only", old: "`oldObject.metadata.?generateName.orValue('') != '' && `+", broken: ``, test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/agent-sandbox's own"},
+	{check: "protect: not an idle bare Pod", old: "`.exists(o, `+poolOwner+` || `+controls+` && !(`", broken: "`.exists(o, `+controls+` && !(`", test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/agent-sandbox's own"},
 	{check: "handlers answer in time", old: `return h.Timeout * 9 / 10`, broken: `return h.Timeout`, test: "TestHandlersAnswerBeforeTheAPIServerGivesUp"},
 }), at("webhooks/policies.go", []mutant{
 	{check: "policies: they deny", old: `admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}`, broken: `admissionregistrationv1.ValidationAction{admissionregistrationv1.Audit}`, test: "TestPoliciesHoldWhereBindsAreEnforced"},
@@ -68,8 +74,16 @@ var settling = slices.Concat(at("controllers/recreate/refused.go", []mutant{
 }), at("controllers/recreate/pods.go", []mutant{
 	{check: "only the version of a Pod that was judged", old: `UID: ptr.To(pod.GetUID()), ResourceVersion: ptr.To(pod.GetResourceVersion()),`, broken: `UID: ptr.To(pod.GetUID()),`, test: "TestSettlingARefusedPod/member at fault"},
 	{check: "a Pod that a Sandbox runs in stays", old: `if agentsandbox.PodNameOf(&sandboxes[i]) == pod.GetName() {`, broken: `if false {`, test: "TestSettlingARefusedPod/given, and its sandbox is there"},
-	{check: "a Pod that a claim waits for stays", old: `if waits && !served && `, broken: `if !waits && !served && `, test: "TestSettlingARefusedPod/given to a claim that waits"},
+	{check: "a Pod that a claim waits for stays", old: `case waits && !served && !fault:`, broken: `case !waits && !served && !fault:`, test: "TestSettlingARefusedPod/given to a claim that waits"},
 	{check: "a Pod that was never a pool's stays", old: `if !agentsandbox.WasMember(pod, facts.Pool) {`, broken: `if false {`, test: "TestSettlingARefusedPod/never a pool's"},
+	{check: "a Pod that v0.1.0 took just now stays", old: `case claim == "" && !fault && !overdue:`, broken: `case false:`, test: "TestSettlingARefusedPod/released and not marked, a moment ago"},
+	{check: "a Pod that left its pool is given time", old: `p.note(pod, hint{Refusal: Refusal{Overdue: true}, after: released})`, broken: `p.note(pod, hint{Refusal: Refusal{Overdue: true}})`, test: "TestWhenPodsAreLookedAt/released"},
+}), at("controllers/recreate/sweep.go", []mutant{
+	{check: "NodeLeaving: Pods that nobody tries are judged", old: `if !stays.IsSuperset(d.stays) {`, broken: `if false {`, test: "TestBarePodsAreSweptWhenSomethingChanged"},
+	{check: "a node that comes has nobody judged", old: `if !stays.IsSuperset(d.stays) {`, broken: `if !stays.Equal(d.stays) {`, test: "TestBarePodsAreSweptWhenSomethingChanged"},
+}), at("controllers/recreate/setup.go", []mutant{
+	{check: "NodeLeaving: pools of Pods hear of it", old: `if v.kinds.Pools.Version == agentsandbox.BarePodVersion {`, broken: `if false {`, test: "TestPoolsOnANode/leaving, bare pods"},
+	{check: "nodes that stay concern nobody", old: `agentsandbox.Leaving(node) == "" {`, broken: `agentsandbox.Leaving(node) == "never" {`, test: "TestPoolsOnANode/stays"},
 }), at("internal/platform/agentsandbox/offer.go", []mutant{
 	{check: "offering applies to one version", old: `, "resourceVersion": obj.GetResourceVersion()}`, broken: `}`, test: "TestPatchesApplyToOneVersionOnly"},
 	{check: "offering applies to one member", old: `"uid": obj.GetUID(),`, broken: ``, test: "TestPatchesApplyToOneVersionOnly"},

@@ -111,6 +111,17 @@ var deletes = slices.Concat(at("internal/freshness/protect.go", []mutant{
 	}
 	if false {
 		return d, fmt.Errorf("judging the delete`, test: "TestDeletion/unreadable"},
+}), at("internal/platform/agentsandbox/protectpods.go", []mutant{
+	{check: "protect: the Pod's sandbox is this one", old: `sandbox != nil && sandbox.GetUID() != owner.UID {`, broken: `false {`, test: "TestPodDeletion/its sandbox is another one"},
+	{check: "protect: the Pod's sandbox lives", old: `case sandbox == nil, sandbox.GetDeletionTimestamp() != nil,`, broken: `case sandbox == nil,`, test: "TestPodDeletion/its sandbox is being deleted"},
+	{check: "protect: the Pod's sandbox wants a Pod", old: `found && replicas == 0 ||`, broken: `replicas < 0 || found && `, test: "TestPodDeletion/its sandbox is scaled to zero"},
+	{check: "protect: the Pod's sandbox is not suspended", old: `str(sandbox.Object, "spec", "operatingMode") == "Suspended"`, broken: `false`, test: "TestPodDeletion/its sandbox is suspended"},
+	{check: "protect: a Pod that only a sandbox names", old: `if PodNameOf(s) == pod.GetName() {`, broken: `if false {`, test: "TestPodDeletion/nobody's yet, a sandbox names it"},
+	{check: "protect: a Pod that its claim has no use for", old: `sandbox == nil && !served {`, broken: `sandbox == nil && (served || !served) {`, test: "TestPodDeletion/promised, the claim has another"},
+	{check: "protect: a Pod that a claim is promised", old: `if string(c.GetUID()) == uid {`, broken: `if false {`, test: "TestPodDeletion/promised"},
+	{check: "protect: not when the promised claim's time is up", old: `claimOf(c), claimExpired(c, now)`, broken: `claimOf(c), false`, test: "TestPodDeletion/promised, the claim's time is up"},
+	{check: "protect: a Pod's unreadable sandbox is not gone", old: `case err != nil:
+		return freshness.Deletion{}, fmt.Errorf("judging the delete of pod %s: %w", pod.GetName(), err)`, broken: ``, test: "TestPodDeletion/unreadable: its sandbox"},
 }))
 
 // reasons decide what can mend a denial, and with it how it is answered.

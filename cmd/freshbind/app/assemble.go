@@ -70,7 +70,22 @@ func (o *ManagerOptions) assemble(mgr manager.Manager) error {
 	}
 	registerBuildInfo(metrics.Registry, Version())
 	register(mgr.GetWebhookServer(), p, modes, after, webhooks.NewGiven(holdings.Index(mgr.GetCache(), kinds.sandboxes)))
+	registerProtection(mgr, p, modes)
 	return registerAdvice(mgr, p, modes, kinds)
+}
+
+func registerProtection(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks.Modes) {
+	for _, of := range []struct {
+		hook      webhooks.Hook
+		deletions webhooks.Deletions
+	}{
+		{webhooks.ProtectHook, p},
+		{webhooks.ProtectPodHook, &agentsandbox.PodDeletions{Platform: p, API: mgr.GetAPIReader()}},
+	} {
+		mgr.GetWebhookServer().Register(of.hook.Path, &webhook.Admission{Handler: &webhooks.Protect{
+			Deletions: of.deletions, Modes: modes, Clock: clock.RealClock{}, Timeout: of.hook.HandlerTimeout(),
+		}})
+	}
 }
 
 // registerAdvice serves advice from the metadata of Sandboxes, which is watched
@@ -95,13 +110,10 @@ func register(server webhook.Server, p *agentsandbox.Platform, modes *webhooks.M
 	m, patience := webhooks.NewMetrics(metrics.Registry), webhooks.NewPatience(clock.RealClock{})
 	for _, hook := range []webhooks.Hook{webhooks.BindHook, webhooks.BindPodHook, webhooks.ColdStartHook, webhooks.BirthHook} {
 		server.Register(hook.Path, &webhook.Admission{Handler: &webhooks.Guard{
-			PlatformName: agentsandbox.Name, Platform: p, Modes: modes, Metrics: m, Aftermath: after, Given: given, Patience: patience, PassedOver: after.passed.Note,
+			PlatformName: agentsandbox.Name, Platform: p, Modes: modes, Metrics: m, Aftermath: after, Given: given, Patience: patience, PassedOver: after.passed.Note, Released: after.pods.NoteReleased,
 			Clock: clock.RealClock{}, Timeout: hook.HandlerTimeout(), FailOpen: hook.FailOpen,
 		}})
 	}
-	server.Register(webhooks.ProtectHook.Path, &webhook.Admission{Handler: &webhooks.Protect{
-		Deletions: p, Modes: modes, Clock: clock.RealClock{}, Timeout: webhooks.ProtectHook.HandlerTimeout(),
-	}})
 	server.Register(webhooks.StampHook.Path, &webhook.Admission{Handler: &webhooks.Stamp{
 		Revisions: p, Modes: modes, Timeout: webhooks.StampHook.HandlerTimeout(),
 	}})
