@@ -7,7 +7,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -62,8 +64,12 @@ func TestMain(m *testing.M) {
 	}
 	program = sync.OnceValues(func() (string, error) { return fixture.Build(context.Background(), dir, fixture.Race()) })
 	code := m.Run()
+	worlds := slices.Collect(maps.Values(rolled))
 	if shared.w != nil {
-		if err := shared.w.close(); err != nil {
+		worlds = append(worlds, shared.w)
+	}
+	for _, w := range worlds {
+		if err := w.close(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}
@@ -202,11 +208,11 @@ func (s *stage) pool(p scenario.Pool, change ...func(*builders.Template)) scenar
 	if p.Image == "" {
 		p.Image = "sandbox:v1"
 	}
-	template := builders.MakeTemplate(s.Name, p.Template).Image(p.Image)
+	template := builders.MakeTemplate(s.Name, p.Template).APIVersion(s.Version).Image(p.Image)
 	for _, c := range change {
 		c(template)
 	}
-	pool := builders.MakePool(s.Name, p.Name).Template(p.Template).Replicas(int64(p.Replicas))
+	pool := builders.MakePool(s.Name, p.Name).APIVersion(s.Version).Template(p.Template).Replicas(int64(p.Replicas))
 	if p.Strategy != "" {
 		pool.Strategy(p.Strategy)
 	}

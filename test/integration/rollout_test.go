@@ -95,10 +95,42 @@ func (f *tide) lowest() int {
 	return f.low
 }
 
+// eachRollout plays a test beside the releases whose pools roll differently.
+func eachRollout(t *testing.T, play func(t *testing.T, s *stage)) {
+	t.Helper()
+	for _, version := range []string{release, "v0.5.6", "v0.4.6"} {
+		t.Run(version, func(t *testing.T) {
+			w := sharedWorld(t)
+			if version != release {
+				w = rollingWorld(t, version)
+			}
+			play(t, w.enforced(t))
+		})
+	}
+}
+
+// rolled are the worlds of other releases, for all tests of rollouts.
+var rolled = map[string]*world{}
+
+func rollingWorld(t *testing.T, version string) *world {
+	t.Helper()
+	if rolled[version] == nil {
+		w, err := newWorld(context.WithoutCancel(t.Context()), scenario.WorldOptions{Release: version})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rolled[version] = w
+	}
+	return rolled[version]
+}
+
 // At every instant at least as many members are ready as the pool asks for, and
 // in the end all are of the new template.
 func TestRollingUpdateKeepsAPoolServing(t *testing.T) {
-	s := sharedWorld(t).enforced(t)
+	eachRollout(t, keepsServing)
+}
+
+func keepsServing(t *testing.T, s *stage) {
 	p := s.rolling(20, advice.MaxUnavailableKey, "25%")
 	was := s.state(p, "Complete", "")
 	tide := s.followReady(p)
@@ -128,7 +160,10 @@ func TestRollingUpdateKeepsAPoolServing(t *testing.T) {
 // and what was there before is claimed, one by one. A rollback makes all of it
 // fresh again.
 func TestARolloutThatCannotStart(t *testing.T) {
-	s := sharedWorld(t).enforced(t)
+	eachRollout(t, cannotStart)
+}
+
+func cannotStart(t *testing.T, s *stage) {
 	p := s.rolling(8, advice.MaxUnavailableKey, "25%", advice.ProgressDeadlineKey, "3s")
 	good := s.state(p, "Complete", "")
 
@@ -166,8 +201,9 @@ func TestARolloutThatCannotStart(t *testing.T) {
 }
 
 // Secrets rotate and tags are built anew under an unchanged template.
-func TestRestart(t *testing.T) {
-	s := sharedWorld(t).enforced(t)
+func TestRestart(t *testing.T) { eachRollout(t, restarts) }
+
+func restarts(t *testing.T, s *stage) {
 	p := s.pool(scenario.Pool{Replicas: 4, Strategy: scenario.Recreate})
 	revision := s.state(p, "Complete", "")
 	before := map[types.UID]bool{}
