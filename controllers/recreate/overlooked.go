@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	"k8s.io/utils/ptr"
@@ -43,7 +42,7 @@ type Overlooked struct {
 	cache     client.Reader
 	sandboxes schema.GroupVersionKind
 	note      func(*unstructured.Unstructured, freshness.Fault)
-	hints     chan Passed
+	hints     hints[Passed]
 	offered   *lru.Cache
 	clock     clock.PassiveClock
 }
@@ -65,10 +64,10 @@ type offer struct {
 func SetupOverlooked(mgr manager.Manager, sandboxes schema.GroupVersionKind, refused *Refused) (*Overlooked, error) {
 	o := &Overlooked{
 		cache: mgr.GetCache(), sandboxes: sandboxes, note: refused.Note,
-		hints: make(chan Passed, hintsBuffer), offered: lru.New(offersKept), clock: clock.RealClock{},
+		hints: newHints[Passed](), offered: lru.New(offersKept), clock: clock.RealClock{},
 	}
 	err := builder.TypedControllerManagedBy[Passed](mgr).Named("overlooked").
-		WatchesRawSource(source.TypedFunc[Passed](o.feed)).
+		WatchesRawSource(source.TypedFunc[Passed](o.hints.feed)).
 		WithOptions(controller.TypedOptions[Passed]{NeedLeaderElection: ptr.To(false)}).Complete(o)
 	if err != nil {
 		return nil, fmt.Errorf("setting up the controller of overlooked members: %w", err)
@@ -79,24 +78,7 @@ func SetupOverlooked(mgr manager.Manager, sandboxes schema.GroupVersionKind, ref
 // Note tells that a claim which could have had a member of the pool was
 // cold-started.
 func (o *Overlooked) Note(namespace, pool string) {
-	select {
-	case o.hints <- Passed{types.NamespacedName{Namespace: namespace, Name: pool}, o.clock.Now().Unix()}:
-	default:
-	}
-}
-
-func (o *Overlooked) feed(ctx context.Context, q workqueue.TypedRateLimitingInterface[Passed]) error {
-	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case h := <-o.hints:
-				q.AddAfter(h, overlookedAfter)
-			}
-		}
-	}()
-	return nil
+	o.hints.note(Passed{types.NamespacedName{Namespace: namespace, Name: pool}, o.clock.Now().Unix()}, overlookedAfter)
 }
 
 // Reconcile offers what is still there of a pool that was passed over.

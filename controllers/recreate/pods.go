@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,7 +38,7 @@ type Pods struct {
 	live      Live
 	snapshots Snapshots
 	kinds     Kinds
-	hints     chan hint
+	hints     hints[Refusal]
 }
 
 // Kinds are the served versions of what tells whether a Pod is in use.
@@ -49,10 +48,10 @@ type Kinds struct{ Sandboxes, Claims schema.GroupVersionKind }
 func SetupPods(mgr manager.Manager, live Live, snapshots Snapshots, kinds Kinds) (*Pods, error) {
 	p := &Pods{
 		client: mgr.GetClient(), lists: mgr.GetAPIReader(), live: live, snapshots: snapshots, kinds: kinds,
-		hints: make(chan hint, hintsBuffer),
+		hints: newHints[Refusal](),
 	}
 	err := builder.TypedControllerManagedBy[Refusal](mgr).Named("refused-pods").
-		WatchesRawSource(source.TypedFunc[Refusal](p.feed)).
+		WatchesRawSource(source.TypedFunc[Refusal](p.hints.feed)).
 		WithOptions(controller.TypedOptions[Refusal]{
 			NeedLeaderElection:      ptr.To(false),
 			MaxConcurrentReconciles: 10,
@@ -69,34 +68,14 @@ func SetupPods(mgr manager.Manager, live Live, snapshots Snapshots, kinds Kinds)
 const released = 30 * time.Second
 
 // Note tells that a bind of the Pod was refused.
-func (p *Pods) Note(pod *unstructured.Unstructured) { p.note(pod, hint{}) }
+func (p *Pods) Note(pod *unstructured.Unstructured) { p.hints.note(refusalOf(pod), 0) }
 
 // NoteReleased tells that the Pod was allowed to leave its pool: whether a
 // Sandbox came to run in it no later write tells.
 func (p *Pods) NoteReleased(pod *unstructured.Unstructured) {
-	p.note(pod, hint{Refusal: Refusal{Overdue: true}, after: released})
-}
-
-func (p *Pods) note(pod *unstructured.Unstructured, h hint) {
-	h.NamespacedName, h.UID = client.ObjectKeyFromObject(pod), pod.GetUID()
-	select {
-	case p.hints <- h:
-	default:
-	}
-}
-
-func (p *Pods) feed(ctx context.Context, q workqueue.TypedRateLimitingInterface[Refusal]) error {
-	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case h := <-p.hints:
-				q.AddAfter(h.Refusal, h.after)
-			}
-		}
-	}()
-	return nil
+	overdue := refusalOf(pod)
+	overdue.Overdue = true
+	p.hints.note(overdue, released)
 }
 
 // Reconcile judges the Pod as it is now, and deletes it when nobody can ever

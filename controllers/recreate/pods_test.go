@@ -115,11 +115,11 @@ func TestSettlingARefusedPod(t *testing.T) {
 }
 
 func TestAFullQueueOfPodsBlocksNobody(t *testing.T) {
-	p := &Pods{hints: make(chan hint, 1)}
+	p := &Pods{hints: make(hints[Refusal], 1)}
 	for range 3 {
 		p.Note(barePod)
 	}
-	if diff := cmp.Diff(Refusal{NamespacedName: client.ObjectKeyFromObject(barePod), UID: barePod.GetUID()}, (<-p.hints).Refusal); diff != "" {
+	if diff := cmp.Diff(Refusal{NamespacedName: client.ObjectKeyFromObject(barePod), UID: barePod.GetUID()}, (<-p.hints).key); diff != "" {
 		t.Errorf("hint (-want,+got):\n%s", diff)
 	}
 }
@@ -144,8 +144,8 @@ func TestWhenPodsAreLookedAt(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p, q := &Pods{hints: make(chan hint, 1)}, &queued{after: make(chan time.Duration)}
-			if err := p.feed(t.Context(), q); err != nil {
+			p, q := &Pods{hints: make(hints[Refusal], 1)}, &queued{after: make(chan time.Duration)}
+			if err := p.hints.feed(t.Context(), q); err != nil {
 				t.Fatal(err)
 			}
 			tc.note(p, barePod)

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,6 +33,10 @@ type Refusal struct {
 	Overdue bool
 }
 
+func refusalOf(obj *unstructured.Unstructured) Refusal {
+	return Refusal{NamespacedName: client.ObjectKeyFromObject(obj), UID: obj.GetUID()}
+}
+
 // Snapshots takes what a verdict depends on.
 type Snapshots interface {
 	Snapshot(ctx context.Context, w platform.Write) (platform.Facts, error)
@@ -51,24 +54,14 @@ type Refused struct {
 	client    client.Client
 	live      Live
 	snapshots Snapshots
-	hints     chan hint
+	hints     hints[Refusal]
 }
-
-// hint is a refusal, and how long to leave it alone.
-type hint struct {
-	Refusal
-	after time.Duration
-}
-
-// hintsBuffer is how many refusals may wait for the worker; more are dropped,
-// and the member is refused again when it is next tried.
-const hintsBuffer = 4096
 
 // SetupRefused adds the controller to the manager.
 func SetupRefused(mgr manager.Manager, live Live, snapshots Snapshots) (*Refused, error) {
-	r := &Refused{client: mgr.GetClient(), live: live, snapshots: snapshots, hints: make(chan hint, hintsBuffer)}
+	r := &Refused{client: mgr.GetClient(), live: live, snapshots: snapshots, hints: newHints[Refusal]()}
 	err := builder.TypedControllerManagedBy[Refusal](mgr).Named("refused").
-		WatchesRawSource(source.TypedFunc[Refusal](r.feed)).
+		WatchesRawSource(source.TypedFunc[Refusal](r.hints.feed)).
 		WithOptions(controller.TypedOptions[Refusal]{
 			NeedLeaderElection:      ptr.To(false),
 			MaxConcurrentReconciles: 10,
@@ -93,28 +86,11 @@ const (
 // queue to try it, and after a Conflict does not put it back (v1.0.3,
 // extensions/controllers/sandboxclaim_controller.go, adoptSandboxFromCandidates).
 func (r *Refused) Note(member *unstructured.Unstructured, fault freshness.Fault) {
-	h := hint{Refusal: Refusal{NamespacedName: client.ObjectKeyFromObject(member), UID: member.GetUID()}}
+	after := time.Duration(0)
 	if fault != freshness.FaultMember {
-		h.after = spare
+		after = spare
 	}
-	select {
-	case r.hints <- h:
-	default:
-	}
-}
-
-func (r *Refused) feed(ctx context.Context, q workqueue.TypedRateLimitingInterface[Refusal]) error {
-	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case h := <-r.hints:
-				q.AddAfter(h.Refusal, h.after)
-			}
-		}
-	}()
-	return nil
+	r.hints.note(refusalOf(member), after)
 }
 
 // Reconcile judges the member as it is now, and deletes or offers it.

@@ -154,7 +154,7 @@ func newClient(t *testing.T, stored *unstructured.Unstructured) (client.WithWatc
 }
 
 func TestAFullQueueDropsHintsAndBlocksNobody(t *testing.T) {
-	r := &Refused{hints: make(chan hint, 1)}
+	r := &Refused{hints: make(hints[Refusal], 1)}
 	for range 3 {
 		r.Note(member, freshness.FaultMember)
 	}
@@ -174,10 +174,10 @@ func TestHowLongARefusedMemberIsLeftAlone(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := &Refused{hints: make(chan hint, 1)}
+			r := &Refused{hints: make(hints[Refusal], 1)}
 			r.Note(member, tc.fault)
-			want := hint{Refusal: Refusal{NamespacedName: client.ObjectKeyFromObject(member), UID: member.GetUID()}, after: tc.want}
-			if diff := cmp.Diff(want, <-r.hints, cmp.AllowUnexported(hint{})); diff != "" {
+			want := hint[Refusal]{refusalOf(member), tc.want}
+			if diff := cmp.Diff(want, <-r.hints, cmp.AllowUnexported(hint[Refusal]{})); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)
 			}
 		})

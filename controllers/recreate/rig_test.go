@@ -131,7 +131,7 @@ func newRig(t *testing.T, known history, objs ...*unstructured.Unstructured) *ri
 		enforced: func(context.Context, string, string) (bool, error) { return true, nil },
 		leads:    func() bool { return true },
 		view:     &View{cache: r.client, lists: r.client, kinds: poolKinds},
-		client:   r.client, refused: &Refused{hints: make(chan hint, 100)},
+		client:   r.client, refused: &Refused{hints: make(hints[Refusal], 100)},
 		budget: NewBudget(DefaultBudget, r.clock), metrics: NewMetrics(prometheus.NewRegistry()), events: &events.FakeRecorder{}, clock: r.clock, memory: map[types.NamespacedName]*memory{},
 	}
 	return r
@@ -181,7 +181,7 @@ func (r *rig) noted() []string {
 	for {
 		select {
 		case h := <-r.refused.hints:
-			out = append(out, h.Name)
+			out = append(out, h.key.Name)
 		default:
 			slices.Sort(out)
 			return out

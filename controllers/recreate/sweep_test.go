@@ -28,11 +28,11 @@ func TestBarePodsAreSweptWhenSomethingChanged(t *testing.T) {
 			Label(agentsandbox.PodPoolLabel, agentsandbox.NameHash("python")).Obj()
 	}
 	r := newRig(t, nil, v1, pod(pool, "a"), pod(builders.MakePool("ns", "python").UID("another").Obj(), "b"))
-	r.pods = &Pods{hints: make(chan hint, 10)}
+	r.pods = &Pods{hints: make(hints[Refusal], 10)}
 	noted := func() []string {
 		var out []string
 		for len(r.pods.hints) > 0 {
-			out = append(out, (<-r.pods.hints).Name)
+			out = append(out, (<-r.pods.hints).key.Name)
 		}
 		return out
 	}

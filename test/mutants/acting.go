@@ -77,7 +77,7 @@ var settling = slices.Concat(at("controllers/recreate/refused.go", []mutant{
 	{check: "a Pod that a claim waits for stays", old: `case waits && !served && !fault:`, broken: `case !waits && !served && !fault:`, test: "TestSettlingARefusedPod/given to a claim that waits"},
 	{check: "a Pod that was never a pool's stays", old: `if !agentsandbox.WasMember(pod, facts.Pool) {`, broken: `if false {`, test: "TestSettlingARefusedPod/never a pool's"},
 	{check: "a Pod that v0.1.0 took just now stays", old: `case claim == "" && !fault && !overdue:`, broken: `case false:`, test: "TestSettlingARefusedPod/released and not marked, a moment ago"},
-	{check: "a Pod that left its pool is given time", old: `p.note(pod, hint{Refusal: Refusal{Overdue: true}, after: released})`, broken: `p.note(pod, hint{Refusal: Refusal{Overdue: true}})`, test: "TestWhenPodsAreLookedAt/released"},
+	{check: "a Pod that left its pool is given time", old: `p.hints.note(overdue, released)`, broken: `p.hints.note(overdue, 0)`, test: "TestWhenPodsAreLookedAt/released"},
 }), at("controllers/recreate/sweep.go", []mutant{
 	{check: "NodeLeaving: Pods that nobody tries are judged", old: `if !stays.IsSuperset(d.stays) {`, broken: `if false {`, test: "TestBarePodsAreSweptWhenSomethingChanged"},
 	{check: "a node that comes has nobody judged", old: `if !stays.IsSuperset(d.stays) {`, broken: `if !stays.Equal(d.stays) {`, test: "TestBarePodsAreSweptWhenSomethingChanged"},
