@@ -35,6 +35,10 @@ const (
 // the time.
 const countsEvery = 5 * time.Second
 
+// readBack is how long the cache is given to show what was written. After it,
+// what somebody else made of it is put right.
+const readBack = 2 * time.Second
+
 // publish writes onto the pool what its claims may be given and how its rollout
 // goes, when that changed. It returns when to come back, 0 for never.
 func (p *Pools) publish(ctx context.Context, m *memory, s *situation, plan freshness.Plan) (time.Duration, error) {
@@ -53,9 +57,10 @@ func (p *Pools) publish(ctx context.Context, m *memory, s *situation, plan fresh
 	if s.Suspended {
 		want[platform.AttributionKey] = plan.Rollout.Revision
 	}
-	said := m.written
-	if said == nil {
-		said = s.pool.GetAnnotations()
+	said := s.pool.GetAnnotations()
+	// The cache may not show yet what was written a moment ago.
+	if s.Now.Sub(m.writtenAt) < readBack {
+		said = m.written
 	}
 	words := differs(want, said)
 	want[platform.RolloutStatusKey] = string(raw)

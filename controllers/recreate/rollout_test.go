@@ -43,6 +43,26 @@ func TestMembersAreOfferedWhenTheirTemplateReturns(t *testing.T) {
 	}
 }
 
+// Whoever takes the outcome off a pool gets it back.
+func TestTheOutcomeIsPutRight(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Replicas(1).Strategy("OnReplenish").Obj()
+	r := newRig(t, nil, append(ofAll(pool, v1, 1), pool, v1)...)
+	r.step(pool)
+	bare := object(poolKinds.Pools)
+	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(pool), bare); err != nil {
+		t.Fatal(err)
+	}
+	bare.SetAnnotations(nil)
+	if err := r.client.Update(t.Context(), bare); err != nil {
+		t.Fatal(err)
+	}
+	r.clock.SetTime(now.Add(readBack))
+	r.step(pool)
+	if got := r.said(pool, platform.RolloutStateKey); got != "Complete" {
+		t.Errorf("state %q, want Complete again", got)
+	}
+}
+
 // A pool that is looked at late has to be looked at again all the same.
 func TestAPoolSeenLateIsNotForgotten(t *testing.T) {
 	pool := builders.MakePool("ns", "python").Replicas(2).Strategy("OnReplenish").Obj()
