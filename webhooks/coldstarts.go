@@ -29,19 +29,23 @@ const refusedClaims = 8192
 type coldStarts struct {
 	total   *prometheus.CounterVec
 	refused *lru.Cache
+	// counted are the claims that count already: a controller whose cache is late
+	// creates what is there, and is told so only after admission.
+	counted *lru.Cache
 }
 
 func newColdStarts(reg prometheus.Registerer) *coldStarts {
 	c := &coldStarts{
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "freshbind_cold_starts_total",
-			Help: "Judged creations of a sandbox for one claim that were let through. " +
+			Help: "Claims for which this process let a sandbox of their own be created, each once. " +
 				"cause: ClaimRequires (the claim sets env or volumeClaimTemplates, or asks for no pool), " +
 				"Refused (in mode enforce this process refused the claim a member before; after a refusal by another replica, " +
 				"or one that named no claim, as those of agent-sandbox v0.1 do, the cause is PoolEmpty) " +
 				"or PoolEmpty (anything else: its controller found no member to take).",
 		}, []string{"cause"}),
 		refused: lru.New(refusedClaims),
+		counted: lru.New(refusedClaims),
 	}
 	for _, cause := range []coldCause{claimRequires, memberRefused, poolEmpty} {
 		c.total.WithLabelValues(string(cause))
@@ -66,7 +70,8 @@ func (c *coldStarts) observe(w platform.Write, o outcome) {
 			c.refused.Add(w.Claim.UID, nil)
 		}
 	case freshness.ColdStart:
-		if passes {
+		if _, again := c.counted.Get(w.Claim.UID); passes && !again {
+			c.counted.Add(w.Claim.UID, nil)
 			c.total.WithLabelValues(string(c.causeOf(w.Claim.UID, o))).Inc()
 		}
 	}

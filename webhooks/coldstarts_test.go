@@ -30,6 +30,7 @@ func TestColdStarts(t *testing.T) {
 		want  map[coldCause]float64
 	}{
 		"nothing refused":            {[]step{cold}, map[coldCause]float64{poolEmpty: 1}},
+		"created twice":              {[]step{cold, cold}, map[coldCause]float64{poolEmpty: 1}},
 		"a member refused":           {[]step{{freshness.Bind, "u1", enforced(deny)}, cold}, map[coldCause]float64{memberRefused: 1}},
 		"a bare pod refused":         {[]step{{freshness.Release, "u1", enforced(deny)}, cold}, map[coldCause]float64{memberRefused: 1}},
 		"to another claim":           {[]step{{freshness.Bind, "u2", enforced(deny)}, cold}, map[coldCause]float64{poolEmpty: 1}},

@@ -27,8 +27,8 @@ func testBareBirths(t *testing.T, w *oldWorld) {
 		s := w.stage(t, 3, labels)
 		proxy.SetDelay(templates.Group, templates.Resource, lag)
 		t.Cleanup(func() { proxy.SetDelay(templates.Group, templates.Resource, 0) })
-		born := s.watchBirths()
 		s.image(s.pool, "sandbox:v2")
+		born := s.watchBirths()
 		for _, name := range s.poolPods() {
 			s.must(s.podClient().Delete(t.Context(), name, metav1.DeleteOptions{}))
 		}
