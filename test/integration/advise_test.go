@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/scenario"
@@ -91,7 +92,11 @@ func (s *stage) written() map[string]string {
 		list, err := s.Resource(r).List(s.t.Context(), metav1.ListOptions{})
 		s.must(err)
 		for _, o := range list.Items {
-			out[r.Resource+"/"+o.GetName()] = fmt.Sprint(o.GetUID(), o.GetGeneration(), o.GetLabels(), o.GetAnnotations())
+			said := o.GetAnnotations()
+			for _, ours := range []string{platform.RolloutStatusKey, platform.RolloutStateKey, platform.RolloutReasonKey} {
+				delete(said, ours)
+			}
+			out[r.Resource+"/"+o.GetName()] = fmt.Sprint(o.GetUID(), o.GetGeneration(), o.GetLabels(), said)
 		}
 	}
 	ns, err := s.kube().CoreV1().Namespaces().Get(s.t.Context(), s.Name, metav1.GetOptions{})

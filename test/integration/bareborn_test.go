@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
@@ -30,7 +31,8 @@ func testBareBirths(t *testing.T, w *oldWorld) {
 		s.image(s.pool, "sandbox:v2")
 		born := s.watchBirths()
 		for _, name := range s.poolPods() {
-			s.must(s.podClient().Delete(t.Context(), name, metav1.DeleteOptions{}))
+			// Where Freshbind enforces it may have been first.
+			s.must(client.IgnoreNotFound(s.podClient().Delete(t.Context(), name, metav1.DeleteOptions{})))
 		}
 		return s, born
 	}
