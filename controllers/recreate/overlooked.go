@@ -92,7 +92,8 @@ func (o *Overlooked) Reconcile(ctx context.Context, p Passed) (reconcile.Result,
 	}
 	for i := range list.Items {
 		m := &list.Items[i]
-		if m.CreationTimestamp.Unix() < p.At && m.DeletionTimestamp == nil && o.due(m.UID) {
+		shown := m.Labels[agentsandbox.TemplateRefHashLabel] != ""
+		if shown && m.CreationTimestamp.Unix() < p.At && m.DeletionTimestamp == nil && o.due(m.UID) {
 			u := &unstructured.Unstructured{}
 			u.SetNamespace(m.Namespace)
 			u.SetName(m.Name)

@@ -113,14 +113,23 @@ func (r *Refused) Reconcile(ctx context.Context, req Refusal) (reconcile.Result,
 		return reconcile.Result{}, nil
 	case v.Allowed:
 		return reconcile.Result{}, r.offer(ctx, member)
-	case v.Reason == freshness.UnknownRevision && facts.Class() == freshness.Unknown:
-		// Whether it is the member's fault or nobody understands its whole pool
-		// is for the controller of pools to find out.
+	case byContent(v) && facts.Class() != freshness.Current:
+		// How many of those may go, and when, is for the controller of pools: only
+		// it sees the whole pool. It shows a hidden one again, which offers it.
+		if !agentsandbox.Shown(member) {
+			return reconcile.Result{}, nil
+		}
 	case v.Reason.Fault() == freshness.FaultMember:
 		return reconcile.Result{}, r.delete(ctx, member)
 	}
 	// It passes by itself, and the member must not have been forgotten then.
 	return reconcile.Result{RequeueAfter: recheck}, nil
+}
+
+// byContent reports whether only what the member is built from speaks against it:
+// its life is judged first.
+func byContent(v freshness.Verdict) bool {
+	return v.Reason == freshness.StaleRevision || v.Reason == freshness.UnknownRevision
 }
 
 // delete removes exactly the version that was judged: a claim that got the

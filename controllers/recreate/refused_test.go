@@ -63,6 +63,11 @@ func TestSettlingARefusedMember(t *testing.T) {
 	dead := facts(func(s *freshness.Snapshot) { s.Pod.Deleting = true })
 	taken := facts(func(s *freshness.Snapshot) { s.Member.Controller.Kind = freshness.OwnedByClaim })
 	notYet := facts(func(s *freshness.Snapshot) { s.Pod = nil })
+	old := func(s *freshness.Snapshot) {
+		s.Pool.Strategy, s.Pool.Restarted, s.Member.Created = freshness.RollingUpdate, time.Unix(9, 0), time.Unix(1, 0)
+	}
+	stale := facts(old)
+	staleAndDead := facts(func(s *freshness.Snapshot) { old(s); s.Pod.Deleting = true })
 	hidden := builders.SandboxFrom(member).NoLabel(builders.LabelTemplateRef).Obj()
 
 	hide := write{Verb: "patch", Body: `{"metadata":{"labels":{"` + builders.LabelTemplateRef + `":null},"resourceVersion":"999","uid":"UID"}}`}
@@ -85,6 +90,9 @@ func TestSettlingARefusedMember(t *testing.T) {
 		"without fault: offered again":              {stored: member, facts: fine, want: want{Writes: []write{hide, show("1000")}}},
 		"left hidden half-way: offered":             {stored: hidden, facts: fine, want: want{Writes: []write{show("999")}}},
 		"passes by itself: looked at again":         {stored: member, facts: notYet, want: want{Again: recheck}},
+		"stale: left to who sees the whole pool":    {stored: member, facts: stale, want: want{Again: recheck}},
+		"stale and hidden: offered when shown":      {stored: hidden, facts: stale},
+		"stale, but dead too":                       {stored: member, facts: staleAndDead, want: want{Writes: []write{{Verb: "delete", UID: "UID", RV: "999"}}}},
 		"taken meanwhile":                           {stored: member, facts: taken},
 		"gone":                                      {},
 		"another one of that name":                  {stored: member, uid: "another", facts: dead},

@@ -168,7 +168,12 @@ func cannotStart(t *testing.T, s *stage) {
 	good := s.state(p, "Complete", "")
 
 	s.patch(upstream.SandboxTemplates, p.Template, `{"spec":{"podTemplate":{"spec":{"schedulerName":"nobody"}}}}`)
+	// Claims that come now are refused what is stale, and cold-start past it: none
+	// of that may cost the pool a member.
+	early := scenario.Names("early", 4)
+	s.must(s.CreateClaims(t.Context(), p, early...))
 	s.state(p, "Failed", good)
+	s.must(s.DeleteClaims(t.Context(), early...))
 	old := 0
 	members, err := s.Members(t.Context(), p.Name)
 	s.must(err)
