@@ -215,6 +215,13 @@ func (c *comparer) missing(v any) {
 
 // extra reports each leaf of v, which got has at the current path and want has not, unless it is allowed.
 func (c *comparer) extra(v any) {
+	if c.atMergeKey() {
+		// Paired by position with an element without key: what has a key is another
+		// element, whatever may be added inside of that.
+		path := pathText(c.steps)
+		c.report(Difference{Path: path, Root: path, Got: compact(v)})
+		return
+	}
 	if c.allowed.covers(c.steps, 0) {
 		return
 	}

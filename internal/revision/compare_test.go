@@ -166,6 +166,10 @@ func TestAllowedPaths(t *testing.T) {
 		"names that begin alike":      {"{}", "{volumes: [{name: kube-api-access-x7, emptyDir: {}}]}", []string{"podTemplate.spec.volumes[name=kube-api-access-*]"}, nil},
 		"names that do not":           {"{}", "{volumes: [{name: kube-api}]}", []string{"podTemplate.spec.volumes[name=kube-api-access-*]"}, []string{"podTemplate.spec.volumes[name=kube-api].name"}},
 		"a quoted name is no pattern": {"{}", "{volumes: [{name: ab}]}", []string{`podTemplate.spec.volumes[name="a*"]`}, []string{"podTemplate.spec.volumes[name=ab].name"}},
+		"an element without key is not the injected one": {
+			"{containers: [{name: c, env: [{}, {}]}]}", "{containers: [{name: c, env: [{}, {name: I, value: x}]}]}",
+			[]string{"podTemplate.spec.containers[*].env[name=I]"}, []string{"podTemplate.spec.containers[name=c].env[1].name"},
+		},
 		"by a field that is no key": {
 			"{containers: [{name: c}]}", "{containers: [{name: c, volumeMounts: [{name: token-1, mountPath: /t}]}]}",
 			[]string{"podTemplate.spec.containers[*].volumeMounts[name=token-*]"}, nil,
