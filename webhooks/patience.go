@@ -27,35 +27,46 @@ type Patience struct {
 	clock clock.PassiveClock
 
 	mu    sync.Mutex
-	since *lru.Cache
+	tries *lru.Cache
 }
 
 // NewPatience returns an empty memory.
 func NewPatience(c clock.PassiveClock) *Patience {
-	return &Patience{clock: c, since: lru.New(triesKept)}
+	return &Patience{clock: c, tries: lru.New(triesKept)}
 }
 
 // pair is a claim and a member that it wants.
 type pair struct{ claim, member string }
 
+// tries are the attempts of a claim to take a member, all in vain.
+type tries struct {
+	since time.Time
+	// over is when the claim was first turned away; zero before.
+	over time.Time
+}
+
 // over reports whether the claim that is refused for its own fault has tried
-// this member for too long. It then begins anew: a member is not given up twice
-// in a row.
+// this member for too long. It stays so for as long again: a claim that is told
+// that its member is gone looks, and tries once more, before it believes it
+// (v1.0.3, extensions/controllers/sandboxclaim_controller.go,
+// resolveAdoptionCompletion). Then everything begins anew.
 func (p *Patience) over(w platform.Write, v freshness.Verdict) bool {
 	if p == nil || v.Allowed || w.Operation != freshness.Bind || v.Reason.Fault() != freshness.FaultClaim {
 		return false
 	}
-	key := pair{w.Claim.UID, string(w.Judged().GetUID())}
+	key, now := pair{w.Claim.UID, string(w.Judged().GetUID())}, p.clock.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	since, known := p.since.Get(key)
-	if !known {
-		p.since.Add(key, p.clock.Now())
-		return false
+	var t tries
+	if kept, known := p.tries.Get(key); known {
+		t = kept.(tries)
 	}
-	if p.clock.Since(since.(time.Time)) < patience {
-		return false
+	switch {
+	case t.since.IsZero(), !t.over.IsZero() && now.Sub(t.over) >= patience:
+		t = tries{since: now}
+	case t.over.IsZero() && now.Sub(t.since) >= patience:
+		t.over = now
 	}
-	p.since.Remove(key)
-	return true
+	p.tries.Add(key, t)
+	return !t.over.IsZero()
 }

@@ -32,8 +32,11 @@ func TestPatience(t *testing.T) {
 	}
 	holds := freshness.ClaimHoldsAnother
 	cases := map[string][]try{
-		"in time":                           {{0, bind("c", "m"), holds, false}, {patience - 1, bind("c", "m"), holds, false}},
-		"for too long, and from then anew":  {{0, bind("c", "m"), holds, false}, {patience, bind("c", "m"), holds, true}, {patience, bind("c", "m"), holds, false}, {2 * patience, bind("c", "m"), holds, true}},
+		"in time": {{0, bind("c", "m"), holds, false}, {patience - 1, bind("c", "m"), holds, false}},
+		"for too long, also when it looks again, and from then anew": {
+			{0, bind("c", "m"), holds, false}, {patience, bind("c", "m"), holds, true}, {2*patience - 1, bind("c", "m"), holds, true},
+			{2 * patience, bind("c", "m"), holds, false}, {3*patience - 1, bind("c", "m"), holds, false}, {3 * patience, bind("c", "m"), holds, true},
+		},
 		"another member":                    {{0, bind("c", "m"), holds, false}, {patience, bind("c", "n"), holds, false}},
 		"another claim":                     {{0, bind("c", "m"), holds, false}, {patience, bind("d", "m"), holds, false}},
 		"the member's fault is answered so": {{0, bind("c", "m"), freshness.StaleRevision, false}, {patience, bind("c", "m"), freshness.StaleRevision, false}},

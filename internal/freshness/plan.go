@@ -154,6 +154,10 @@ type Counts struct {
 //     the rollout there. After Deadline without progress nothing is deleted;
 //   - OnReplenish and PlatformOwned: nothing else goes.
 //
+// Hidden is what claims must not be given now. Under RollingUpdate, while older
+// members serve because none of the revision in force is ready, those of it that
+// are not ready are hidden, too.
+//
 // An Unknown member that was born of the revision in force waits until another
 // one was born that is Current: its replacement would be no better.
 //
@@ -374,12 +378,20 @@ func (p *planner) oldOnes(which func(MemberState) bool) []int {
 // served reports whether claims may be given the member.
 func (p *planner) served(m MemberState) bool {
 	switch {
+	case m.Class == Current && m.ReadySince.IsZero() && p.plan.Admit == AdmitAny && p.oldServe():
+		// Whoever got it would wait, for ever if none of its revision starts.
+		return false
 	case m.Class == Current, m.Class == Unclassified, m.Class == Unknown && p.Suspended:
 		return true
 	case m.Class == Lost:
 		return false
 	}
 	return ServesStale(p.Strategy, p.plan.Admit == AdmitAny)
+}
+
+// oldServe reports whether there is a ready one among the members to replace.
+func (p *planner) oldServe() bool {
+	return slices.ContainsFunc(p.Members, func(m MemberState) bool { return p.old(m) && !m.ReadySince.IsZero() })
 }
 
 func (p *planner) show() {

@@ -148,7 +148,7 @@ func TestMakePlan(t *testing.T) {
 		},
 		"rolling: waits for the last step": {
 			of(RollingUpdate, 4, members(times(3, stale), []MemberState{unready(Current, time.Second)})),
-			want{Admit: AdmitAny, State: Progressing, Cause: MembersUpdating, Claimable: 3, Again: left},
+			want{Hide: []int{3}, Admit: AdmitAny, State: Progressing, Cause: MembersUpdating, Claimable: 3, Again: left},
 		},
 		"rolling: fresh ones are served, old ones hidden": {
 			of(RollingUpdate, 4, members(times(3, stale), []MemberState{ready(Current, time.Second)})),
@@ -166,7 +166,7 @@ func TestMakePlan(t *testing.T) {
 		},
 		"rolling: the last fresh one was taken a while ago": {
 			of(RollingUpdate, 4, members(times(3, hidden(stale)), []MemberState{unready(Current, time.Second)})),
-			want{Show: []int{0, 1, 2}, Admit: AdmitAny, State: Progressing, Cause: MembersUpdating, Claimable: 3, Again: left},
+			want{Hide: []int{3}, Show: []int{0, 1, 2}, Admit: AdmitAny, State: Progressing, Cause: MembersUpdating, Claimable: 3, Again: left},
 		},
 		"rolling: not ready ones go first, gated ones not": {
 			of(RollingUpdate, 4, members(times(2, stale), []MemberState{unready(Stale, hour), gated(unready(Stale, hour))})),
@@ -174,7 +174,7 @@ func TestMakePlan(t *testing.T) {
 		},
 		"rolling: overdue, the old ones keep serving": {
 			of(RollingUpdate, 4, members(times(3, hidden(stale)), []MemberState{unready(Current, time.Minute)}), late),
-			want{Show: []int{0, 1, 2}, Admit: AdmitAny, State: Failed, Cause: ProgressDeadlineExceeded, Claimable: 3},
+			want{Hide: []int{3}, Show: []int{0, 1, 2}, Admit: AdmitAny, State: Failed, Cause: ProgressDeadlineExceeded, Claimable: 3},
 		},
 		"rolling: progress makes a failed rollout go on": {
 			of(RollingUpdate, 2, []MemberState{stale, ready(Current, time.Minute)}, late),
@@ -269,7 +269,7 @@ func FuzzMakePlan(f *testing.F) {
 			t.Fatalf("leaves %d of %d available, max unavailable %d", available-taken, s.Replicas, s.MaxUnavailable)
 		}
 		for _, i := range p.Hide {
-			if !s.Hideable || seen[i] || !s.Members[i].Shown || s.Members[i].Class == Current {
+			if !s.Hideable || seen[i] || !s.Members[i].Shown || s.Members[i].Class == Current && !s.Members[i].ReadySince.IsZero() {
 				t.Fatalf("hides member %d: %+v", i, s.Members[i])
 			}
 		}

@@ -164,7 +164,7 @@ func TestARolloutThatCannotStart(t *testing.T) {
 }
 
 func cannotStart(t *testing.T, s *stage) {
-	p := s.rolling(8, advice.MaxUnavailableKey, "25%", advice.ProgressDeadlineKey, "3s")
+	p := s.rolling(12, advice.MaxUnavailableKey, "25%", advice.ProgressDeadlineKey, "3s")
 	good := s.state(p, "Complete", "")
 
 	s.patch(upstream.SandboxTemplates, p.Template, `{"spec":{"podTemplate":{"spec":{"schedulerName":"nobody"}}}}`)
@@ -174,6 +174,7 @@ func cannotStart(t *testing.T, s *stage) {
 	s.must(s.CreateClaims(t.Context(), p, early...))
 	s.state(p, "Failed", good)
 	s.must(s.DeleteClaims(t.Context(), early...))
+	before, _ := s.judged()
 	old := 0
 	members, err := s.Members(t.Context(), p.Name)
 	s.must(err)
@@ -182,15 +183,15 @@ func cannotStart(t *testing.T, s *stage) {
 			old++
 		}
 	}
-	if old != 6 {
-		t.Errorf("%d older members serve, want 6", old)
+	if want := 9 - before.Classes[audit.Tolerated]; old != want {
+		t.Errorf("%d older members serve, want %d", old, want)
 	}
 	for i := range 3 {
 		s.claim(p, fmt.Sprintf("c%d", i))
 	}
 	sum, findings := s.judged()
-	if sum.Warm != 3 || sum.Classes[audit.Tolerated] != 3 {
-		t.Errorf("claims during a failed rollout: %s, want 3 warm and tolerated: %v", sum, findings)
+	if sum.Warm-before.Warm != 3 || sum.Classes[audit.Tolerated]-before.Classes[audit.Tolerated] != 3 {
+		t.Errorf("claims during a failed rollout: %s, before them %s, want 3 more warm and tolerated: %v", sum, before, findings)
 	}
 
 	s.patch(upstream.SandboxTemplates, p.Template, `{"spec":{"podTemplate":{"spec":{"schedulerName":null}}}}`)
@@ -199,9 +200,9 @@ func cannotStart(t *testing.T, s *stage) {
 		return said[platform.RolloutStatusKey], said[platform.RolloutStateKey] == "Complete" && said[platform.RolloutRevisionKey] == good
 	})
 	s.atRest(p)
-	s.claim(p, scenario.Names("d", 8)...)
-	if sum, _ := s.judged(); sum.Warm != 3+8 {
-		t.Errorf("after the rollback: %s, want all of 8 warm", sum)
+	s.claim(p, scenario.Names("d", 12)...)
+	if after, _ := s.judged(); after.Warm != sum.Warm+12 {
+		t.Errorf("after the rollback: %s, want all of 12 warm", after)
 	}
 }
 
