@@ -186,12 +186,12 @@ func cannotStart(t *testing.T, s *stage) {
 	if want := 9 - before.Classes[audit.Tolerated]; old != want {
 		t.Errorf("%d older members serve, want %d", old, want)
 	}
-	for i := range 3 {
+	for i := range old {
 		s.claim(p, fmt.Sprintf("c%d", i))
 	}
 	sum, findings := s.judged()
-	if sum.Warm-before.Warm != 3 || sum.Classes[audit.Tolerated]-before.Classes[audit.Tolerated] != 3 {
-		t.Errorf("claims during a failed rollout: %s, before them %s, want 3 more warm and tolerated: %v", sum, before, findings)
+	if sum.Warm-before.Warm != old || sum.Classes[audit.Tolerated]-before.Classes[audit.Tolerated] != old {
+		t.Errorf("claims during a failed rollout: %s, before them %s, want %d more warm and tolerated: %v", sum, before, old, findings)
 	}
 
 	s.patch(upstream.SandboxTemplates, p.Template, `{"spec":{"podTemplate":{"spec":{"schedulerName":null}}}}`)

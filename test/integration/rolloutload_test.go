@@ -1,0 +1,178 @@
+package integration
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/freshbind/freshbind/internal/advice"
+	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/test/scenario"
+	"github.com/freshbind/freshbind/test/upstream"
+)
+
+// ledger follows a pool's members in the order of its watch. What leaves the
+// available ones, by a delete or by a bind, leaves a gap; what becomes available
+// fills the oldest.
+type ledger struct {
+	ready map[types.UID]bool
+	gaps  []gap
+	// most is how many gaps that deletes left were open at one time.
+	most, deletes, binds int
+	// stands is since when a member has been ready and shown, and taken when a
+	// claim got one; all in the time of this process.
+	stands, taken map[types.UID]time.Time
+	cold          []coldStart
+}
+
+type gap bool
+
+const (
+	leftByBind   gap = false
+	leftByDelete gap = true
+)
+
+// coldStart is one beside members that stood ready and shown.
+type coldStart struct {
+	claim  string
+	at     time.Time
+	beside map[types.UID]time.Time
+}
+
+func (l *ledger) see(event watch.EventType, sandbox *unstructured.Unstructured, now time.Time) {
+	uid := sandbox.GetUID()
+	_, pool := agentsandbox.PoolOf(sandbox)
+	claims := agentsandbox.ClaimsOf(sandbox)
+	gone := event == watch.Deleted || sandbox.GetDeletionTimestamp() != nil
+	ready := pool != "" && !gone && !agentsandbox.ReadySince(sandbox).IsZero()
+	switch was := l.ready[uid]; {
+	case ready && !was:
+		l.ready[uid] = true
+		l.gaps = l.gaps[min(1, len(l.gaps)):]
+	case !ready && was:
+		delete(l.ready, uid)
+		if len(claims) > 0 {
+			l.binds++
+			l.gaps = append(l.gaps, leftByBind)
+		} else {
+			l.deletes++
+			l.gaps = append(l.gaps, leftByDelete)
+		}
+	}
+	open := 0
+	for _, g := range l.gaps {
+		if g == leftByDelete {
+			open++
+		}
+	}
+	l.most = max(l.most, open)
+
+	if len(claims) > 0 && l.taken[uid].IsZero() {
+		l.taken[uid] = now
+		if l.stands[uid].IsZero() && pool == "" && sandbox.GetName() == claims[0].Name && event == watch.Added {
+			l.cold = append(l.cold, coldStart{claims[0].Name, now, maps.Clone(l.stands)})
+		}
+	}
+	if ready && agentsandbox.Shown(sandbox) {
+		if l.stands[uid].IsZero() {
+			l.stands[uid] = now
+		}
+	} else {
+		delete(l.stands, uid)
+	}
+}
+
+// idleFor is how long a member has to stand there before and after a cold start
+// to have been passed over: with less of it a claim was just being given it, or
+// its controller had just not heard of it.
+const idleFor = time.Second
+
+// passedOver lists the cold starts of claims that a member was there for.
+func (l *ledger) passedOver() []string {
+	var out []string
+	for _, c := range l.cold {
+		for uid, since := range c.beside {
+			soon := !l.taken[uid].IsZero() && l.taken[uid].Sub(c.at) < idleFor
+			if c.at.Sub(since) >= idleFor && !soon {
+				out = append(out, fmt.Sprintf("%s cold beside %s, there for %s", c.claim, uid, c.at.Sub(since)))
+			}
+		}
+	}
+	return out
+}
+
+// follow feeds a ledger from the pool's present state on, until stop.
+func (s *stage) follow(p scenario.Pool) (l *ledger, stop func()) {
+	s.t.Helper()
+	l = &ledger{ready: map[types.UID]bool{}, stands: map[types.UID]time.Time{}, taken: map[types.UID]time.Time{}}
+	s.full(p, "")
+	list, err := s.Resource(upstream.Sandboxes).List(s.t.Context(), metav1.ListOptions{})
+	s.must(err)
+	for i := range list.Items {
+		l.see(watch.Added, &list.Items[i], time.Now())
+	}
+	l.gaps = nil
+	w, err := s.Resource(upstream.Sandboxes).Watch(s.t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	s.must(err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for e := range w.ResultChan() {
+			if sandbox, ok := e.Object.(*unstructured.Unstructured); ok {
+				l.see(e.Type, sandbox, time.Now())
+			}
+		}
+	}()
+	return l, func() { w.Stop(); <-done }
+}
+
+// While claims keep coming, a rollout never has more members in replacement than
+// it may, and no claim is cold-started beside a member that it could have had.
+func TestARolloutUnderLoad(t *testing.T) { eachRollout(t, rollsUnderLoad) }
+
+func rollsUnderLoad(t *testing.T, s *stage) {
+	const members, unavailable, claims = 20, 5, 40
+	p := s.rolling(members, advice.MaxUnavailableKey, "25%", advice.MinReadySecondsKey, "1")
+	was := s.state(p, "Complete", "")
+	l, stop := s.follow(p)
+	s.image(p, "sandbox:v2")
+	names := scenario.Names("c", claims)
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for pair := range slices.Chunk(names, 2) {
+		<-tick.C
+		s.must(s.CreateClaims(t.Context(), p, pair...))
+	}
+	s.must(s.WaitClaims(t.Context(), within, names...))
+	s.state(p, "Complete", was)
+	s.full(p, "sandbox:v2")
+	sum, findings := s.judged()
+	stop()
+
+	t.Logf("%s; %d members deleted and %d bound, at most %d in replacement at once", sum, l.deletes, l.binds, l.most)
+	if l.deletes == 0 || l.binds == 0 {
+		t.Errorf("%d deletes and %d binds: nothing was tried", l.deletes, l.binds)
+	}
+	if l.most > unavailable {
+		t.Errorf("%d members were deleted and not yet replaced at one time, want %d or fewer", l.most, unavailable)
+	}
+	for _, passed := range l.passedOver() {
+		t.Errorf("%s", passed)
+	}
+	if sum.ColdBesideReady > 0 {
+		t.Errorf("%d claims cold-started beside a fresh member: %s", sum.ColdBesideReady, sum)
+	}
+	for _, b := range findings {
+		if b.Class != audit.Tolerated && b.Class != audit.Raced {
+			t.Errorf("%s", b)
+		}
+	}
+}
