@@ -23,8 +23,9 @@ type Deletions interface {
 }
 
 // Protect keeps a claim's sandbox, or the Pod that it runs in, from the delete
-// that its former pool's controller meant for an idle member. Its webhook's failurePolicy is Ignore,
-// and what cannot be decided is allowed: no delete ever waits for Freshbind.
+// that its former pool's controller meant for an idle member. Its webhook's
+// failurePolicy is Ignore, and what cannot be decided is allowed: no delete ever
+// waits for Freshbind.
 type Protect struct {
 	Deletions Deletions
 	Modes     *Modes

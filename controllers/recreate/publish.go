@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -183,15 +182,7 @@ func message(s *situation, plan freshness.Plan) string {
 // suspension says what to copy into the pool's inputs.
 func suspension(s *situation) string {
 	return "the newest members equal no revision of the template; if what adds these fields may: " +
-		"freshbind.dev/injected-paths: " + strings.Join(slices.Sorted(maps.Keys(set(s.paths))), ",")
-}
-
-func set(list []string) map[string]bool {
-	out := map[string]bool{}
-	for _, v := range list {
-		out[v] = true
-	}
-	return out
+		"freshbind.dev/injected-paths: " + strings.Join(slices.Compact(slices.Sorted(slices.Values(s.paths))), ",")
 }
 
 // tell records events for what changed between what was and what is written.

@@ -14,8 +14,9 @@ import (
 )
 
 // sweep has every bare Pod of a pool judged when the pool, its template or a node
-// has changed for the worse. Releases whose members are Pods (v0.1, v0.2) show none of them as
-// Sandboxes, so that nothing else would look at those which nobody tries.
+// has changed for the worse. Releases whose members are Pods (v0.1, v0.2) show
+// none of them as Sandboxes, so that nothing else would look at those which nobody
+// tries.
 func (p *Pools) sweep(ctx context.Context, m *memory, s *situation) error {
 	if len(s.members) > 0 || s.pool.GroupVersionKind().Version != agentsandbox.BarePodVersion {
 		return nil

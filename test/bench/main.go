@@ -21,17 +21,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
-	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-)
-
-const (
-	exitFailed = 1
-	exitUsage  = 2
+	"github.com/freshbind/freshbind/test/scenario"
 )
 
 // result is what a benchmark found.
@@ -42,30 +34,14 @@ type result interface {
 	line() string
 }
 
-func main() { os.Exit(bench()) }
+func main() { os.Exit(scenario.Main("bench", parseOptions, play)) }
 
-func bench() int {
-	o, err := parseOptions(os.Getenv)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		return exitUsage
-	}
-	// What client libraries log is not for those who watch.
-	log.SetLogger(logr.Discard())
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	// A second Ctrl-C ends a cleanup that takes too long.
-	context.AfterFunc(ctx, stop)
+func play(ctx context.Context, o options) (held bool, err error) {
 	r, err := benchmarks[o.bench](ctx, o, os.Stdout)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "bench: interrupted; what was started is stopped")
-		return exitFailed
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		return exitFailed
+	if err != nil {
+		return false, err
 	}
-	return conclude(os.Stdout, r)
+	return conclude(os.Stdout, r), nil
 }
 
 // benchmarks are what BENCH can name.
@@ -75,14 +51,11 @@ var benchmarks = map[string]func(context.Context, options, io.Writer) (result, e
 }
 
 // conclude prints what did not hold, and the result.
-func conclude(out io.Writer, r result) int {
+func conclude(out io.Writer, r result) (held bool) {
 	faults := r.faults()
 	for _, fault := range faults {
 		_, _ = fmt.Fprintln(out, "not held:", fault)
 	}
 	_, _ = fmt.Fprintln(out, strings.TrimSpace(r.line()))
-	if len(faults) > 0 {
-		return exitFailed
-	}
-	return 0
+	return len(faults) == 0
 }

@@ -29,44 +29,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
-	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/pkg/log"
+	"github.com/freshbind/freshbind/test/scenario"
 )
 
-const (
-	exitFailed = 1
-	exitUsage  = 2
-)
+func main() { os.Exit(scenario.Main("demo", parseOptions, show)) }
 
-func main() { os.Exit(demo()) }
-
-func demo() int {
-	o, err := parseOptions(os.Getenv)
-	if err != nil {
+func show(ctx context.Context, o options) (shown bool, err error) {
+	shown, err = run(ctx, o, os.Stdout)
+	if left := (*cleanupError)(nil); errors.As(err, &left) {
+		// Also after an interrupt people have to know.
 		fmt.Fprintln(os.Stderr, "demo:", err)
-		return exitUsage
+		return false, nil
 	}
-	// What client libraries log is not for those who watch.
-	log.SetLogger(logr.Discard())
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	// A second Ctrl-C ends a cleanup that takes too long.
-	context.AfterFunc(ctx, stop)
-	shown, err := run(ctx, o, os.Stdout)
-	var left *cleanupError
-	switch {
-	case errors.As(err, &left):
-		fmt.Fprintln(os.Stderr, "demo:", err)
-	case err != nil && ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "demo: interrupted; what was started is stopped and removed")
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "demo:", err)
-	}
-	if err != nil || !shown {
-		return exitFailed
-	}
-	return 0
+	return shown, err
 }

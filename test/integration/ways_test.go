@@ -26,9 +26,6 @@ import (
 // shows nothing.
 var unguarded = os.Getenv("FRESHBIND_WAYS_UNGUARDED") != ""
 
-// withMissing also plays what Freshbind is known not to do yet.
-var withMissing = os.Getenv("FRESHBIND_WAYS_MISSING") != ""
-
 // barePods stands in the tables for every release whose members are bare Pods.
 const barePods = "bare pods"
 
@@ -44,8 +41,6 @@ type way struct {
 	operation freshness.Operation
 	// impossible says why a release has no such way.
 	impossible map[string]string
-	// missing says what Freshbind does not do yet; such a row is left out.
-	missing map[string]string
 	// strategy of the pool's own spec, Recreate when empty, and rollout the
 	// annotation, for pools that upstream itself is to leave alone.
 	strategy, rollout string
@@ -170,9 +165,6 @@ func (w *wayWorld) play(t *testing.T, p phase) {
 			t.Run(name, func(t *testing.T) {
 				if why, ok := byRelease(p.ways[name].impossible, w); ok {
 					t.Skipf("cannot go wrong in %s: %s", w.release, why)
-				}
-				if what, ok := byRelease(p.ways[name].missing, w); ok && !withMissing {
-					t.Skipf("not built yet: %s (FRESHBIND_WAYS_MISSING=1 plays it)", what)
 				}
 				r := w.row(t, name, p.ways[name])
 				r.prepare()

@@ -21,32 +21,13 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
-	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/pkg/log"
+	"github.com/freshbind/freshbind/test/scenario"
 )
 
-const (
-	exitFailed = 1
-	exitUsage  = 2
-)
+func main() { os.Exit(scenario.Main("storm", parseOptions, play)) }
 
-func main() { os.Exit(storm()) }
-
-func storm() int {
-	o, err := parseOptions(os.Getenv)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "storm:", err)
-		return exitUsage
-	}
-	// What client libraries log is not for those who watch.
-	log.SetLogger(logr.Discard())
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	// A second Ctrl-C ends a cleanup that takes too long.
-	context.AfterFunc(ctx, stop)
+func play(ctx context.Context, o options) (good bool, err error) {
 	var r result
 	var faults []string
 	err = inWorld(ctx, o.upstream, os.Stdout, func(ctx context.Context, w *world) (bool, error) {
@@ -57,19 +38,10 @@ func storm() int {
 		faults = append(r.faults(), unproven(r)...)
 		return len(faults) == 0, nil
 	})
-	switch {
-	case err != nil && ctx.Err() != nil:
-		// The terminal's signal ends builds as well, so err may say anything.
-		fmt.Fprintln(os.Stderr, "storm: interrupted; what was started is stopped")
-		return exitFailed
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "storm:", err)
-		return exitFailed
+	if err != nil {
+		return false, err
 	}
 	fmt.Print(explain(faults))
 	fmt.Println(r.line())
-	if len(faults) > 0 {
-		return exitFailed
-	}
-	return 0
+	return len(faults) == 0, nil
 }

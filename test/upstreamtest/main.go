@@ -15,47 +15,20 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
-	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/pkg/log"
+	"github.com/freshbind/freshbind/test/scenario"
 )
 
-const (
-	exitFailed = 1
-	exitUsage  = 2
-)
+func main() { os.Exit(scenario.Main("upstream-test", parseOptions, play)) }
 
-func main() { os.Exit(upstreamTest()) }
-
-func upstreamTest() int {
-	o, err := parseOptions(os.Getenv)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "upstream-test:", err)
-		return exitUsage
-	}
-	// What client libraries log is not for those who watch.
-	log.SetLogger(logr.Discard())
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+func play(ctx context.Context, o options) (good bool, err error) {
 	results, err := run(ctx, o, os.Stdout)
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		err = errors.New("interrupted")
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "upstream-test:", err)
-	}
-	good := err == nil
+	good = err == nil
 	for _, r := range results {
 		fmt.Println(r.line())
 		good = good && r.good()
 	}
-	if !good {
-		return exitFailed
-	}
-	return 0
+	return good, err
 }
