@@ -2,7 +2,6 @@ package recreate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -69,8 +68,9 @@ type memory struct {
 	// written is what was last written onto the pool, and when.
 	written   map[string]string
 	writtenAt time.Time
-	// swept is what the bare Pods were last judged for.
+	// swept is what the bare Pods were last judged for; bare: there were some.
 	swept sweptAt
+	bare  bool
 	// read: what the pool says of its rollout was read back.
 	read bool
 }
@@ -195,6 +195,9 @@ func (p *Pools) inForce(ctx context.Context, m *memory, cached *unstructured.Uns
 // apply does what the plan says, as far as the budget goes, and writes its
 // outcome onto the pool.
 func (p *Pools) apply(ctx context.Context, m *memory, s *situation, plan freshness.Plan, granted int) (reconcile.Result, error) {
+	if err := p.sweep(ctx, m, s); err != nil {
+		return reconcile.Result{}, err
+	}
 	logf.FromContext(ctx).V(2).Info("Planned pool", "strategy", s.Strategy, "state", plan.Rollout.State,
 		"delete", len(plan.Delete), "hide", len(plan.Hide), "show", len(plan.Show), "updated", plan.Counts.Updated)
 	p.metrics.observe(client.ObjectKeyFromObject(s.pool), plan)
@@ -209,7 +212,7 @@ func (p *Pools) apply(ctx context.Context, m *memory, s *situation, plan freshne
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("keeping pool %s/%s current: %w", s.pool.GetNamespace(), s.pool.GetName(), err)
 	}
-	if err := errors.Join(p.suspect(ctx, s), p.sweep(ctx, m, s)); err != nil {
+	if err := p.suspect(ctx, s); err != nil {
 		return reconcile.Result{}, err
 	}
 	p.budget.Settle(s.pool.GetUID(), s.Replicas-plan.Counts.Ready+granted)

@@ -39,7 +39,8 @@ const countsEvery = 5 * time.Second
 const readBack = 2 * time.Second
 
 // publish writes onto the pool what its claims may be given and how its rollout
-// goes, when that changed. It returns when to come back, 0 for never.
+// goes, when that changed; nothing of a pool of bare Pods, which no cache shows.
+// It returns when to come back, 0 for never.
 func (p *Pools) publish(ctx context.Context, m *memory, s *situation, plan freshness.Plan) (time.Duration, error) {
 	status := p.status(s, plan)
 	raw, err := json.Marshal(status)
@@ -55,6 +56,12 @@ func (p *Pools) publish(ctx context.Context, m *memory, s *situation, plan fresh
 	}
 	if s.Suspended {
 		want[platform.AttributionKey] = plan.Rollout.Revision
+	}
+	if m.bare {
+		for key := range want {
+			want[key] = ""
+		}
+		raw = nil
 	}
 	said := s.pool.GetAnnotations()
 	// The cache may not show yet what was written a moment ago.
@@ -79,7 +86,9 @@ func (p *Pools) publish(ctx context.Context, m *memory, s *situation, plan fresh
 	if client.IgnoreNotFound(err) != nil {
 		return 0, fmt.Errorf("writing the rollout's outcome: %w", err)
 	}
-	p.tell(s, said, want, status)
+	if !m.bare {
+		p.tell(s, said, want, status)
+	}
 	m.written, m.writtenAt = want, s.Now
 	return 0, nil
 }

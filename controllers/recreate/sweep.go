@@ -19,6 +19,7 @@ import (
 // tries.
 func (p *Pools) sweep(ctx context.Context, m *memory, s *situation) error {
 	if len(s.members) > 0 || s.pool.GroupVersionKind().Version != agentsandbox.BarePodVersion {
+		m.bare = false
 		return nil
 	}
 	departures, err := p.view.Departures(ctx)
@@ -26,7 +27,9 @@ func (p *Pools) sweep(ctx context.Context, m *memory, s *situation) error {
 		return err
 	}
 	seen := sweptAt{template: m.template, pool: s.pool.GetGeneration(), departures: departures}
-	if m.swept == seen {
+	// A pool that shows no Sandbox although it is to have some has bare Pods, or
+	// none yet.
+	if m.swept == seen && (m.bare || s.Replicas == 0) {
 		return nil
 	}
 	pods, err := p.view.BarePods(ctx, s.pool)
@@ -36,7 +39,7 @@ func (p *Pools) sweep(ctx context.Context, m *memory, s *situation) error {
 	for _, pod := range pods {
 		p.pods.Note(pod)
 	}
-	m.swept = seen
+	m.swept, m.bare = seen, len(pods) > 0
 	return nil
 }
 

@@ -2,10 +2,14 @@ package recreate
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/test/builders"
 )
@@ -109,5 +113,32 @@ func TestPoolsOnANode(t *testing.T) {
 				t.Errorf("(-want,+got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Bare Pods are in no cache: a pool of them says nothing of its rollout, rather
+// than that none of its members is up to date.
+func TestAPoolOfBarePodsHasNoOutcome(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Replicas(1).Strategy("Recreate").Obj()
+	r := newRig(t, nil, pool, v1)
+	r.step(pool)
+	if got := r.said(pool, platform.RolloutStateKey); got != "Progressing" {
+		t.Fatalf("state %q before there is any member, want Progressing", got)
+	}
+	stored := object(poolKinds.Pools)
+	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(pool), stored); err != nil {
+		t.Fatal(err)
+	}
+	m := r.memory[client.ObjectKeyFromObject(pool)]
+	m.bare = true
+	s := &situation{pool: stored, template: v1}
+	s.Now = now.Add(time.Hour)
+	if _, err := r.publish(t.Context(), m, s, freshness.MakePlan(s.PoolState)); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{platform.RolloutStateKey, platform.RolloutReasonKey, platform.RolloutStatusKey, platform.AdmitKey} {
+		if got := r.said(pool, key); got != "" {
+			t.Errorf("%s is %q, want none", key, got)
+		}
 	}
 }

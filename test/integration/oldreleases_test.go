@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
@@ -202,6 +203,10 @@ func testOldUpdate(t *testing.T, w *oldWorld) {
 	t.Logf("%.0f releases refused", refused)
 
 	s.fullOf("sandbox:v2")
+	s.eventually("no outcome of a rollout that nobody can see", func(context.Context) (string, bool) {
+		state := s.get(upstream.SandboxWarmPools, s.pool.Name).GetAnnotations()[platform.RolloutStateKey]
+		return state, state == ""
+	})
 	warm := scenario.Names("w", 2)
 	s.claim(s.pool, warm...)
 	for claim, pod := range s.running(warm) {
