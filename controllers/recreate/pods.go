@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,6 +39,7 @@ type Pods struct {
 	live      Live
 	snapshots Snapshots
 	kinds     Kinds
+	outage    *Outage
 	hints     hints[Refusal]
 }
 
@@ -48,7 +50,7 @@ type Kinds struct{ Sandboxes, Claims schema.GroupVersionKind }
 func SetupPods(mgr manager.Manager, live Live, snapshots Snapshots, kinds Kinds) (*Pods, error) {
 	p := &Pods{
 		client: mgr.GetClient(), lists: mgr.GetAPIReader(), live: live, snapshots: snapshots, kinds: kinds,
-		hints: newHints[Refusal](),
+		hints: newHints[Refusal](), outage: NewOutage(mgr.GetAPIReader(), clock.RealClock{}),
 	}
 	err := builder.TypedControllerManagedBy[Refusal](mgr).Named("refused-pods").
 		WatchesRawSource(source.TypedFunc[Refusal](p.hints.feed)).
@@ -125,6 +127,9 @@ func (p *Pods) settleMember(ctx context.Context, pod *unstructured.Unstructured)
 	}
 	v := freshness.Judge(facts.Snapshot)
 	if facts.Member.Controller.Kind == freshness.OwnedByPool && !v.Allowed && v.Reason.Fault() == freshness.FaultMember {
+		if wait, err := p.outage.spares(ctx, v); wait || err != nil {
+			return lookAgain, err
+		}
 		return remove, nil
 	}
 	return leave, nil

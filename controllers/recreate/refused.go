@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,12 +55,16 @@ type Refused struct {
 	client    client.Client
 	live      Live
 	snapshots Snapshots
+	outage    *Outage
 	hints     hints[Refusal]
 }
 
 // SetupRefused adds the controller to the manager.
 func SetupRefused(mgr manager.Manager, live Live, snapshots Snapshots) (*Refused, error) {
-	r := &Refused{client: mgr.GetClient(), live: live, snapshots: snapshots, hints: newHints[Refusal]()}
+	r := &Refused{
+		client: mgr.GetClient(), live: live, snapshots: snapshots, hints: newHints[Refusal](),
+		outage: NewOutage(mgr.GetAPIReader(), clock.RealClock{}),
+	}
 	err := builder.TypedControllerManagedBy[Refusal](mgr).Named("refused").
 		WatchesRawSource(source.TypedFunc[Refusal](r.hints.feed)).
 		WithOptions(controller.TypedOptions[Refusal]{
@@ -120,6 +125,9 @@ func (r *Refused) Reconcile(ctx context.Context, req Refusal) (reconcile.Result,
 			return reconcile.Result{}, nil
 		}
 	case v.Reason.Fault() == freshness.FaultMember:
+		if wait, err := r.outage.spares(ctx, v); wait || err != nil {
+			return reconcile.Result{RequeueAfter: outageKept}, err
+		}
 		return reconcile.Result{}, r.delete(ctx, member)
 	}
 	// It passes by itself, and the member must not have been forgotten then.

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -67,6 +69,7 @@ func TestSettlingARefusedMember(t *testing.T) {
 		s.Pool.Strategy, s.Pool.Restarted, s.Member.Created = freshness.RollingUpdate, time.Unix(9, 0), time.Unix(1, 0)
 	}
 	stale := facts(old)
+	stranded := facts(func(s *freshness.Snapshot) { s.Pod.NodeLeaving = "it is not ready" })
 	staleAndDead := facts(func(s *freshness.Snapshot) { old(s); s.Pod.Deleting = true })
 	hidden := builders.SandboxFrom(member).NoLabel(builders.LabelTemplateRef).Obj()
 
@@ -83,6 +86,7 @@ func TestSettlingARefusedMember(t *testing.T) {
 		stored *unstructured.Unstructured
 		uid    string
 		facts  platform.Facts
+		nodes  []corev1.Node
 		err    error
 		want   want
 	}{
@@ -93,6 +97,9 @@ func TestSettlingARefusedMember(t *testing.T) {
 		"stale: left to who sees the whole pool":    {stored: member, facts: stale, want: want{Again: recheck}},
 		"stale and hidden: offered when shown":      {stored: hidden, facts: stale},
 		"stale, but dead too":                       {stored: member, facts: staleAndDead, want: want{Writes: []write{{Verb: "delete", UID: "UID", RV: "999"}}}},
+		"on a node that is about to go":             {stored: member, facts: stranded, nodes: nodesOf(3, 1), want: want{Writes: []write{{Verb: "delete", UID: "UID", RV: "999"}}}},
+		"on one of too many to be given up":         {stored: member, facts: stranded, nodes: nodesOf(1, 3), want: want{Again: outageKept}},
+		"dead, on one of too many":                  {stored: member, facts: dead, nodes: nodesOf(1, 3), want: want{Writes: []write{{Verb: "delete", UID: "UID", RV: "999"}}}},
 		"taken meanwhile":                           {stored: member, facts: taken},
 		"gone":                                      {},
 		"another one of that name":                  {stored: member, uid: "another", facts: dead},
@@ -102,7 +109,8 @@ func TestSettlingARefusedMember(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c, writes := newClient(t, tc.stored)
-			r := &Refused{client: c, snapshots: snapshots{tc.facts, tc.err}, live: func(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
+			outage := NewOutage(&nodeLists{nodes: tc.nodes}, clocktesting.NewFakePassiveClock(now))
+			r := &Refused{client: c, outage: outage, snapshots: snapshots{tc.facts, tc.err}, live: func(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
 				if tc.stored == nil {
 					return nil, nil
 				}
