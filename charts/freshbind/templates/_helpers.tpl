@@ -1,0 +1,176 @@
+{{- define "freshbind.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- else if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "freshbind.serviceAccount" -}}
+{{- .Values.serviceAccount.name | default (include "freshbind.fullname" .) -}}
+{{- end -}}
+
+{{- /* The user that the manager is to the API server. */ -}}
+{{- define "freshbind.user" -}}
+system:serviceaccount:{{ .Release.Namespace }}:{{ include "freshbind.serviceAccount" . }}
+{{- end -}}
+
+{{- define "freshbind.selectorLabels" -}}
+app.kubernetes.io/name: freshbind
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "freshbind.labels" -}}
+{{ include "freshbind.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "freshbind.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}
+{{- printf "%s@%s" .repository .digest -}}
+{{- else -}}
+{{- printf "%s:%s" .repository (.tag | default $.Chart.AppVersion) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "freshbind.certificateSecret" -}}
+{{- if eq .Values.certificates.source "Secret" -}}
+{{- required "certificates.secret.name: the Secret with tls.crt and tls.key, needed with certificates.source=Secret" .Values.certificates.secret.name -}}
+{{- else -}}
+{{- include "freshbind.fullname" . }}-serving
+{{- end -}}
+{{- end -}}
+
+{{- /* What cert-manager's injector has to know; empty without it. */ -}}
+{{- define "freshbind.injectCA" -}}
+{{- if eq .Values.certificates.source "CertManager" -}}
+{{- with .Values.certificates.certManager.trustSecret -}}
+cert-manager.io/inject-ca-from-secret: {{ $.Release.Namespace }}/{{ . }}
+{{- else -}}
+cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/{{ include "freshbind.fullname" . }}-serving
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* What the API server trusts, base64; empty where it is injected. */ -}}
+{{- define "freshbind.caBundle" -}}
+{{- if eq .Values.certificates.source "Secret" -}}
+{{- required "certificates.secret.caBundle: the CAs that the API server is to trust, PEM, needed with certificates.source=Secret" .Values.certificates.secret.caBundle | b64enc -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Whether the API server applies mutating policies itself; empty for no. */ -}}
+{{- define "freshbind.mutatingPolicies" -}}
+{{- $served := .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" -}}
+{{- if or (eq .Values.webhooks.mutatingPolicies "Always") (and $served (eq .Values.webhooks.mutatingPolicies "Auto")) -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{- /* Namespaces in scope, as the code's Scope has them. Takes root, and in or
+notIn for further lists. */ -}}
+{{- define "freshbind.namespaceSelector" -}}
+matchExpressions:
+{{- include "freshbind.onlyNamespaces" .root }}
+- key: kubernetes.io/metadata.name
+  operator: NotIn
+  values:
+  {{- concat (list "kube-system" .root.Release.Namespace) .root.Values.webhooks.exemptNamespaces | uniq | sortAlpha | toYaml | nindent 2 }}
+{{- with .in }}
+- key: kubernetes.io/metadata.name
+  operator: In
+  values:
+  {{- sortAlpha . | toYaml | nindent 2 }}
+{{- end }}
+{{- with .notIn }}
+- key: kubernetes.io/metadata.name
+  operator: NotIn
+  values:
+  {{- sortAlpha . | toYaml | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- /* No namespace: all have this label. */ -}}
+{{- define "freshbind.nowhere" -}}
+matchExpressions:
+- key: kubernetes.io/metadata.name
+  operator: DoesNotExist
+{{- end -}}
+
+{{- define "freshbind.onlyNamespaces" -}}
+{{- with .Values.namespaces }}
+- key: kubernetes.io/metadata.name
+  operator: In
+  values:
+  {{- sortAlpha . | toYaml | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- define "freshbind.config" -}}
+apiVersion: config.freshbind.dev/v1alpha1
+kind: FreshbindConfiguration
+{{ toYaml (omit .Values.config "selfTest") }}
+namespaces: {{ toJson .Values.namespaces }}
+selfTest:
+  enabled: {{ .Values.config.selfTest.enabled }}
+  interval: {{ .Values.config.selfTest.interval }}
+  {{- with .Values.config.selfTest.namespace }}
+  namespace: {{ . }}
+  {{- end }}
+scheduling:
+  mode: {{ .Values.scheduling.mode }}
+  schedulerName: {{ .Values.scheduling.schedulerName }}
+  weights: {{ toJson .Values.scheduling.weights }}
+leaderElection:
+  enabled: true
+  namespace: {{ .Release.Namespace }}
+webhook:
+  bindAddress: ":{{ .Values.ports.webhook }}"
+  certificate:
+    secretName: {{ include "freshbind.certificateSecret" . }}
+    secretNamespace: {{ .Release.Namespace }}
+metrics:
+  bindAddress: ":{{ .Values.ports.metrics }}"
+health:
+  bindAddress: ":{{ .Values.ports.health }}"
+{{- end -}}
+
+{{- /* The second scheduler's image; required with it. */ -}}
+{{- define "freshbind.kubeScheduler" -}}
+{{- required "scheduling.kubeSchedulerImage: the image of kube-scheduler in your cluster's version, needed with scheduling.mode=SecondScheduler" .Values.scheduling.kubeSchedulerImage -}}
+{{- end -}}
+
+{{- /* What "freshbind scheduler-config --second-scheduler" prints. */ -}}
+{{- define "freshbind.secondScheduler" -}}
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+extenders:
+- urlPrefix: https://{{ include "freshbind.fullname" . }}.{{ .Release.Namespace }}.svc:{{ .Values.service.port }}/scheduler
+  filterVerb: filter
+  preemptVerb: preempt
+  prioritizeVerb: prioritize
+  weight: 10
+  enableHTTPS: true
+  tlsConfig:
+    caFile: /etc/freshbind/ca.crt
+    serverName: {{ include "freshbind.fullname" . }}.{{ .Release.Namespace }}.svc
+  httpTimeout: 1s
+  nodeCacheCapable: true
+  # While Freshbind is away members are scheduled without it.
+  ignorable: true
+leaderElection:
+  leaderElect: true
+  resourceName: {{ .Values.scheduling.schedulerName }}
+  resourceNamespace: {{ .Release.Namespace }}
+profiles:
+- schedulerName: {{ .Values.scheduling.schedulerName }}
+{{- end -}}

@@ -1,0 +1,242 @@
+package chart
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/cert"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// secretDelay is how late the replicas see a new certificate: as late as a
+// kubelet hands on a Secret that is mounted, at worst.
+const secretDelay = 90 * time.Second
+
+// otherCA is a CA of the user's, with an issuer of it.
+const otherCA = `
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata: {name: other-ca, namespace: freshbind-system}
+spec:
+  isCA: true
+  commonName: other-ca
+  secretName: other-ca
+  issuerRef: {name: freshbind-selfsigned, kind: Issuer}
+---
+apiVersion: cert-manager.io/v1
+kind: Issuer
+metadata: {name: other, namespace: freshbind-system}
+spec:
+  ca: {secretName: other-ca}
+`
+
+// Everything that can happen to certificates, as docs/certificates.md says how,
+// while binds go on and the replicas see each new certificate late.
+func TestRenewalsAndAChangeOfIssuerFailNoCall(t *testing.T) {
+	w := sharedWorld(t)
+	w.install(t)
+	b := w.binds(t)
+	before := w.uncompleted(t)
+	for _, p := range w.proxies {
+		p.SetDelay("", "secrets", secretDelay)
+		t.Cleanup(func() { p.SetDelay("", "secrets", 0) })
+	}
+	for _, o := range decode(t, otherCA) {
+		w.must(t, w.client.Create(t.Context(), o))
+	}
+	other := w.secretWith(t, "other-ca", func(map[string][]byte) bool { return true })
+	first := w.secretWith(t, "freshbind-serving", func(map[string][]byte) bool { return true })
+	b.during(t.Context(), func() {
+		// The chart's CA, with the key that it has, then its leaf.
+		ca := w.secretWith(t, "freshbind-ca", func(map[string][]byte) bool { return true })
+		w.renew(t, "freshbind-ca")
+		w.secretWith(t, "freshbind-ca", changed(ca, corev1.TLSCertKey))
+		w.renew(t, "freshbind-serving")
+		second := w.secretWith(t, "freshbind-serving", changed(first, corev1.TLSCertKey))
+		w.trusted(t, second["ca.crt"])
+
+		// Step one: both CAs are trusted. Step two: the other one issues.
+		w.must(t, w.client.Create(t.Context(), &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "trust", Namespace: namespace, Annotations: map[string]string{"cert-manager.io/allow-direct-injection": "true"},
+			},
+			Data: map[string][]byte{"ca.crt": append(bytes.Clone(second["ca.crt"]), other["ca.crt"]...)},
+		}))
+		w.upgrade(t, "certificates.certManager.trustSecret=trust")
+		w.trusted(t, append(bytes.Clone(second["ca.crt"]), other["ca.crt"]...))
+		w.upgrade(t, "certificates.certManager.trustSecret=trust", "certificates.certManager.issuerRef.name=other")
+		third := w.secretWith(t, "freshbind-serving", func(data map[string][]byte) bool { return bytes.Equal(data["ca.crt"], other["ca.crt"]) })
+		if served := w.served(t, w.replicas[0]); !bytes.Equal(served, leaf(t, first[corev1.TLSCertKey])) {
+			t.Error("the replicas have seen a new certificate already: this test shows nothing of late ones")
+		}
+		for _, r := range w.replicas {
+			w.eventually(t, r.address+" serves the other CA's certificate", func(context.Context) (string, bool) {
+				return "another", bytes.Equal(w.served(t, r), leaf(t, third[corev1.TLSCertKey]))
+			})
+		}
+		// Step three: the old one is trusted no longer.
+		w.upgrade(t, "certificates.certManager.issuerRef.name=other")
+		w.trusted(t, other["ca.crt"])
+		for range bindRate {
+			b.bind(t.Context())
+		}
+	})
+	t.Logf("CA and leaf renewed, issuer changed, certificates seen %s late, at %d binds/s: %s; the API server counts %v calls that it could not complete",
+		secretDelay, bindRate, b.result(), w.uncompleted(t)-before)
+	if len(b.lost()) > 0 {
+		t.Error("new certificates have lost calls")
+	}
+}
+
+// renew asks cert-manager for a new certificate, as its own command line does.
+func (w *world) renew(t *testing.T, name string) {
+	t.Helper()
+	certificate := &unstructured.Unstructured{}
+	certificate.SetAPIVersion("cert-manager.io/v1")
+	certificate.SetKind("Certificate")
+	w.must(t, w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, certificate))
+	conditions, _, _ := unstructured.NestedSlice(certificate.Object, "status", "conditions")
+	conditions = append(conditions, map[string]any{
+		"type": "Issuing", "status": "True", "reason": "ManuallyTriggered", "message": "renewed by a test",
+		"lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
+	})
+	w.must(t, unstructured.SetNestedSlice(certificate.Object, conditions, "status", "conditions"))
+	w.must(t, w.client.Status().Update(t.Context(), certificate))
+}
+
+// changed: the Secret's entry is another than before.
+func changed(before map[string][]byte, key string) func(map[string][]byte) bool {
+	return func(data map[string][]byte) bool { return !bytes.Equal(before[key], data[key]) }
+}
+
+// secretWith waits until a Secret has a certificate that will do.
+func (w *world) secretWith(t *testing.T, name string, will func(map[string][]byte) bool) map[string][]byte {
+	t.Helper()
+	var secret corev1.Secret
+	w.eventually(t, "a new certificate in Secret "+name, func(ctx context.Context) (string, bool) {
+		if err := w.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &secret); err != nil {
+			return err.Error(), false
+		}
+		return fmt.Sprintf("%d keys", len(secret.Data)), len(secret.Data[corev1.TLSCertKey]) > 0 && will(secret.Data)
+	})
+	return secret.Data
+}
+
+// trusted waits until every webhook trusts these CAs. The injector keeps those
+// that it had before, too.
+func (w *world) trusted(t *testing.T, ca []byte) {
+	t.Helper()
+	w.eventually(t, "the CAs are injected", func(ctx context.Context) (string, bool) {
+		var v admissionregistrationv1.ValidatingWebhookConfiguration
+		var m admissionregistrationv1.MutatingWebhookConfiguration
+		for _, o := range []client.Object{&v, &m} {
+			if err := w.client.Get(ctx, client.ObjectKey{Name: release}, o); err != nil {
+				return err.Error(), false
+			}
+		}
+		for _, h := range v.Webhooks {
+			if !trusts(h.ClientConfig.CABundle, ca) {
+				return h.Name + " trusts others", false
+			}
+		}
+		for _, h := range m.Webhooks {
+			if !trusts(h.ClientConfig.CABundle, ca) {
+				return h.Name + " trusts others", false
+			}
+		}
+		return "", true
+	})
+}
+
+// trusts: all of these CAs are in the bundle.
+func trusts(bundle, ca []byte) bool {
+	for block, rest := pem.Decode(ca); block != nil; block, rest = pem.Decode(rest) {
+		if !bytes.Contains(bundle, pem.EncodeToMemory(block)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *world) upgrade(t *testing.T, values ...string) {
+	t.Helper()
+	out, err := w.helm.run(t.Context(), append([]string{"upgrade", release, w.helm.chart, "--reset-values", "--wait", "--timeout=2m"}, set(values...)...)...)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// served is the leaf that a replica shows.
+func (w *world) served(t *testing.T, r *replica) []byte {
+	t.Helper()
+	conn, err := tls.Dial("tcp", r.at(webhookPort), &tls.Config{InsecureSkipVerify: true}) // only asks what is served
+	w.must(t, err)
+	defer func() { _ = conn.Close() }()
+	return conn.ConnectionState().PeerCertificates[0].Raw
+}
+
+func leaf(t *testing.T, chain []byte) []byte {
+	t.Helper()
+	block, _ := pem.Decode(chain)
+	if block == nil {
+		t.Fatal("no certificate")
+	}
+	if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+		t.Fatal(err)
+	}
+	return block.Bytes
+}
+
+// Without cert-manager: a Secret of one's own, with what signed it. In a namespace
+// that takes restricted Pods only.
+func TestASecretOfOnesOwn(t *testing.T) {
+	w := sharedWorld(t)
+	chain, key := ownCertificate(t, release+"."+namespace+".svc")
+	bundle := filepath.Join(t.TempDir(), "ca.crt")
+	w.must(t, os.WriteFile(bundle, lastCertificate(chain), 0o600))
+	w.cleanNamespace(t)
+	w.must(t, w.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}))
+	w.must(t, w.client.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "tls", Namespace: namespace}, Type: corev1.SecretTypeTLS,
+		Data: map[string][]byte{corev1.TLSCertKey: chain, corev1.TLSPrivateKeyKey: key},
+	}))
+	w.installHere(t, append(set("certificates.source=Secret", "certificates.secret.name=tls"), "--set-file", "certificates.secret.caBundle="+bundle)...)
+	b := w.binds(t)
+	b.bind(t.Context())
+	if len(b.lost()) > 0 {
+		t.Errorf("%s", b.result())
+	}
+}
+
+// ownCertificate is a certificate for a name, with the CA that signed it.
+func ownCertificate(t *testing.T, name string) (chain, key []byte) {
+	t.Helper()
+	chain, key, err := cert.GenerateSelfSignedCertKey(name, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chain, key
+}
+
+// lastCertificate is the CA's: the chain ends with it.
+func lastCertificate(chain []byte) []byte {
+	var last []byte
+	for block, rest := pem.Decode(chain); block != nil; block, rest = pem.Decode(rest) {
+		last = pem.EncodeToMemory(block)
+	}
+	return last
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/freshbind/freshbind/webhooks"
+)
+
+// What stands in the code's output for what the template fills in.
+const (
+	selfMark  = "XX-self"
+	poolsMark = "XX-pools"
+	openMark  = "xx-open"
+	labelMark = "XX-labels"
+	caMark    = "XX-ca"
+	// selectorMark is followed by what else narrows the selector down.
+	selectorMark = "XX-selector"
+	policyMark   = "XX-policy"
+	openPathMark = "XX-openpath"
+)
+
+const (
+	head = `{{- /* Made from package webhooks by "make chart"; not to be edited. */ -}}
+{{- $ca := include "freshbind.caBundle" . -}}
+{{- $mutating := include "freshbind.mutatingPolicies" . -}}
+`
+	end = "{{- end }}\n"
+)
+
+// admissionTemplate is the template of webhook configurations and policies.
+func admissionTemplate() ([]byte, error) {
+	mutating, validating := webhooks.Configurations(
+		webhooks.Endpoint{ServiceNamespace: "{{ .Release.Namespace }}", ServiceName: `{{ include "freshbind.fullname" . }}`, ServicePort: 1},
+		webhooks.Scope{Open: []string{openMark}, PoolControllers: []string{poolsMark}, Restamp: true, Self: selfMark})
+	var out bytes.Buffer
+	out.WriteString(head)
+	for _, configuration := range []client.Object{mutating, validating} {
+		if err := writeConfiguration(&out, configuration); err != nil {
+			return nil, err
+		}
+	}
+	if err := writePolicies(&out, webhooks.NewPolicies(selfMark)); err != nil {
+		return nil, err
+	}
+	return fill(out.String())
+}
+
+func writeConfiguration(out *bytes.Buffer, configuration client.Object) error {
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(configuration)
+	if err != nil {
+		return fmt.Errorf("encoding %s: %w", configuration.GetName(), err)
+	}
+	hooks, ok := object["webhooks"].([]any)
+	if !ok {
+		return fmt.Errorf("%T has no webhooks", configuration)
+	}
+	delete(object, "webhooks")
+	object["metadata"] = map[string]any{"name": configuration.GetName(), "labels": labelMark, "annotations": caMark}
+	if err := writeYAML(out, "---\n", object); err != nil {
+		return err
+	}
+	out.WriteString("webhooks:\n")
+	for _, item := range hooks {
+		hook, ok := item.(map[string]any)
+		if !ok {
+			return errors.New("a webhook is no object")
+		}
+		if err := writeHook(out, hook); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeHook writes one webhook. One that the values do not want is there for no
+// namespace: whoever injects the CA owns a field of it, so that a server-side
+// apply without it would leave a rest that is not valid.
+func writeHook(out *bytes.Buffer, hook map[string]any) error {
+	name := fmt.Sprint(hook["name"])
+	selector := selectorMark
+	clientConfig, _ := hook["clientConfig"].(map[string]any)
+	service, _ := clientConfig["service"].(map[string]any)
+	judged := slices.ContainsFunc(webhooks.Judged(), func(h webhooks.Hook) bool { return h.Name == name })
+	switch {
+	case judged:
+		hook["failurePolicy"] = policyMark + valueOf(name)
+		service["path"] = fmt.Sprint(service["path"]) + openPathMark + valueOf(name)
+		selector += "-closed-" + valueOf(name)
+	case strings.HasPrefix(name, "open-"):
+		selector += "-opened-" + valueOf(name)
+	case name == webhooks.RestampName:
+		selector += "-restamp"
+	}
+	hook["namespaceSelector"] = selector
+	clientConfig["caBundle"] = caMark
+	return writeYAML(out, "", []any{hook})
+}
+
+// valueOf is the value that holds a judged hook's failure policy.
+func valueOf(hook string) string {
+	if strings.HasSuffix(hook, webhooks.ColdStartHook.Name) {
+		return "coldStart"
+	}
+	return "bind"
+}
+
+func writePolicies(out *bytes.Buffer, policies webhooks.Policies) error {
+	for _, obj := range policies.Objects() {
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+		if err != nil {
+			return fmt.Errorf("encoding %s: %w", obj.GetName(), err)
+		}
+		delete(object, "status")
+		object["metadata"] = map[string]any{"name": obj.GetName(), "labels": labelMark}
+		if spec, ok := object["spec"].(map[string]any); ok {
+			if bound, ok := spec["matchResources"].(map[string]any); ok {
+				bound["namespaceSelector"] = selectorMark + "-policy"
+			}
+		}
+		start, after := "---\n", ""
+		switch obj.(type) {
+		case *admissionregistrationv1.MutatingAdmissionPolicy, *admissionregistrationv1.MutatingAdmissionPolicyBinding:
+			start, after = "{{- if $mutating }}\n---\n", end
+		}
+		if err := writeYAML(out, start, object); err != nil {
+			return err
+		}
+		out.WriteString(after)
+	}
+	return nil
+}
+
+func writeYAML(out *bytes.Buffer, before string, object any) error {
+	text, err := yaml.Marshal(object)
+	if err != nil {
+		return fmt.Errorf("writing YAML: %w", err)
+	}
+	out.WriteString(before)
+	out.Write(text)
+	return nil
+}
+
+// fill puts the template's actions in the place of the marks.
+func fill(text string) ([]byte, error) {
+	selector := func(more string) string {
+		return "\n    " + `{{- include "freshbind.namespaceSelector" (dict "root" $` + more + `) | nindent 4 }}`
+	}
+	enforcing := func(indent string) string {
+		return "\n" + indent + "matchLabels:\n" + indent + "  freshbind.dev/enforcement: enforce"
+	}
+	closed := func(value string) string {
+		return ` "notIn" (ternary (list) .Values.webhooks.openNamespaces (eq .Values.webhooks.failurePolicies.` + value + ` "Ignore"))`
+	}
+	open := func(value string) string {
+		return `and .Values.webhooks.openNamespaces (eq .Values.webhooks.failurePolicies.` + value + ` "Fail")`
+	}
+	either := func(condition, selector string) string {
+		return "\n    {{- if " + condition + " }}" + selector + "\n    {{- else }}\n    {{- include \"freshbind.nowhere\" . | nindent 4 }}\n    {{- end }}\n"
+	}
+	const policy = `eq .Values.webhooks.failurePolicies.`
+	text = strings.NewReplacer(
+		"  annotations: "+caMark+"\n", "  {{- with include \"freshbind.injectCA\" . }}\n  annotations:\n    {{- . | nindent 4 }}\n  {{- end }}\n",
+		"    caBundle: "+caMark+"\n", "    {{- with $ca }}\n    caBundle: {{ . }}\n    {{- end }}\n",
+		" "+labelMark, "\n    {{- include \"freshbind.labels\" . | nindent 4 }}",
+		"port: 1\n", "port: {{ .Values.service.port }}\n",
+		selfMark, `{{ include "freshbind.user" . }}`,
+		`["`+poolsMark+`"]`, `[{{ range $i, $user := .Values.webhooks.poolControllerUsers }}{{ if $i }}, {{ end }}{{ quote $user }}{{ end }}]`,
+		" "+selectorMark+"-restamp\n", either("not $mutating", enforcing("    ")+selector("")),
+		" "+selectorMark+"-closed-bind\n", selector(closed("bind"))+"\n",
+		" "+selectorMark+"-closed-coldStart\n", selector(closed("coldStart"))+"\n",
+		" "+selectorMark+"-opened-bind\n", either(open("bind"), selector(` "in" .Values.webhooks.openNamespaces`)),
+		" "+selectorMark+"-opened-coldStart\n", either(open("coldStart"), selector(` "in" .Values.webhooks.openNamespaces`)),
+		" "+selectorMark+"-policy\n", enforcing("      ")+"\n      {{- with include \"freshbind.onlyNamespaces\" . }}\n      matchExpressions: {{- . | nindent 6 }}\n      {{- end }}\n",
+		" "+selectorMark+"\n", selector("")+"\n",
+		policyMark+"bind", "{{ .Values.webhooks.failurePolicies.bind }}",
+		policyMark+"coldStart", "{{ .Values.webhooks.failurePolicies.coldStart }}",
+		openPathMark+"bind", `{{ if `+policy+`bind "Ignore" }}/open{{ end }}`,
+		openPathMark+"coldStart", `{{ if `+policy+`coldStart "Ignore" }}/open{{ end }}`,
+	).Replace(text)
+	if i := strings.Index(strings.ToLower(text), "xx-"); i >= 0 {
+		return nil, fmt.Errorf("a mark is left in the template: %.80s", text[i:])
+	}
+	return []byte(text), nil
+}

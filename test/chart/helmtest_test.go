@@ -1,0 +1,107 @@
+package chart
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// "helm test" says whether the guard works, seen from outside: yes as installed,
+// no when somebody has emptied what the API server trusts or who is asked.
+func TestHelmTest(t *testing.T) {
+	w := sharedWorld(t)
+	w.install(t)
+	b := w.binds(t)
+	b.bind(t.Context())
+	w.serving(t, len(w.replicas))
+	w.eventually(t, "the doctor finds nothing", func(context.Context) (string, bool) {
+		said, err := w.helmTest(t)
+		return said, err == nil
+	})
+	var v admissionregistrationv1.ValidatingWebhookConfiguration
+	w.must(t, w.client.Get(t.Context(), client.ObjectKey{Name: release}, &v))
+	v.Webhooks = slices.DeleteFunc(v.Webhooks, func(h admissionregistrationv1.ValidatingWebhook) bool { return h.Name == "coldstart.freshbind.dev" })
+	w.must(t, w.client.Update(t.Context(), &v))
+	w.eventually(t, "the doctor misses a webhook", func(context.Context) (string, bool) {
+		said, err := w.helmTest(t)
+		return said, err != nil && strings.Contains(said, "coldstart.freshbind.dev")
+	})
+}
+
+// helmTest runs "helm test", plays the kubelet for its Pod, and returns what the
+// Pod has said.
+func (w *world) helmTest(t *testing.T) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	said := make(chan string, 1)
+	go func() { said <- w.playPod(ctx) }()
+	_, err := w.helm.run(ctx, "test", release, "--timeout=2m")
+	cancel()
+	text := <-said
+	if err != nil {
+		text += "\n" + err.Error()
+	}
+	return text, err
+}
+
+// playPod waits for the Pod of "helm test", runs its program here, under its
+// identity, and tells the API server how that ended.
+func (w *world) playPod(ctx context.Context) string {
+	name := release + "-test"
+	pod := &corev1.Pod{}
+	for {
+		err := w.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod)
+		if err == nil && pod.Status.Phase == corev1.PodRunning {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return "there was no pod: " + ctx.Err().Error()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	out, err := w.runContainer(ctx, pod)
+	pod.Status.Phase = corev1.PodSucceeded
+	if err != nil {
+		pod.Status.Phase, out = corev1.PodFailed, out+err.Error()
+	}
+	for i := range pod.Status.ContainerStatuses {
+		pod.Status.ContainerStatuses[i].Ready = false
+		pod.Status.ContainerStatuses[i].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: metav1.Now()}}
+	}
+	if err := w.client.Status().Update(ctx, pod); err != nil {
+		out += err.Error()
+	}
+	return out
+}
+
+func (w *world) runContainer(ctx context.Context, pod *corev1.Pod) (string, error) {
+	identity, err := w.cluster.User("system:serviceaccount:"+namespace+":"+pod.Spec.ServiceAccountName,
+		"system:serviceaccounts", "system:serviceaccounts:"+namespace, "system:authenticated")
+	if err != nil {
+		return "", err
+	}
+	r := w.replicas[0]
+	if err := w.cluster.WriteKubeconfig(identity, r.path("test-kubeconfig")); err != nil {
+		return "", err
+	}
+	args := slices.Clone(pod.Spec.Containers[0].Args)
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "/etc/freshbind/config.yaml", r.path("config.yaml"))
+	}
+	out, err := exec.CommandContext(ctx, r.program, append(args, "--kubeconfig="+r.path("test-kubeconfig"))...).CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%s: %w", strings.Join(args, " "), err)
+	}
+	return string(out), err
+}

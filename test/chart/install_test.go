@@ -1,0 +1,168 @@
+package chart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/freshbind/freshbind/test/scenario"
+	"github.com/freshbind/freshbind/test/upstream"
+)
+
+// Whoever installs the chart with its defaults finds every pool as it was, also
+// after a template change that Freshbind judges.
+func TestInstallingChangesNothing(t *testing.T) {
+	w := sharedWorld(t)
+	quiet, _, _ := w.pool(t, nil)
+	seen := w.watch(t, quiet.Name)
+	w.install(t)
+	used, p, _ := w.pool(t, nil)
+	_, err := used.SetImage(t.Context(), p.Template, "sandbox:v2")
+	w.must(t, err)
+	w.must(t, used.CreateClaims(t.Context(), p, "c1", "c2", "c3"))
+	w.must(t, used.WaitClaims(t.Context(), within, "c1", "c2", "c3"))
+	w.eventually(t, "Freshbind has judged what the claims got", func(ctx context.Context) (string, bool) {
+		judged := 0
+		for _, r := range w.replicas {
+			text, err := r.metrics(ctx)
+			if err != nil {
+				return err.Error(), false
+			}
+			judged += strings.Count(text, "\nfreshbind_bind_verdicts_total{")
+		}
+		return fmt.Sprintf("%d kinds of verdicts", judged), judged > 0
+	})
+	if events := seen(); len(events) > 0 {
+		t.Errorf("installing changed %d objects of a pool: %v", len(events), events)
+	}
+	for _, r := range w.requests(t) {
+		ours := r.ObjectRef.Namespace == quiet.Name || r.ObjectRef.Namespace == used.Name
+		if ours && slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb) && !r.harmless() {
+			t.Errorf("in mode audit Freshbind has written: %s", r)
+		}
+	}
+}
+
+// With namespaces named, the others are as without Freshbind, and it has no rights
+// there (TestRolesAreWhatIsUsed).
+func TestSomeNamespacesOnly(t *testing.T) {
+	w := sharedWorld(t)
+	inside, _, members := w.pool(t, scenario.Enforce())
+	w.install(t, set("namespaces={"+inside.Name+"}")...)
+	w.must(t, inside.WaitGuarded(t.Context(), within))
+	guarded := &binds{ns: inside, member: members[0].Name}
+	if guarded.bind(t.Context()); len(guarded.lost()) > 0 {
+		t.Error(guarded.result())
+	}
+	outside, _, members := w.pool(t, scenario.Enforce())
+	err := (&binds{ns: outside, member: members[0].Name}).try(t.Context(), "u")
+	if !errors.Is(err, errAllowed) {
+		t.Errorf("a bind outside of the named namespaces: %v, want none of Freshbind's business", err)
+	}
+}
+
+// watch notes what happens to a namespace's pools, members and pods from now on.
+func (w *world) watch(t *testing.T, namespace string) func() []string {
+	t.Helper()
+	c, err := dynamic.NewForConfig(w.cluster.Config())
+	w.must(t, err)
+	var mu sync.Mutex
+	var events []string
+	for _, r := range []schema.GroupVersionResource{
+		upstream.Sandboxes.WithVersion("v1beta1"), upstream.SandboxTemplates.WithVersion("v1beta1"),
+		upstream.SandboxWarmPools.WithVersion("v1beta1"), {Version: "v1", Resource: "pods"},
+	} {
+		list, err := c.Resource(r).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
+		w.must(t, err)
+		watch, err := c.Resource(r).Namespace(namespace).Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+		w.must(t, err)
+		t.Cleanup(watch.Stop)
+		go func() {
+			for e := range watch.ResultChan() {
+				if o, ok := e.Object.(*unstructured.Unstructured); ok {
+					mu.Lock()
+					events = append(events, fmt.Sprintf("%s %s/%s", e.Type, r.Resource, o.GetName()))
+					mu.Unlock()
+				}
+			}
+		}()
+	}
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(events)
+	}
+}
+
+// What Helm can do to a release, with claims served after each step.
+func TestUpgradeRollbackUninstall(t *testing.T) {
+	w := sharedWorld(t)
+	w.install(t)
+	ns, p, _ := w.pool(t, scenario.Enforce())
+	w.must(t, ns.WaitGuarded(t.Context(), within))
+	claims := 0
+	claim := func(step string) {
+		t.Helper()
+		claims++
+		name := fmt.Sprintf("c%d", claims)
+		w.must(t, ns.CreateClaims(t.Context(), p, name))
+		if err := ns.WaitClaims(t.Context(), within, name); err != nil {
+			t.Fatalf("after %s: %v", step, err)
+		}
+	}
+	claim("install")
+	for _, step := range [][]string{
+		append([]string{"upgrade", release, w.helm.chart, "--wait", "--timeout=2m"},
+			set("replicas=3", "webhooks.openNamespaces={lab}", "config.defaults.enforcement=enforce", "flowSchema.enabled=false", "config.replacementBudget=3")...),
+		{"upgrade", release, w.helm.chart, "--wait", "--timeout=2m", "--reset-values"},
+		{"rollback", release, "2", "--wait", "--timeout=2m"},
+		{"rollback", release, "1", "--wait", "--timeout=2m"},
+	} {
+		if out, err := w.helm.run(t.Context(), step...); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		claim(step[0])
+	}
+	w.must(t, ns.WaitGuarded(t.Context(), within))
+	w.uninstall(t)
+	w.nothingLeft(t)
+	claim("uninstall")
+}
+
+// nothingLeft checks that nothing of the release stands in the cluster.
+func (w *world) nothingLeft(t *testing.T) {
+	t.Helper()
+	w.eventually(t, "nothing of the release is left", func(ctx context.Context) (string, bool) {
+		var left []string
+		c, err := dynamic.NewForConfig(w.cluster.Config())
+		if err != nil {
+			return err.Error(), false
+		}
+		for _, r := range []schema.GroupVersionResource{
+			{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"},
+			{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
+			{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"},
+			{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"},
+			{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicies"},
+			{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicybindings"},
+		} {
+			list, err := c.Resource(r).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + release})
+			if err != nil {
+				return err.Error(), false
+			}
+			for _, o := range list.Items {
+				left = append(left, r.Resource+"/"+o.GetName())
+			}
+		}
+		return strings.Join(left, ", "), len(left) == 0
+	})
+}

@@ -1,0 +1,97 @@
+package chart
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// kubeletDelay is how late a change of readiness reaches the EndpointSlice.
+const kubeletDelay = 2 * time.Second
+
+// kubelet plays kubelet and endpoint controller for the replicas.
+type kubelet struct {
+	client client.Client
+
+	mu       sync.Mutex
+	replicas []*replica
+}
+
+// run probes until ctx ends, and publishes what it saw kubeletDelay ago.
+func (k *kubelet) run(ctx context.Context) {
+	type seen struct {
+		at    time.Time
+		ready []string
+	}
+	var late []seen
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	var published []string
+	for {
+		late = append(late, seen{time.Now(), k.readyNow(ctx)})
+		for len(late) > 0 && time.Since(late[0].at) >= kubeletDelay {
+			due := late[0]
+			late = late[1:]
+			if published != nil && equal(due.ready, published) {
+				continue
+			}
+			if err := k.publish(ctx, due.ready); err == nil {
+				published = due.ready
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (k *kubelet) readyNow(ctx context.Context) []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	ready := []string{}
+	for _, r := range k.replicas {
+		if !r.leaving && r.process != nil && r.ready(ctx) {
+			ready = append(ready, r.address)
+		}
+	}
+	return ready
+}
+
+func equal(a, b []string) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
+
+// publish writes the EndpointSlice. The Service may be gone, or not there yet.
+func (k *kubelet) publish(ctx context.Context, ready []string) error {
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: release, Namespace: namespace}}
+	_, err := controllerutil.CreateOrUpdate(ctx, k.client, slice, func() error {
+		slice.Labels = map[string]string{discoveryv1.LabelServiceName: release}
+		slice.AddressType = discoveryv1.AddressTypeIPv4
+		slice.Ports = []discoveryv1.EndpointPort{{
+			Name: ptr.To("webhook"), Port: ptr.To[int32](webhookPort), Protocol: ptr.To(corev1.ProtocolTCP),
+		}}
+		slice.Endpoints = nil
+		for _, address := range ready {
+			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
+				Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)},
+			})
+		}
+		return nil
+	})
+	return err
+}
+
+// leave is what a deleted Pod does to its replica: out of the endpoints first.
+func (k *kubelet) leave(r *replica) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r.leaving = true
+}

@@ -1,0 +1,97 @@
+package chart
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freshbind/freshbind/test/controlplane"
+)
+
+// monitored are values with all that watches Freshbind.
+var monitored = append(set("metrics.prometheusRule.enabled=true", "metrics.dashboard.enabled=true", "metrics.podMonitor.enabled=true",
+	"metrics.prometheusRule.labels.release=kps"), certManager)
+
+func repository(t *testing.T) string {
+	t.Helper()
+	root, err := controlplane.RepositoryDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+func TestEveryAlertHasARunbook(t *testing.T) {
+	rule := find(render(t, monitored...), "PrometheusRule", release)
+	groups, _, _ := unstructured.NestedSlice(rule.Object, "spec", "groups")
+	var alerts []string
+	for _, group := range groups {
+		rules, _, _ := unstructured.NestedSlice(group.(map[string]any), "rules")
+		for _, r := range rules {
+			alert := r.(map[string]any)
+			name, _ := alert["alert"].(string)
+			alerts = append(alerts, name)
+			url, _, _ := unstructured.NestedString(alert, "annotations", "runbook_url")
+			if !strings.HasSuffix(url, "docs/runbooks.md#"+strings.ToLower(name)) {
+				t.Errorf("%s: runbook is %s", name, url)
+			}
+			if summary, _, _ := unstructured.NestedString(alert, "annotations", "summary"); summary == "" {
+				t.Errorf("%s has no summary", name)
+			}
+		}
+	}
+	doc, err := os.ReadFile(filepath.Join(repository(t), "docs", "runbooks.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sections []string
+	for _, m := range regexp.MustCompile(`(?m)^## (\S+)$`).FindAllStringSubmatch(string(doc), -1) {
+		sections = append(sections, m[1])
+	}
+	if diff := cmp.Diff(alerts, sections); diff != "" {
+		t.Errorf("alerts and sections of docs/runbooks.md (-alerts,+sections):\n%s", diff)
+	}
+}
+
+// What alerts and dashboard ask for is what the program says.
+func TestMetricsThatAreWatchedExist(t *testing.T) {
+	root := repository(t)
+	var source strings.Builder
+	for _, dir := range []string{"cmd", "internal", "webhooks", "controllers", "scheduler"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			source.Write(content)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var asked []string
+	for _, file := range []string{"alerts.yaml", "dashboard.json"} {
+		content, err := os.ReadFile(filepath.Join(root, "charts", "freshbind", "files", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked = append(asked, regexp.MustCompile(`freshbind_[a-z_]+`).FindAllString(string(content), -1)...)
+	}
+	slices.Sort(asked)
+	for _, metric := range slices.Compact(asked) {
+		if !strings.Contains(source.String(), `"`+strings.TrimSuffix(metric, "_bucket")+`"`) {
+			t.Errorf("nothing registers the metric %s", metric)
+		}
+	}
+	if len(asked) == 0 {
+		t.Error("no metric is asked for")
+	}
+}

@@ -1,0 +1,358 @@
+package chart
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/freshbind/freshbind/internal/config"
+	"github.com/freshbind/freshbind/scheduler"
+	"github.com/freshbind/freshbind/webhooks"
+)
+
+// What the cluster of a rendering serves.
+const (
+	certManager = "--api-versions=cert-manager.io/v1/Certificate"
+	mutating    = "--api-versions=admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
+)
+
+// ownSecret are values that need no cert-manager.
+var ownSecret = set("certificates.source=Secret", "certificates.secret.name=tls", "certificates.secret.caBundle=PEM")
+
+func helmForTest(t *testing.T) helm {
+	t.Helper()
+	h, err := buildHelm()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// render returns the objects that the chart makes of values.
+func render(t *testing.T, args ...string) []*unstructured.Unstructured {
+	t.Helper()
+	h := helmForTest(t)
+	out, err := h.run(t.Context(), append([]string{"template", release, h.chart}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decode(t, out)
+}
+
+func decode(t *testing.T, manifests string) []*unstructured.Unstructured {
+	t.Helper()
+	var objects []*unstructured.Unstructured
+	for document := range strings.SplitSeq(manifests, "\n---\n") {
+		o := &unstructured.Unstructured{}
+		if err := yaml.UnmarshalStrict([]byte(document), &o.Object); err != nil {
+			t.Fatalf("%v in\n%s", err, document)
+		}
+		if len(o.Object) > 0 {
+			objects = append(objects, o)
+		}
+	}
+	return objects
+}
+
+// find returns the object of a kind, of this name if one is given.
+func find(objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
+	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool {
+		return o.GetKind() == kind && (name == "" || o.GetName() == name)
+	})
+	if i < 0 {
+		return nil
+	}
+	return objects[i]
+}
+
+// Tests elsewhere run with what webhooks.Configurations returns: it has to be
+// what the chart installs.
+func TestAdmissionConfigurationIsTheCodes(t *testing.T) {
+	const self = "system:serviceaccount:" + namespace + ":"
+	endpoint := func(name string, port int32, ca string) webhooks.Endpoint {
+		e := webhooks.Endpoint{ServiceNamespace: namespace, ServiceName: name, ServicePort: port}
+		if ca != "" {
+			e.CABundle = []byte(ca)
+		}
+		return e
+	}
+	own := []string{namespace}
+	cases := map[string]struct {
+		args     []string
+		endpoint webhooks.Endpoint
+		scope    webhooks.Scope
+	}{
+		"by default": {
+			[]string{certManager, mutating}, endpoint("freshbind", 443, ""),
+			webhooks.Scope{Exempt: own, Self: self + "freshbind"},
+		},
+		"before Kubernetes 1.36": {
+			[]string{certManager}, endpoint("freshbind", 443, ""),
+			webhooks.Scope{Exempt: own, Self: self + "freshbind", Restamp: true},
+		},
+		"other names": {
+			append(set("fullnameOverride=fb", "serviceAccount.name=me", "service.port=8443", "webhooks.mutatingPolicies=Never"), append(ownSecret, mutating)...),
+			endpoint("fb", 8443, "PEM"), webhooks.Scope{Exempt: own, Self: self + "me", Restamp: true},
+		},
+		"some namespaces": {
+			append(set("namespaces={b,a}", "webhooks.exemptNamespaces={z,kube-system}"), certManager, mutating), endpoint("freshbind", 443, ""),
+			webhooks.Scope{Exempt: []string{"z", namespace}, Only: []string{"a", "b"}, Self: self + "freshbind"},
+		},
+		"cold starts open": {
+			append(set("webhooks.failurePolicies.coldStart=Ignore", "webhooks.openNamespaces={lab,dev}"), certManager, mutating),
+			endpoint("freshbind", 443, ""),
+			webhooks.Scope{Exempt: own, Self: self + "freshbind", ColdStart: admissionregistrationv1.Ignore, Open: []string{"dev", "lab"}},
+		},
+		"binds open": {
+			append(set("webhooks.failurePolicies.bind=Ignore", "webhooks.openNamespaces={lab}", "webhooks.poolControllerUsers={me,you}", "webhooks.mutatingPolicies=Always"), certManager),
+			endpoint("freshbind", 443, ""),
+			webhooks.Scope{Exempt: own, Self: self + "freshbind", Bind: admissionregistrationv1.Ignore, Open: []string{"lab"}, PoolControllers: []string{"me", "you"}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := map[string]any{}
+			for _, o := range render(t, tc.args...) {
+				if o.GroupVersionKind().Group == admissionregistrationv1.GroupName {
+					got[o.GetKind()+" "+o.GetName()] = meaning(o)
+				}
+			}
+			mutating, validating := webhooks.Configurations(tc.endpoint, tc.scope)
+			policies := webhooks.NewPolicies(tc.scope.Self).Only(tc.scope.Only...)
+			if tc.scope.Restamp {
+				policies = policies.WithoutMutating()
+			}
+			want := map[string]any{}
+			for _, o := range append([]client.Object{mutating, validating}, policies.Objects()...) {
+				object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				u := &unstructured.Unstructured{Object: object}
+				want[u.GetKind()+" "+u.GetName()] = meaning(u)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("admission configuration (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// meaning is what an object says, without what the chart adds to all of them.
+func meaning(o *unstructured.Unstructured) map[string]any {
+	content := o.DeepCopy().Object
+	delete(content, "metadata")
+	delete(content, "status")
+	if hooks, ok := content["webhooks"].([]any); ok {
+		content["webhooks"] = slices.DeleteFunc(hooks, nowhere)
+	}
+	return normal(content).(map[string]any)
+}
+
+// nowhere: the webhook is there for no namespace.
+func nowhere(hook any) bool {
+	expressions, _, _ := unstructured.NestedSlice(hook.(map[string]any), "namespaceSelector", "matchExpressions")
+	return slices.ContainsFunc(expressions, func(e any) bool {
+		return e.(map[string]any)["operator"] == "DoesNotExist" && e.(map[string]any)["key"] == corev1.LabelMetadataName
+	})
+}
+
+// Who injects the CA owns a field of every webhook: one that came or went with
+// the values would make an upgrade fail.
+func TestTheWebhooksAreTheSameForAllValues(t *testing.T) {
+	var want []string
+	for name, args := range map[string][]string{
+		"defaults":             nil,
+		"mutating policies":    {mutating},
+		"open namespaces":      set("webhooks.openNamespaces={lab}"),
+		"open everywhere":      set("webhooks.failurePolicies.bind=Ignore", "webhooks.failurePolicies.coldStart=Ignore", "webhooks.openNamespaces={lab}"),
+		"mutating policies on": set("webhooks.mutatingPolicies=Always"),
+	} {
+		var got []string
+		for _, o := range render(t, append(args, certManager)...) {
+			hooks, _, _ := unstructured.NestedSlice(o.Object, "webhooks")
+			for _, h := range hooks {
+				got = append(got, h.(map[string]any)["name"].(string))
+			}
+		}
+		if want == nil {
+			want = got
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-others,+these):\n%s", name, diff)
+		}
+	}
+}
+
+// normal makes numbers of YAML and of Go equal.
+func normal(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k := range v {
+			v[k] = normal(v[k])
+		}
+	case []any:
+		for i := range v {
+			v[i] = normal(v[i])
+		}
+	case float64:
+		return int64(v)
+	}
+	return v
+}
+
+func TestConfigurationFileIsUnderstood(t *testing.T) {
+	cases := map[string]struct {
+		args   []string
+		change func(*config.Configuration)
+	}{
+		"by default": {nil, func(*config.Configuration) {}},
+		"all of it": {
+			set("namespaces={a,b}", "config.floors[0].namespaceSelector.matchLabels.tier=prod", "config.floors[0].minimumEnforcement=enforce",
+				"config.selfTest.interval=1m", "config.selfTest.namespace=b", "config.replacementBudget=7", "config.revisions.digests=true",
+				"ports.webhook=10250", "ports.health=10251", "scheduling.mode=Extender", "scheduling.weights.image=3"),
+			func(c *config.Configuration) {
+				c.Namespaces, c.ReplacementBudget, c.Revisions.Digests = []string{"a", "b"}, 7, true
+				c.Floors = []config.Floor{{MinimumEnforcement: config.Enforce}}
+				c.SelfTest.Namespace, c.SelfTest.Interval.Duration = "b", c.SelfTest.Interval.Duration*2
+				c.Webhook.BindAddress, c.Health.BindAddress = ":10250", ":10251"
+				c.Scheduling.Mode, c.Scheduling.Weights.Image = config.SchedulingExtender, 3
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var file corev1.ConfigMap
+			object := find(render(t, append(tc.args, certManager)...), "ConfigMap", release)
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &file); err != nil {
+				t.Fatal(err)
+			}
+			got, err := config.Parse([]byte(file.Data["config.yaml"]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := config.Default()
+			want.Webhook.Certificate = config.Certificate{SecretName: "freshbind-serving", SecretNamespace: namespace}
+			want.LeaderElection.Namespace = namespace
+			tc.change(&want)
+			for i := range want.Floors {
+				want.Floors[i].NamespaceSelector = got.Floors[i].NamespaceSelector
+			}
+			if diff := cmp.Diff(marshal(t, want), marshal(t, got.Configuration)); diff != "" {
+				t.Errorf("(-want,+got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSecondSchedulerIsConfiguredAsTheCodeSays(t *testing.T) {
+	objects := render(t, append(set("scheduling.mode=SecondScheduler", "scheduling.kubeSchedulerImage=kube-scheduler:v1", "scheduling.schedulerName=warm"), certManager)...)
+	text, _, _ := unstructured.NestedString(find(objects, "ConfigMap", "freshbind-scheduler").Object, "data", "config.yaml")
+	var got map[string]any
+	if err := yaml.UnmarshalStrict([]byte(text), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := scheduler.Config{
+		URL: "https://freshbind." + namespace + ".svc:443", CAFile: "/etc/freshbind/ca.crt", ServerName: "freshbind." + namespace + ".svc",
+		Timeout: time.Second, Weight: 10, Ignorable: true, SchedulerName: "warm", LeaseNamespace: namespace,
+	}.SecondScheduler()
+	if diff := cmp.Diff(marshal(t, want), marshal(t, got)); diff != "" {
+		t.Errorf("configuration (-code,+chart):\n%s", diff)
+	}
+	if find(objects, "Deployment", "freshbind-scheduler") == nil {
+		t.Error("nobody reads the configuration")
+	}
+}
+
+func marshal(t *testing.T, v any) string {
+	t.Helper()
+	text, err := yaml.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestValuesThatAreRefused(t *testing.T) {
+	cases := map[string]struct {
+		values []string
+		want   []string
+	}{
+		"a misspelt key":       {[]string{"replica=3"}, []string{"replica", "not allowed"}},
+		"a misspelt inner key": {[]string{"config.defaults.enforcment=enforce"}, []string{"enforcment", "not allowed"}},
+		"a wrong value":        {[]string{"config.defaults.enforcement=strict"}, []string{"enforcement", "audit"}},
+		"a wrong type":         {[]string{"replicas=many"}, []string{"replicas", "integer"}},
+		"no replica":           {[]string{"replicas=0"}, []string{"replicas", "minimum"}},
+		"a bad namespace":      {[]string{"namespaces={A}"}, []string{"namespaces", "pattern"}},
+		"a floor with a typo":  {[]string{"config.floors[0].namespaceSelecto.a=b"}, []string{"namespaceSelecto"}},
+		"an issuer of no name": {[]string{"certificates.certManager.issuerRef.kind=ClusterIssuer"}, []string{"issuerRef.name"}},
+		"a Secret of no name":  {[]string{"certificates.source=Secret"}, []string{"certificates.secret"}},
+		"two monitors":         {[]string{"metrics.serviceMonitor.enabled=true", "metrics.podMonitor.enabled=true"}, []string{"counted twice"}},
+		"no scheduler image":   {[]string{"scheduling.mode=SecondScheduler"}, []string{"scheduling.kubeSchedulerImage"}},
+	}
+	h := helmForTest(t)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := h.run(t.Context(), append([]string{"template", release, h.chart, certManager}, set(tc.values...)...)...)
+			if err == nil {
+				t.Fatal("was accepted")
+			}
+			for _, part := range tc.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("error %q does not say %q", err, part)
+				}
+			}
+		})
+	}
+}
+
+func TestWithoutCertManagerTheChartSaysWhatToDo(t *testing.T) {
+	h := helmForTest(t)
+	_, err := h.run(t.Context(), "template", release, h.chart)
+	if err == nil || !strings.Contains(err.Error(), "cert-manager is not installed") || !strings.Contains(err.Error(), "certificates.source=Secret") {
+		t.Errorf("error is %v", err)
+	}
+	if o := find(render(t, ownSecret...), "Certificate", ""); o != nil {
+		t.Errorf("a Secret of one's own, and still Certificate %s", o.GetName())
+	}
+}
+
+// GitOps tools compare renderings: nothing may change by itself.
+func TestRenderingIsRepeatable(t *testing.T) {
+	h := helmForTest(t)
+	args := append([]string{"template", release, h.chart}, ownSecret...)
+	first, err := h.run(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := h.run(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(first, second); diff != "" {
+		t.Errorf("two renderings differ (-first,+second):\n%s", diff)
+	}
+}
+
+func TestLint(t *testing.T) {
+	h := helmForTest(t)
+	for name, values := range map[string][]string{
+		"defaults": nil, "own Secret": ownSecret,
+		"everything": set("metrics.prometheusRule.enabled=true", "metrics.dashboard.enabled=true", "metrics.serviceMonitor.enabled=true", "namespaces={a}"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if out, err := h.run(t.Context(), append([]string{"lint", "--strict", "--quiet", h.chart}, values...)...); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}

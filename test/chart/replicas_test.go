@@ -1,0 +1,96 @@
+package chart
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// uncompleted is the API server's own count of calls of our webhooks that it
+// could not complete, whatever the failurePolicy made of them.
+func (w *world) uncompleted(t *testing.T) (calls float64) {
+	t.Helper()
+	text, err := w.clients.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
+	w.must(t, err)
+	lines := regexp.MustCompile(`(?m)^apiserver_admission_webhook_(?:rejection_count|fail_open_count)\{(.*)\} (\S+)$`)
+	for _, line := range lines.FindAllStringSubmatch(string(text), -1) {
+		if !regexp.MustCompile(`name="[^"]*freshbind\.dev"`).MatchString(line[1]) || regexp.MustCompile(`error_type="no_error"`).MatchString(line[1]) {
+			continue
+		}
+		n, err := strconv.ParseFloat(line[2], 64)
+		w.must(t, err)
+		calls += n
+	}
+	return calls
+}
+
+func TestRollingTheReplicasFailsNoCall(t *testing.T) {
+	w := sharedWorld(t)
+	w.install(t)
+	b := w.binds(t)
+	before := w.uncompleted(t)
+	b.during(t.Context(), func() {
+		for _, r := range w.replicas {
+			w.must(t, w.roll(t.Context(), r))
+			w.serving(t, len(w.replicas))
+		}
+	})
+	t.Logf("two replicas rolled at %d binds/s: %s; the API server counts %v calls that it could not complete", bindRate, b.result(), w.uncompleted(t)-before)
+	if len(b.lost()) > 0 {
+		t.Error("rolling the replicas has lost calls")
+	}
+}
+
+// preStop is what the chart's Pods wait before they stop.
+const preStop = 10 * time.Second
+
+// roll replaces a replica as a Deployment does with a Pod: it leaves the
+// endpoints, stops preStop later, and comes back.
+func (w *world) roll(ctx context.Context, r *replica) error {
+	w.kubelet.leave(r)
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(preStop):
+	}
+	if err := r.process.Stop(); err != nil {
+		return err
+	}
+	return r.start(ctx, w.client)
+}
+
+// A replica that dies without a word takes calls with it until the endpoints
+// leave it out; nothing binds wrongly meanwhile, and every bind gets through.
+func TestAKilledReplicaIsSoonLeftOut(t *testing.T) {
+	w := sharedWorld(t)
+	w.install(t)
+	b := w.binds(t)
+	var killed time.Time
+	lostBefore := 0
+	b.during(t.Context(), func() {
+		killed = time.Now()
+		w.must(t, syscall.Kill(w.replicas[0].process.PID(), syscall.SIGKILL))
+		<-w.replicas[0].process.Done()
+		w.serving(t, len(w.replicas)-1)
+		// The API server learns of the endpoints a moment after they are stored.
+		for range bindRate {
+			b.bind(t.Context())
+		}
+		lostBefore = len(b.lost())
+		for range bindRate {
+			b.bind(t.Context())
+		}
+	})
+	w.must(t, w.replicas[0].process.Stop())
+	last := time.Duration(0)
+	for _, f := range b.lost() {
+		last = max(last, f.at.Sub(killed))
+	}
+	t.Logf("one of two replicas killed at %d binds/s: %s; the last lost call %s after the kill", bindRate, b.result(), last.Round(time.Millisecond))
+	if after := len(b.lost()) - lostBefore; after > 0 {
+		t.Errorf("%d calls were lost after the endpoints had left the dead replica out", after)
+	}
+}
