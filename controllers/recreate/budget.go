@@ -8,9 +8,6 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// DefaultBudget is how many members may be in replacement at once.
-const DefaultBudget = 50
-
 // slotFor is how long a deleted member counts as in replacement when no ready
 // one takes its place: one pool that cannot start must not hold up the others.
 const slotFor = time.Minute

@@ -126,7 +126,7 @@ func (p *Pods) settleMember(ctx context.Context, pod *unstructured.Unstructured)
 		return "", err
 	}
 	v := freshness.Judge(facts.Snapshot)
-	if facts.Member.Controller.Kind == freshness.OwnedByPool && !v.Allowed && v.Reason.Fault() == freshness.FaultMember {
+	if facts.Member.Controller.Kind == freshness.OwnedByPool && v.BarePodGoes() {
 		if wait, err := p.outage.spares(ctx, v); wait || err != nil {
 			return lookAgain, err
 		}

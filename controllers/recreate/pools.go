@@ -24,7 +24,7 @@ import (
 // Platform reads objects as they are stored, and compares members with them.
 type Platform interface {
 	Get(ctx context.Context, gr schema.GroupResource, namespace, name string) (*unstructured.Unstructured, error)
-	Inspect(ctx context.Context, pool, template *unstructured.Unstructured) (*agentsandbox.Inspection, error)
+	Inspector
 }
 
 // Enforced reports whether Freshbind is to act in a namespace, given what the
@@ -47,6 +47,7 @@ type Pools struct {
 	metrics  *Metrics
 	events   events.EventRecorder
 	clock    clock.PassiveClock
+	strays   string
 
 	mu     sync.Mutex
 	memory map[types.NamespacedName]*memory
@@ -215,7 +216,7 @@ func (p *Pools) apply(ctx context.Context, m *memory, s *situation, plan freshne
 	if err := p.suspect(ctx, s); err != nil {
 		return reconcile.Result{}, err
 	}
-	p.budget.Settle(s.pool.GetUID(), s.Replicas-plan.Counts.Ready+granted)
+	p.budget.Settle(s.pool.GetUID(), s.lacking(plan, granted))
 	if len(waiting) > 0 {
 		again = sooner(again, turn)
 	}

@@ -132,7 +132,7 @@ func newRig(t *testing.T, known history, objs ...*unstructured.Unstructured) *ri
 		leads:    func() bool { return true },
 		view:     &View{cache: r.client, lists: r.client, kinds: poolKinds},
 		client:   r.client, refused: &Refused{hints: make(hints[Refusal], 100)},
-		budget: NewBudget(DefaultBudget, r.clock), metrics: NewMetrics(prometheus.NewRegistry()), events: &events.FakeRecorder{}, clock: r.clock, memory: map[types.NamespacedName]*memory{},
+		budget: NewBudget(50, r.clock), metrics: NewMetrics(prometheus.NewRegistry()), events: &events.FakeRecorder{}, clock: r.clock, memory: map[types.NamespacedName]*memory{},
 	}
 	return r
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -41,20 +42,25 @@ type PoolsOptions struct {
 	Pods    *Pods
 	Kinds   PoolKinds
 	Metrics *Metrics
+	// Strays is the scheduler whose Pods are not to be left behind; "" for none.
+	Strays string
 	// Budget bounds the members in replacement at any moment, over all pools.
 	Budget int
+	// Namespaces are the only ones to look at; all when empty.
+	Namespaces map[string]cache.Config
 }
 
-// SetupPools adds the controller to the manager.
-func SetupPools(mgr manager.Manager, o PoolsOptions) error {
-	view, informers, err := NewView(mgr, o.Kinds)
+// SetupPools adds the controller to the manager, and returns a forecast from what
+// it sees.
+func SetupPools(mgr manager.Manager, o PoolsOptions) (*Forecast, error) {
+	view, informers, err := NewView(mgr, o.Kinds, o.Namespaces)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p := &Pools{
 		platform: o.Platform, enforced: o.Enforced, leads: o.Leads, view: view, client: mgr.GetClient(), refused: o.Refused, pods: o.Pods,
 		budget: NewBudget(o.Budget, clock.RealClock{}), events: mgr.GetEventRecorder("freshbind"),
-		metrics: o.Metrics, clock: clock.RealClock{}, memory: map[types.NamespacedName]*memory{},
+		metrics: o.Metrics, clock: clock.RealClock{}, strays: o.Strays, memory: map[types.NamespacedName]*memory{},
 	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("pools").
 		WithOptions(controller.Options{MaxConcurrentReconciles: poolWorkers})
@@ -73,9 +79,10 @@ func SetupPools(mgr manager.Manager, o PoolsOptions) error {
 	b = b.WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&corev1.Namespace{}), gathered(view.poolsIn),
 		predicate.LabelChangedPredicate{}))
 	if err := b.Complete(p); err != nil {
-		return fmt.Errorf("setting up the controller of pools: %w", err)
+		return nil, fmt.Errorf("setting up the controller of pools: %w", err)
 	}
-	return nil
+	forecast := newForecast(view, o.Platform, o.Enforced, mgr.GetCache(), clock.RealClock{})
+	return forecast, forecast.watch(context.Background(), mgr.GetCache())
 }
 
 // gathered asks for the pools that an object has to do with, now or before.

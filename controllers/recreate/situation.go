@@ -58,10 +58,8 @@ func (p *Pools) situation(ctx context.Context, m *memory, pool, template *unstru
 			Edited:     sandbox.GetGeneration() > 1,
 			Leaving:    sandbox.GetDeletionTimestamp() != nil || m.leaving[sandbox.GetUID()],
 		}
-		if state.ReadySince.IsZero() {
-			if state.Gated, err = p.view.Gated(ctx, sandbox); err != nil {
-				return nil, err
-			}
+		if state.Gated, state.Stray, err = p.podState(ctx, sandbox); err != nil {
+			return nil, err
 		}
 		s.Members, s.revisions = append(s.Members, state), append(s.revisions, v.Found)
 		s.Hideable = s.Hideable && agentsandbox.Hideable(sandbox)
@@ -77,6 +75,38 @@ func (p *Pools) situation(ctx context.Context, m *memory, pool, template *unstru
 		s.paths, err = s.unknownPaths(inspection)
 	}
 	return s, err
+}
+
+// lacking is how many ready members the pool lacks when those are deleted that
+// were granted. Whoever is not ready and waits for its turn takes the place of
+// none that was replaced.
+func (s *situation) lacking(plan freshness.Plan, granted int) int {
+	n := s.Replicas - plan.Counts.Ready
+	for k, i := range plan.Delete {
+		ready := !s.Members[i].ReadySince.IsZero()
+		switch {
+		case k < granted && ready:
+			n++
+		case k >= granted && !ready:
+			n--
+		}
+	}
+	return n
+}
+
+// podState tells whether the member's Pod is held back from scheduling, and
+// whether it is a scheduler's that is to go.
+func (p *Pools) podState(ctx context.Context, member *unstructured.Unstructured) (gated, stray bool, err error) {
+	if p.strays == "" && !agentsandbox.ReadySince(member).IsZero() {
+		return false, false, nil
+	}
+	pod, err := p.view.podOf(ctx, member)
+	if err != nil || pod == nil {
+		return false, false, err
+	}
+	gates, _, err := unstructured.NestedSlice(pod.Object, "spec", "schedulingGates")
+	stray = p.strays != "" && agentsandbox.SchedulerOf(pod) == p.strays && !agentsandbox.NamesScheduler(member)
+	return len(gates) > 0, stray, err
 }
 
 // recall carries on with the rollout in force, or begins one.

@@ -41,12 +41,14 @@ type View struct {
 	cache client.Reader
 	lists client.Reader
 	kinds PoolKinds
+	// informers fill the cache.
+	informers cache.Cache
 
 	departures departures
 }
 
 // NewView adds the caches to the manager, and returns them with a view of them.
-func NewView(mgr manager.Manager, kinds PoolKinds) (*View, cache.Cache, error) {
+func NewView(mgr manager.Manager, kinds PoolKinds, namespaces map[string]cache.Config) (*View, cache.Cache, error) {
 	pooled, err := labels.NewRequirement(agentsandbox.WarmPoolLabel, selection.Exists, nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("selecting members: %w", err)
@@ -58,7 +60,7 @@ func NewView(mgr manager.Manager, kinds PoolKinds) (*View, cache.Cache, error) {
 	cfg := rest.CopyConfig(mgr.GetConfig())
 	cfg.Wrap(consistent)
 	c, err := cache.New(cfg, cache.Options{
-		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultNamespaces: namespaces,
 		ByObject: map[client.Object]cache.ByObject{
 			object(kinds.Sandboxes): {Label: labels.NewSelector().Add(*pooled), Transform: cache.TransformStripManagedFields()},
 			object(podKind):         {Label: labels.NewSelector().Add(*podded), Transform: trimPod},
@@ -77,7 +79,7 @@ func NewView(mgr manager.Manager, kinds PoolKinds) (*View, cache.Cache, error) {
 	); err != nil {
 		return nil, nil, fmt.Errorf("indexing members: %w", err)
 	}
-	return &View{cache: c, lists: mgr.GetAPIReader(), kinds: kinds}, c, nil
+	return &View{cache: c, lists: mgr.GetAPIReader(), kinds: kinds, informers: c}, c, nil
 }
 
 // leaderless fills a cache on every replica, so that a new leader has it.
@@ -132,33 +134,40 @@ func nodeNames(obj client.Object) []string {
 	return nil
 }
 
-// trimPod keeps of a Pod whose it is, where it is, and whether it is gated.
+// trimPod keeps of a Pod whose it is, where it is or who places it, and, while it
+// is nowhere, why.
 func trimPod(obj any) (any, error) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return obj, nil
 	}
 	spec := map[string]any{}
-	for _, key := range []string{"nodeName", "schedulingGates"} {
+	for _, key := range []string{"nodeName", "schedulerName", "schedulingGates"} {
 		if v, found, err := unstructured.NestedFieldNoCopy(u.Object, "spec", key); err == nil && found {
 			spec[key] = v
 		}
 	}
 	u.Object["spec"] = spec
+	conditions, found, err := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
 	delete(u.Object, "status")
+	if err == nil && found && agentsandbox.NodeOf(u) == "" {
+		u.Object["status"] = map[string]any{"conditions": conditions}
+	}
 	u.SetManagedFields(nil)
 	u.SetAnnotations(nil)
 	return u, nil
 }
 
-// trimNode keeps of a Node what tells whether it is leaving.
+// trimNode keeps of a Node what tells whether it is leaving, and what images it
+// has.
 func trimNode(obj any) (any, error) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return obj, nil
 	}
 	conditions, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
-	u.Object["status"] = map[string]any{"conditions": conditions}
+	images, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "images")
+	u.Object["status"] = map[string]any{"conditions": conditions, "images": images}
 	u.SetManagedFields(nil)
 	u.SetAnnotations(nil)
 	return u, nil
@@ -270,16 +279,6 @@ func (v *View) listed(ctx context.Context, pool *unstructured.Unstructured) (mem
 // podOf returns the Pod of a member, nil when the cache shows none.
 func (v *View) podOf(ctx context.Context, member *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return v.get(ctx, podKind, types.NamespacedName{Namespace: member.GetNamespace(), Name: agentsandbox.PodNameOf(member)})
-}
-
-// Gated reports whether somebody holds the member's Pod back from scheduling.
-func (v *View) Gated(ctx context.Context, member *unstructured.Unstructured) (bool, error) {
-	pod, err := v.podOf(ctx, member)
-	if err != nil || pod == nil {
-		return false, err
-	}
-	gates, _, err := unstructured.NestedSlice(pod.Object, "spec", "schedulingGates")
-	return len(gates) > 0, err
 }
 
 // Stranded are those of the members whose node is about to go.

@@ -18,6 +18,9 @@ type MemberState struct {
 	Leaving bool
 	// Gated: somebody else decides when its Pod may be scheduled.
 	Gated bool
+	// Stray: its Pod was sent to a scheduler that is to go. It runs on, but is not
+	// left behind.
+	Stray bool
 	// Edited: it was written to after it was born, so that what it is now says
 	// nothing about those that are still to be born.
 	Edited bool
@@ -152,7 +155,8 @@ type Counts struct {
 //     those that were deleted and are not replaced by available ones never
 //     exceeds MaxUnavailable, and a template whose members never get ready stops
 //     the rollout there. After Deadline without progress nothing is deleted;
-//   - OnReplenish and PlatformOwned: nothing else goes.
+//   - OnReplenish and PlatformOwned: nothing else goes;
+//   - a Stray member that is ready goes under every strategy, in such steps.
 //
 // Hidden is what claims must not be given now. Under RollingUpdate, while older
 // members serve because none of the revision in force is ready, those of it that
@@ -163,9 +167,7 @@ type Counts struct {
 //
 // Deleting, not hiding, stops while the pool is paused.
 func MakePlan(s PoolState) Plan {
-	p := planner{PoolState: s, understood: slices.ContainsFunc(s.Members, func(m MemberState) bool {
-		return m.Class == Current && m.bornSince(s.Rollout.Started)
-	})}
+	p := planner{PoolState: s, outlook: s.Outlook()}
 	p.plan.Rollout = p.progress()
 	p.count()
 	p.admit()
@@ -177,9 +179,8 @@ func MakePlan(s PoolState) Plan {
 
 type planner struct {
 	PoolState
-	plan Plan
-	// understood: a member was born of the revision in force that is Current.
-	understood bool
+	plan    Plan
+	outlook Outlook
 	// available is how many members a claim could be given now, or that would
 	// be there if they were not hidden.
 	available int
@@ -192,16 +193,7 @@ func (m MemberState) bornSince(at time.Time) bool {
 	return !m.Edited && !m.Created.Before(at)
 }
 
-// old reports whether the rollout is to replace the member.
-func (p *planner) old(m MemberState) bool {
-	switch {
-	case m.Leaving:
-		return false
-	case m.Class == Unknown:
-		return !p.Suspended && (p.understood || !m.bornSince(p.Rollout.Started))
-	}
-	return m.Class == Stale
-}
+func (p *planner) old(m MemberState) bool { return p.outlook.Old(m) }
 
 func (s *PoolState) availableAt(m MemberState) (bool, time.Duration) {
 	if m.Leaving || m.Class == Lost || m.ReadySince.IsZero() {
@@ -341,31 +333,33 @@ func later(a, b time.Time) time.Time {
 }
 
 func (p *planner) replace() {
+	p.outlook.Failed = p.plan.Rollout.State == Failed
 	for i, m := range p.Members {
-		if m.Class == Lost && !m.Leaving {
+		if m.Class == Lost && p.outlook.Goes(m) {
 			p.plan.Delete = append(p.plan.Delete, i)
 		}
 	}
-	if p.Paused || p.plan.Rollout.State == Failed && p.Strategy == RollingUpdate {
-		return
+	p.delete(p.inOrder(func(m MemberState) bool { return m.Class != Lost && p.outlook.Goes(m) }))
+	ready := p.inOrder(p.stepwise)
+	p.delete(ready[:min(len(ready), max(0, p.available-(p.Replicas-p.MaxUnavailable)))])
+}
+
+// stepwise reports whether the member is to be replaced and has to wait for its
+// turn.
+func (p *planner) stepwise(m MemberState) bool {
+	if m.Leaving || m.ReadySince.IsZero() || p.outlook.Goes(m) {
+		return false
 	}
-	switch p.Strategy {
-	case Recreate:
-		p.delete(p.oldOnes(func(MemberState) bool { return true }))
-	case RollingUpdate:
-		p.delete(p.oldOnes(func(m MemberState) bool { return m.ReadySince.IsZero() && !m.Gated }))
-		ready := p.oldOnes(func(m MemberState) bool { return !m.ReadySince.IsZero() })
-		p.delete(ready[:min(len(ready), max(0, p.available-(p.Replicas-p.MaxUnavailable)))])
-	}
+	return p.old(m) && p.Strategy == RollingUpdate && p.outlook.replaces() || m.Stray && !p.Paused
 }
 
 func (p *planner) delete(members []int) { p.plan.Delete = append(p.plan.Delete, members...) }
 
-// oldOnes returns the members to replace, the oldest first.
-func (p *planner) oldOnes(which func(MemberState) bool) []int {
+// inOrder returns members to replace, the oldest first.
+func (p *planner) inOrder(which func(MemberState) bool) []int {
 	var out []int
 	for i, m := range p.Members {
-		if p.old(m) && which(m) {
+		if which(m) {
 			out = append(out, i)
 		}
 	}

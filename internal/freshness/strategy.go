@@ -48,3 +48,15 @@ func ResolveStrategy(annotation, spec string, byDefault Strategy) Strategy {
 	}
 	return PlatformOwned
 }
+
+// strictness orders strategies by what they let claims get. What is left to the
+// platform promises nothing.
+var strictness = map[Strategy]int{OnReplenish: 1, RollingUpdate: 2, Recreate: 3}
+
+// Stricter returns the stricter of two strategies; "" is none.
+func Stricter(a, b Strategy) Strategy {
+	if b != "" && (a == "" || strictness[b] > strictness[a]) {
+		return b
+	}
+	return a
+}

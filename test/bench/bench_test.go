@@ -33,8 +33,8 @@ func TestParseOptions(t *testing.T) {
 			env:  map[string]string{envBench: "pools", envMembers: "10", envPairs: "1", envPools: "3"},
 			want: options{bench: "pools", members: 10, pairs: 1, pools: 3},
 		},
-		"none":     {err: `BENCH: "" is no benchmark: use one of pools, rollout`},
-		"another":  {env: map[string]string{envBench: "binds"}, err: `BENCH: "binds" is no benchmark: use one of pools, rollout`},
+		"none":     {err: `BENCH: "" is no benchmark: use one of pools, rollout, scheduler`},
+		"another":  {env: map[string]string{envBench: "binds"}, err: `BENCH: "binds" is no benchmark: use one of pools, rollout, scheduler`},
 		"no pairs": {env: map[string]string{envBench: "rollout", envPairs: "0"}, err: `BENCH_PAIRS: "0" is not a whole number of 1 or more`},
 	}
 	for name, tc := range cases {

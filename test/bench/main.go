@@ -7,8 +7,9 @@
 //	                     bare loop of the same deletes
 //	BENCH=pools          many pools of two members on one template, which
 //	                     changes once, beside the real agent-sandbox
-//	BENCH_MEMBERS=1000   members of the pool of BENCH=rollout
-//	BENCH_PAIRS=5        how often rollout and bare loop take turns
+//	BENCH=scheduler      kube-scheduler with and without the extender
+//	BENCH_MEMBERS=1000   members of the pool of BENCH=rollout, pods of BENCH=scheduler
+//	BENCH_PAIRS=5        how often rollout and bare loop, or both schedulers, take turns
 //	BENCH_POOLS=500      pools of BENCH=pools
 //
 // It exits with 0 only when the bounds held: for rollout at most 10 requests
@@ -46,8 +47,9 @@ func play(ctx context.Context, o options) (held bool, err error) {
 
 // benchmarks are what BENCH can name.
 var benchmarks = map[string]func(context.Context, options, io.Writer) (result, error){
-	"rollout": benchRollout,
-	"pools":   benchPools,
+	"rollout":   benchRollout,
+	"pools":     benchPools,
+	"scheduler": benchScheduler,
 }
 
 // conclude prints what did not hold, and the result.

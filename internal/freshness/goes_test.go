@@ -1,0 +1,93 @@
+package freshness
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestGoes(t *testing.T) {
+	const hour = time.Hour
+	young := unready(Unknown, time.Second)
+	cases := map[string]struct {
+		outlook Outlook
+		member  MemberState
+		want    bool
+	}{
+		"recreate, stale":                          {Outlook{Strategy: Recreate}, ready(Stale, hour), true},
+		"recreate, stale, not ready":               {Outlook{Strategy: Recreate}, unready(Stale, hour), true},
+		"recreate, gated":                          {Outlook{Strategy: Recreate}, gated(unready(Stale, hour)), true},
+		"recreate, paused":                         {Outlook{Strategy: Recreate, Paused: true}, unready(Stale, hour), false},
+		"recreate, failed":                         {Outlook{Strategy: Recreate, Failed: true}, unready(Stale, hour), true},
+		"recreate, current":                        {Outlook{Strategy: Recreate}, unready(Current, hour), false},
+		"recreate, nothing to compare with":        {Outlook{Strategy: Recreate}, unready(Unclassified, hour), false},
+		"recreate, leaving":                        {Outlook{Strategy: Recreate}, leaving(unready(Stale, hour)), false},
+		"recreate, unknown":                        {Outlook{Strategy: Recreate, Started: noon}, unready(Unknown, hour), true},
+		"recreate, unknown, suspended":             {Outlook{Strategy: Recreate, Started: noon, Suspended: true}, unready(Unknown, hour), false},
+		"recreate, unknown, born since":            {Outlook{Strategy: Recreate, Started: before(hour)}, young, false},
+		"recreate, unknown, born since with peers": {Outlook{Strategy: Recreate, Started: before(hour), Understood: true}, young, true},
+		"rolling, not ready":                       {Outlook{Strategy: RollingUpdate}, unready(Stale, hour), true},
+		"rolling, ready: it has to wait":           {Outlook{Strategy: RollingUpdate}, ready(Stale, hour), false},
+		"rolling, gated":                           {Outlook{Strategy: RollingUpdate}, gated(unready(Stale, hour)), false},
+		"rolling, failed":                          {Outlook{Strategy: RollingUpdate, Failed: true}, unready(Stale, hour), false},
+		"on replenish":                             {Outlook{Strategy: OnReplenish}, unready(Stale, hour), false},
+		"the platform's own":                       {Outlook{Strategy: PlatformOwned}, unready(Stale, hour), false},
+		"lost, under every strategy":               {Outlook{Strategy: OnReplenish, Paused: true}, unready(Lost, hour), true},
+		"lost, leaving":                            {Outlook{Strategy: OnReplenish}, leaving(unready(Lost, hour)), false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.outlook.Goes(tc.member); got != tc.want {
+				t.Errorf("Goes() = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// A member whose Pod a scheduler has that is to go is replaced in steps.
+func TestStraysAreReplacedInSteps(t *testing.T) {
+	const hour = time.Hour
+	stray := func(m MemberState) MemberState { m.Stray = true; return m }
+	current := ready(Current, hour)
+	all := times(4, stray(current))
+	cases := map[string]struct {
+		state PoolState
+		want  []int
+	}{
+		"on replenish":                {PoolState{Strategy: OnReplenish, Members: all}, []int{0}},
+		"recreate":                    {PoolState{Strategy: Recreate, Members: all}, []int{0}},
+		"rolling":                     {PoolState{Strategy: RollingUpdate, Members: all}, []int{0}},
+		"paused":                      {PoolState{Strategy: OnReplenish, Paused: true, Members: all}, nil},
+		"one is being replaced":       {PoolState{Strategy: OnReplenish, Members: members(times(3, stray(current)), times(1, unready(Current, 0)))}, nil},
+		"stale ones go once":          {PoolState{Strategy: Recreate, Members: members(times(1, stray(ready(Stale, hour))), times(3, current))}, []int{0}},
+		"others stay":                 {PoolState{Strategy: OnReplenish, Members: times(4, current)}, nil},
+		"not ready: its Pod goes":     {PoolState{Strategy: OnReplenish, Members: members(times(3, current), times(1, stray(unready(Current, hour))))}, nil},
+		"beside stale ones, one step": {PoolState{Strategy: RollingUpdate, Members: members(times(2, stray(current)), times(2, ready(Stale, 2*hour)))}, []int{2}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.state.Replicas, tc.state.MaxUnavailable, tc.state.Now = 4, 1, noon
+			tc.state.Rollout = Begin("r", time.Time{}, before(hour))
+			if diff := cmp.Diff(tc.want, MakePlan(tc.state).Delete); diff != "" {
+				t.Errorf("deleted (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBarePodGoes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		verdict Verdict
+		want    bool
+	}{
+		"its own lasting fault": {Verdict{Reason: StaleRevision}, true},
+		"tolerated":             {Verdict{Allowed: true, Tolerated: true, Reason: StaleRevision}, false},
+		"a claim's fault":       {Verdict{Reason: ClaimGone}, false},
+		"nothing":               {Verdict{Allowed: true}, false},
+	} {
+		if got := tc.verdict.BarePodGoes(); got != tc.want {
+			t.Errorf("%s: BarePodGoes() = %v, want %v", name, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+)
+
+// What a pod is told in its condition PodScheduled. The scheduler counts nodes by
+// the whole text, so that it names none.
+const (
+	// StaleMember: the pod's member is about to be deleted.
+	StaleMember = mark + "StaleMember"
+	// NodeLeaving: no claim could be given a member on that node.
+	NodeLeaving = mark + "NodeLeaving"
+
+	mark = "freshbind: "
+)
+
+// Members knows what becomes of pods and where a pool's members are.
+type Members interface {
+	// Of returns the zero Prospect for a pod that no pool has.
+	Of(ctx context.Context, pod metav1.Object) (freshness.Prospect, error)
+	// Placed returns the nodes of a pool's members by the UIDs of their pods.
+	Placed(ctx context.Context, namespace, pool string) (map[types.UID]string, error)
+}
+
+// Extender answers kube-scheduler. All fields have to be set.
+type Extender struct {
+	Members Members
+	Nodes   *Nodes
+	Ledger  *Ledger
+	Weights Weights
+	Metrics *Metrics
+}
+
+// candidates are the nodes of a request, in either form. Absent forms are nil.
+type candidates struct {
+	names *[]string
+	nodes *corev1.NodeList
+}
+
+func candidatesOf(args *extenderv1.ExtenderArgs) candidates {
+	return candidates{names: args.NodeNames, nodes: args.Nodes}
+}
+
+// each calls f for each name, that of a node given in both forms once.
+func (c candidates) each(f func(name string)) {
+	if c.names != nil {
+		for _, name := range *c.names {
+			f(name)
+		}
+		return
+	}
+	if c.nodes != nil {
+		for i := range c.nodes.Items {
+			f(c.nodes.Items[i].Name)
+		}
+	}
+}
+
+func (c candidates) count() int {
+	n := 0
+	c.each(func(string) { n++ })
+	return n
+}
+
+// without returns those that are not failed, in the forms that were given: a
+// form that is left out is read as no node at all.
+func (c candidates) without(failed extenderv1.FailedNodesMap) candidates {
+	if len(failed) == 0 {
+		return c
+	}
+	fails := func(name string) bool { _, ok := failed[name]; return ok }
+	out := c
+	if c.names != nil {
+		names := slices.DeleteFunc(slices.Clone(*c.names), fails)
+		out.names = &names
+	}
+	if c.nodes != nil {
+		list := *c.nodes
+		list.Items = slices.DeleteFunc(slices.Clone(c.nodes.Items), func(n corev1.Node) bool { return fails(n.Name) })
+		out.nodes = &list
+	}
+	return out
+}
+
+// Filter refuses every node to the pod of a member that is about to be deleted,
+// and nodes that leave to those of all others.
+func (e *Extender) Filter(ctx context.Context, args *extenderv1.ExtenderArgs) *extenderv1.ExtenderFilterResult {
+	given := candidatesOf(args)
+	prospect, outcome := e.prospect(ctx, args.Pod)
+	failed := extenderv1.FailedNodesMap{}
+	switch {
+	case prospect.Goes:
+		why := staleMessage(prospect)
+		given.each(func(name string) { failed[name] = why })
+		outcome = refused
+		e.Ledger.refuse(args.Pod.UID)
+		logf.FromContext(ctx).V(2).Info("Refused a stale member", "namespace", args.Pod.Namespace, "pod", args.Pod.Name,
+			"found", prospect.Found, "expected", prospect.Expected)
+	case prospect.Pool != "":
+		e.Ledger.forgive(args.Pod.UID)
+		if failed = e.Nodes.leavingAmong(given); len(failed) > 0 {
+			outcome = narrowed
+		}
+	}
+	left := given.without(failed)
+	if prospect.Pool != "" {
+		e.noteChoice(args.Pod, prospect, left)
+	}
+	e.Metrics.count(verbFilter, outcome)
+	return &extenderv1.ExtenderFilterResult{NodeNames: left.names, Nodes: left.nodes, FailedAndUnresolvableNodes: failed}
+}
+
+// noteChoice: of one node that is left the scheduler asks nobody's opinion
+// (schedule_one.go, schedulePod).
+func (e *Extender) noteChoice(pod *corev1.Pod, p freshness.Prospect, left candidates) {
+	e.Ledger.drop(p.PoolUID, pod.UID)
+	if left.count() == 1 {
+		left.each(func(name string) { e.Ledger.assume(p.PoolUID, pod.UID, name) })
+	}
+}
+
+// prospect of a pod that could not be found is the zero one.
+func (e *Extender) prospect(ctx context.Context, pod *corev1.Pod) (freshness.Prospect, outcome) {
+	if pod == nil {
+		return freshness.Prospect{}, passed
+	}
+	p, err := e.Members.Of(ctx, pod)
+	if err != nil {
+		logf.FromContext(ctx).V(2).Info("Let a pod pass unjudged", "namespace", pod.Namespace, "pod", pod.Name, "reason", err.Error())
+		return freshness.Prospect{}, undecided
+	}
+	return p, passed
+}
+
+func staleMessage(p freshness.Prospect) string {
+	switch {
+	case p.Expected == "":
+		return StaleMember
+	case p.Found == "":
+		return fmt.Sprintf("%s (is unknown, in force is %s)", StaleMember, p.Expected)
+	}
+	return fmt.Sprintf("%s (is %s, in force is %s)", StaleMember, p.Found, p.Expected)
+}
+
+// Preempt has a pod that Filter refuses evict nobody. The scheduler looks for
+// victims on nodes that Filter was never asked about. One that Filter refused, and
+// that has become fine in between, does so the next time: it may need none.
+func (e *Extender) Preempt(ctx context.Context, args *extenderv1.ExtenderPreemptionArgs) *extenderv1.ExtenderPreemptionResult {
+	prospect, outcome := e.prospect(ctx, args.Pod)
+	victims := map[string]*extenderv1.MetaVictims{}
+	if prospect.Goes || args.Pod != nil && e.Ledger.forgive(args.Pod.UID) {
+		e.Metrics.count(verbPreempt, refused)
+		return &extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: victims}
+	}
+	keep := func(node string, v *extenderv1.MetaVictims) {
+		if prospect.Pool != "" && e.Nodes.isLeaving(node) {
+			outcome = narrowed
+			return
+		}
+		victims[node] = v
+	}
+	for node, v := range args.NodeNameToVictims {
+		keep(node, metaOf(v))
+	}
+	for node, v := range args.NodeNameToMetaVictims {
+		keep(node, withoutNil(v))
+	}
+	e.Metrics.count(verbPreempt, outcome)
+	return &extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: victims}
+}
+
+// metaOf and withoutNil return nothing that the scheduler would have to follow
+// into nil (extender.go, convertToVictims).
+func metaOf(v *extenderv1.Victims) *extenderv1.MetaVictims {
+	out := &extenderv1.MetaVictims{Pods: []*extenderv1.MetaPod{}}
+	if v == nil {
+		return out
+	}
+	out.NumPDBViolations = v.NumPDBViolations
+	for _, pod := range v.Pods {
+		if pod != nil {
+			out.Pods = append(out.Pods, &extenderv1.MetaPod{UID: string(pod.UID)})
+		}
+	}
+	return out
+}
+
+func withoutNil(v *extenderv1.MetaVictims) *extenderv1.MetaVictims {
+	if v == nil {
+		return &extenderv1.MetaVictims{Pods: []*extenderv1.MetaPod{}}
+	}
+	out := *v
+	out.Pods = slices.DeleteFunc(slices.Clone(v.Pods), func(p *extenderv1.MetaPod) bool { return p == nil })
+	return &out
+}
+
+// Prioritize scores nodes for a pool's members; for all other pods they are
+// alike.
+func (e *Extender) Prioritize(ctx context.Context, args *extenderv1.ExtenderArgs) *extenderv1.HostPriorityList {
+	given := candidatesOf(args)
+	scores := make(extenderv1.HostPriorityList, 0, given.count())
+	prospect, outcome := e.prospect(ctx, args.Pod)
+	if prospect.Pool == "" || !e.Weights.any() {
+		given.each(func(name string) { scores = append(scores, extenderv1.HostPriority{Host: name}) })
+		e.Metrics.count(verbPrioritize, outcome)
+		return &scores
+	}
+	placed, err := e.Members.Placed(ctx, args.Pod.Namespace, prospect.Pool)
+	if err != nil {
+		logf.FromContext(ctx).V(2).Info("Spread without what is placed", "pool", prospect.Pool, "reason", err.Error())
+		outcome = undecided
+	}
+	on := e.Ledger.merge(prospect.PoolUID, args.Pod.UID, placed)
+	given.each(func(name string) { scores = append(scores, extenderv1.HostPriority{Host: name}) })
+	nodes := e.Nodes.sites(scores, imagesOf(args.Pod))
+	if best := score(scores, nodes, e.Nodes.tally(on), e.Weights, args.Pod.UID); best >= 0 {
+		e.Ledger.assume(prospect.PoolUID, args.Pod.UID, scores[best].Host)
+	}
+	e.Metrics.count(verbPrioritize, outcome)
+	return &scores
+}
+
+func imagesOf(pod *corev1.Pod) []string {
+	var images []string
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			images = append(images, imageName(list[i].Image))
+		}
+	}
+	return images
+}
