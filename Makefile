@@ -34,10 +34,31 @@ test: unit-test cluster-test ## Everything that proves it: unit tests, then test
 .PHONY: unit-test
 unit-test: ## Tests that need nothing but Go.
 	$(GO) test $(RACE) $(UNIT_TESTS)
+	cd test/release && $(GO) test ./...
 
 .PHONY: cluster-test
 cluster-test: ## Tests on a real control plane, which is built on first use.
 	FRESHBIND_RACE=$(if $(RACE),1) $(GO) test -timeout 40m -p 1 $(CLUSTER_TESTS)
+
+.PHONY: chart
+chart: ## Write the generated parts of the Helm chart: admission configuration, schema and table of values.
+	$(GO) run ./test/chart/generate
+
+.PHONY: chart-test
+chart-test: ## The Helm chart with the real Helm, on a control plane beside agent-sandbox and cert-manager.
+	FRESHBIND_RACE=$(if $(RACE),1) $(GO) test -count=1 -timeout 20m -v ./test/chart/...
+
+.PHONY: scheduler-test
+scheduler-test: ## The scheduler extender with the real kube-scheduler, beside agent-sandbox.
+	FRESHBIND_RACE=$(if $(RACE),1) $(GO) test -count=1 -timeout 20m -v ./test/scheduler/...
+
+.PHONY: image
+image: ## The OCI image for amd64 and arm64 with its bill of materials, into dist/, without Docker (VERSION; BASE, an OCI layout; CA_CERTIFICATES).
+	cd test/release && $(GO) run . -what image -version "$(VERSION)" -base "$(BASE)" -ca-certificates "$(CA_CERTIFICATES)"
+
+.PHONY: release
+release: ## All of a release, into dist/: image, chart, manifests, plugin of kubectl, checksums (VERSION=v1.2.3).
+	cd test/release && $(GO) run . -what release -version "$(VERSION)" -base "$(BASE)" -ca-certificates "$(CA_CERTIFICATES)" -helm "$$(cd ../.. && $(GO) run ./test/tools helm)"
 
 .PHONY: upstream-test
 upstream-test: ## Every release of agent-sandbox, with and without late caches: no stale bind, every claim ready, no ghosts.
@@ -59,9 +80,12 @@ fuzz: ## Each fuzz target for FUZZTIME, two at a time.
 	  $(GO) test -run "^$$" -fuzz "^$$0$$" -fuzztime $(FUZZTIME) -parallel 1 $$1'
 
 .PHONY: bench
-bench: ## Benchmarks: of the pure packages, or BENCH=rollout|pools on a real control plane (BENCH_MEMBERS, BENCH_PAIRS, BENCH_POOLS).
+bench: ## Benchmarks: of the pure packages, or BENCH=rollout|pools|scheduler on a real control plane (BENCH_MEMBERS, BENCH_PAIRS, BENCH_POOLS).
 ifeq ($(BENCH),)
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/...
+else ifeq ($(BENCH),scheduler)
+	$(GO) test -run '^$$' -bench . -benchmem ./scheduler
+	@BENCH=$(BENCH) $(GO) run ./test/bench
 else
 	@BENCH=$(BENCH) $(GO) run ./test/bench
 endif
@@ -73,8 +97,8 @@ lint: ## Linters (built from Go modules on first use), and modules that are not 
 
 .PHONY: tools
 tools: ## Build what tests and demo need, ahead of time.
-	$(GO) run ./test/tools etcd kube-apiserver kwok kube-controller-manager agent-sandbox@v1.0.3
+	$(GO) run ./test/tools etcd kube-apiserver kwok kube-controller-manager kube-scheduler helm cert-manager agent-sandbox@v1.0.3
 
 .PHONY: clean
 clean: ## Remove what was built here (the cache of tools stays).
-	rm -rf $(BIN) .demo
+	rm -rf $(BIN) dist .demo

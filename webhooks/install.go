@@ -29,6 +29,8 @@ type Hook struct {
 	conditions []admissionregistrationv1.MatchCondition
 	// enforcing: only where the namespace says so, as for policies.
 	enforcing bool
+	// only and not narrow down the namespaces by name.
+	only, not []string
 }
 
 const (
@@ -177,6 +179,13 @@ const ConfigurationName = "freshbind"
 
 // Scope says whose writes are judged.
 type Scope struct {
+	// Only are the namespaces that are judged; empty for all.
+	Only []string
+	// Bind and ColdStart are the failure policies of binds and of cold starts;
+	// empty for Fail.
+	Bind, ColdStart admissionregistrationv1.FailurePolicyType
+	// Open are namespaces in which both are Ignore.
+	Open []string
 	// Exempt are namespaces that are left out besides kube-system, our own
 	// above all: a guard that stands in its own way cannot come back.
 	Exempt []string
@@ -214,11 +223,7 @@ func (s Scope) byPools(h Hook) Hook {
 func Configurations(e Endpoint, s Scope) (
 	*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration,
 ) {
-	exempt := append([]string{"kube-system"}, s.Exempt...)
-	slices.Sort(exempt)
-	scope := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
-		Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: slices.Compact(exempt),
-	}}}
+	scope := s.namespaces()
 	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},
 		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName},
@@ -241,28 +246,18 @@ func Configurations(e Endpoint, s Scope) (
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"},
 		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName},
 	}
-	for _, h := range []Hook{
-		BindHook, BindPodHook, ColdStartHook, BirthHook, BirthPodHook, s.byPools(ProtectHook), s.byPools(ProtectPodHook), AdviseHook,
-	} {
+	for _, h := range slices.Concat(s.closed(), s.opened(), []Hook{
+		BirthHook, BirthPodHook, s.byPools(ProtectHook), s.byPools(ProtectPodHook), AdviseHook,
+	}) {
 		validating.Webhooks = append(validating.Webhooks, admissionregistrationv1.ValidatingWebhook{
 			Name: h.Name, ClientConfig: e.at(h.Path), Rules: h.rules, MatchConditions: h.conditions,
-			FailurePolicy: h.failurePolicy(), TimeoutSeconds: h.seconds(), NamespaceSelector: scope,
+			FailurePolicy: h.failurePolicy(), TimeoutSeconds: h.seconds(), NamespaceSelector: h.namespaces(scope),
 			MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
 			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
 			AdmissionReviewVersions: []string{"v1"},
 		})
 	}
 	return mutating, validating
-}
-
-// namespaces narrows down the namespaces in scope.
-func (h Hook) namespaces(scope *metav1.LabelSelector) *metav1.LabelSelector {
-	if !h.enforcing {
-		return scope
-	}
-	narrow := scope.DeepCopy()
-	narrow.MatchLabels = enforcing().MatchLabels
-	return narrow
 }
 
 func (h Hook) failurePolicy() *admissionregistrationv1.FailurePolicyType {

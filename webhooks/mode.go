@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freshbind/freshbind/internal/floor"
+	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 )
 
@@ -45,6 +47,8 @@ type Modes struct {
 	Cached client.Reader
 	// Default holds where nothing is said, or nothing that can be understood.
 	Default Mode
+	// Floors are what no label goes below.
+	Floors floor.Floors
 }
 
 var namespaces = schema.GroupResource{Resource: "namespaces"}
@@ -61,9 +65,9 @@ func (m *Modes) Of(ctx context.Context, namespace, pool string) (Mode, error) {
 		return m.lastKnown(ctx, namespace), fmt.Errorf("reading the mode of namespace %s: %w", namespace, err)
 	}
 	if obj == nil {
-		return m.Default, nil
+		return m.By(nil), nil
 	}
-	return m.of(obj.GetLabels()), nil
+	return m.By(obj.GetLabels()), nil
 }
 
 // Known reports whether Freshbind is to act, by the cache: it may be late, and
@@ -77,16 +81,33 @@ func (m *Modes) Known(ctx context.Context, namespace, pool string) (bool, error)
 func (m *Modes) lastKnown(ctx context.Context, namespace string) Mode {
 	var ns corev1.Namespace
 	if err := m.Cached.Get(context.WithoutCancel(ctx), types.NamespacedName{Name: namespace}, &ns); err != nil {
-		return m.Default
+		return m.By(nil)
 	}
-	return m.of(ns.Labels)
+	return m.By(ns.Labels)
 }
 
-func (m *Modes) of(labels map[string]string) Mode {
+// By returns the mode of a namespace with these labels.
+func (m *Modes) By(labels map[string]string) Mode {
+	if m.Floors.Enforces(labels) {
+		return Enforce
+	}
 	if mode, err := ParseMode(labels[platform.EnforcementKey]); err == nil {
 		return mode
 	}
 	return m.Default
+}
+
+// LeastStrategy returns the least strict strategy in a namespace, as its labels
+// are now; "" for any.
+func (m *Modes) LeastStrategy(ctx context.Context, namespace string) (freshness.Strategy, error) {
+	if !m.Floors.HasStrategy() {
+		return "", nil
+	}
+	obj, err := m.Live.Get(ctx, namespaces, "", namespace)
+	if err != nil || obj == nil {
+		return "", err
+	}
+	return m.Floors.Strategy(obj.GetLabels()), nil
 }
 
 // Enforced reports whether binds in the namespace are enforced.

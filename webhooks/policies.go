@@ -145,6 +145,21 @@ func (p Policies) WithoutMutating() Policies {
 	return p
 }
 
+// Only narrows the policies down to these namespaces; none given, they hold in
+// all that enforce.
+func (p Policies) Only(namespaces ...string) Policies {
+	if len(namespaces) == 0 {
+		return p
+	}
+	for _, b := range p.ValidatingBinding {
+		named(b.Spec.MatchResources.NamespaceSelector, metav1.LabelSelectorOpIn, namespaces)
+	}
+	for _, b := range p.MutatingBinding {
+		named(b.Spec.MatchResources.NamespaceSelector, metav1.LabelSelectorOpIn, namespaces)
+	}
+	return p
+}
+
 // Objects returns all policies and their bindings.
 func (p Policies) Objects() []client.Object {
 	var out []client.Object

@@ -30,11 +30,14 @@ func (Restamp) Handle(_ context.Context, req admission.Request) admission.Respon
 	return admission.Patched("", stampPatch(obj.GetLabels(), old.GetLabels()[platform.StampKey])...)
 }
 
+// RestampName is the name of the webhook that Scope.Restamp adds.
+const RestampName = "restamp-pod.freshbind.dev"
+
 // restampHook does what the mutating policy does, where the API server serves
 // none (before Kubernetes 1.36). self is the user that Freshbind runs as.
 func restampHook(self string) Hook {
 	return Hook{
-		Name: "restamp-pod.freshbind.dev", Path: RestampPath, FailOpen: true, Timeout: 2 * time.Second,
+		Name: RestampName, Path: RestampPath, FailOpen: true, Timeout: 2 * time.Second,
 		rules:      []admissionregistrationv1.RuleWithOperations{rule("", "v1", "pods", update)},
 		conditions: slices.Concat(notBy(self), stampChanges),
 		enforcing:  true,

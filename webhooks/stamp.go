@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -29,12 +30,15 @@ type Stamp struct {
 	Revisions Revisions
 	Modes     *Modes
 	Timeout   time.Duration
+	// SchedulerName is the scheduler that members' Pods are sent to; "" leaves them
+	// with the cluster's own.
+	SchedulerName string
 }
 
 var _ admission.Handler = (*Stamp)(nil)
 
-// Handle answers with a patch of that one label, so that no field which this
-// program does not know can get lost.
+// Handle answers with a patch of that one label, and of a member's Pod's scheduler,
+// so that no field which this program does not know can get lost.
 func (s *Stamp) Handle(ctx context.Context, req admission.Request) admission.Response {
 	obj, err := decodeObject(req.Object.Raw, req.Namespace)
 	if err != nil {
@@ -53,7 +57,20 @@ func (s *Stamp) Handle(ctx context.Context, req admission.Request) admission.Res
 	if mode, err := s.Modes.Of(ctx, req.Namespace, stamp.Enforcement); err != nil || mode != Enforce {
 		return admission.Allowed("")
 	}
-	return admission.Patched("", stampPatch(obj.GetLabels(), stamp.Hash)...)
+	patch := stampPatch(obj.GetLabels(), stamp.Hash)
+	if stamp.Sendable {
+		patch = append(patch, s.sendPatch(obj)...)
+	}
+	return admission.Patched("", patch...)
+}
+
+// sendPatch sends a Pod to the second scheduler, unless somebody else chose one.
+func (s *Stamp) sendPatch(pod *unstructured.Unstructured) []jsonpatch.JsonPatchOperation {
+	name, _, _ := unstructured.NestedString(pod.Object, "spec", "schedulerName")
+	if s.SchedulerName == "" || name != "" && name != corev1.DefaultSchedulerName {
+		return nil
+	}
+	return []jsonpatch.JsonPatchOperation{jsonpatch.NewOperation("add", "/spec/schedulerName", s.SchedulerName)}
 }
 
 var podKind = schema.GroupKind{Kind: "Pod"}

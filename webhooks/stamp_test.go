@@ -18,6 +18,7 @@ import (
 // fakeRevisions says by kind what it was asked for.
 type fakeRevisions struct {
 	enforcement string
+	sendable    bool
 	err         error
 }
 
@@ -33,7 +34,7 @@ func (f fakeRevisions) stamp(hash string) (platform.Stamp, error) {
 	if f.err != nil {
 		return platform.Stamp{}, f.err
 	}
-	return platform.Stamp{Hash: hash, Enforcement: f.enforcement}, nil
+	return platform.Stamp{Hash: hash, Enforcement: f.enforcement, Sendable: f.sendable}, nil
 }
 
 func TestStamp(t *testing.T) {
@@ -93,6 +94,43 @@ func TestStampPatchIsEmptyTheSecondTime(t *testing.T) {
 			}
 			if again := stampPatch(tc.want, tc.hash); len(again) > 0 {
 				t.Errorf("stampPatch() of its own outcome = %v, want nothing", again)
+			}
+		})
+	}
+}
+
+// Only the Pod of a member that nobody else sent anywhere goes to the second
+// scheduler.
+func TestStampSendsPodsToTheSecondScheduler(t *testing.T) {
+	pod := func(scheduler string) *unstructured.Unstructured {
+		b := builders.MakePod(member).Label(platform.StampKey, "v1-pod")
+		if scheduler != "" {
+			b.Set(scheduler, "spec", "schedulerName")
+		}
+		return b.Obj()
+	}
+	sent := []jsonpatch.JsonPatchOperation{{Operation: "add", Path: "/spec/schedulerName", Value: "second"}}
+	cases := map[string]struct {
+		obj    *unstructured.Unstructured
+		rev    fakeRevisions
+		mode   Mode
+		second string
+		want   []jsonpatch.JsonPatchOperation
+	}{
+		"a member's":            {pod("default-scheduler"), fakeRevisions{sendable: true}, Enforce, "second", sent},
+		"named by nobody":       {pod(""), fakeRevisions{sendable: true}, Enforce, "second", sent},
+		"sent already":          {pod("second"), fakeRevisions{sendable: true}, Enforce, "second", nil},
+		"another's":             {pod("mine"), fakeRevisions{sendable: true}, Enforce, "second", nil},
+		"its template says who": {pod("default-scheduler"), fakeRevisions{}, Enforce, "second", nil},
+		"no second scheduler":   {pod("default-scheduler"), fakeRevisions{sendable: true}, Enforce, "", nil},
+		"audit":                 {pod("default-scheduler"), fakeRevisions{sendable: true}, Audit, "second", nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := &Stamp{Revisions: tc.rev, Modes: modes(t, tc.mode, nil), Timeout: time.Minute, SchedulerName: tc.second}
+			resp := s.Handle(t.Context(), request(t, admissionv1.Create, nil, tc.obj))
+			if diff := cmp.Diff(tc.want, resp.Patches); diff != "" {
+				t.Errorf("patches (-want,+got):\n%s", diff)
 			}
 		})
 	}

@@ -24,10 +24,6 @@ import (
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
-// DefaultLimit is how many revisions of a template are kept, not counting those
-// that a living member has.
-const DefaultLimit = 10
-
 // Recorder writes a ControllerRevision for every version of a template that its
 // watch delivers, not only for the last one: a revision that was in force for a
 // moment may have members.

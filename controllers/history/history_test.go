@@ -23,6 +23,8 @@ import (
 
 var sandboxKind = schema.GroupVersionKind{Group: agentsandbox.CoreGroup, Version: "v1beta1", Kind: "Sandbox"}
 
+const limit = 10
+
 func newClient(t *testing.T, objs ...client.Object) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -90,7 +92,7 @@ func TestEveryVersionOfTheWatchIsRecorded(t *testing.T) {
 	a, b, d := version("a", 1), version("b", 2), version("d", 3)
 	// The queue merges the three events into one request; the versions must not
 	// be merged with it.
-	see(t, newRecorder(c, DefaultLimit), a, b, d)
+	see(t, newRecorder(c, limit), a, b, d)
 	want := []string{hashOf(t, d), hashOf(t, b), hashOf(t, a)}
 	if diff := cmp.Diff(want, recorded(t, c)); diff != "" {
 		t.Errorf("recorded (-want,+got):\n%s", diff)
@@ -99,7 +101,7 @@ func TestEveryVersionOfTheWatchIsRecorded(t *testing.T) {
 
 func TestARevisionInForceAgainIsTheNewest(t *testing.T) {
 	c := newClient(t)
-	r := newRecorder(c, DefaultLimit)
+	r := newRecorder(c, limit)
 	see(t, r, version("a", 1), version("b", 2), version("a", 3))
 	want := []string{hashOf(t, version("a", 1)), hashOf(t, version("b", 2))}
 	if diff := cmp.Diff(want, recorded(t, c)); diff != "" {
@@ -111,7 +113,7 @@ func TestMetadataAloneIsNoRevision(t *testing.T) {
 	c := newClient(t)
 	labelled := builders.MakeTemplate("ns", "python").Image("a").RV(2).
 		Set(map[string]any{"labels": map[string]any{"x": "y"}}, "spec", "podTemplate", "metadata").Obj()
-	see(t, newRecorder(c, DefaultLimit), version("a", 1), labelled)
+	see(t, newRecorder(c, limit), version("a", 1), labelled)
 	if got := recorded(t, c); len(got) != 1 {
 		t.Errorf("recorded %v, want one revision", got)
 	}
@@ -120,7 +122,7 @@ func TestMetadataAloneIsNoRevision(t *testing.T) {
 func TestATemplateThatNothingCanBeBuiltFromBlocksNoOther(t *testing.T) {
 	c := newClient(t)
 	broken := builders.MakeTemplate("ns", "python").Unset("spec", "podTemplate", "spec").RV(2).Obj()
-	see(t, newRecorder(c, DefaultLimit), version("a", 1), broken, version("b", 3))
+	see(t, newRecorder(c, limit), version("a", 1), broken, version("b", 3))
 	if got := recorded(t, c); len(got) != 2 {
 		t.Errorf("recorded %v, want two revisions", got)
 	}
@@ -141,7 +143,7 @@ func TestPruneKeepsWhatAMemberHas(t *testing.T) {
 
 func TestAnotherIncarnationStartsAnew(t *testing.T) {
 	c := newClient(t)
-	r := newRecorder(c, DefaultLimit)
+	r := newRecorder(c, limit)
 	see(t, r, version("a", 1))
 	again := builders.MakeTemplate("ns", "python").Image("b").UID("second").RV(9).Obj()
 	see(t, r, again)
@@ -176,7 +178,7 @@ func TestFormerLivesOfATemplateAreRemembered(t *testing.T) {
 		return builders.MakeTemplate("ns", "python").Image(image).UID(uid).RV(int64(len(uid))).Obj()
 	}
 	a, b, third := life("first", "a"), life("second", "b"), life("the third", "c")
-	see(t, newRecorder(c, DefaultLimit), a)
+	see(t, newRecorder(c, limit), a)
 	if diff := cmp.Diff([]string{hashOf(t, a)}, ask(a)); diff != "" {
 		t.Fatalf("first life (-want,+got):\n%s", diff)
 	}
@@ -186,7 +188,7 @@ func TestFormerLivesOfATemplateAreRemembered(t *testing.T) {
 	if diff := cmp.Diff([]string{hashOf(t, a)}, ask(b)); diff != "" {
 		t.Errorf("second life, before it is recorded (-want,+got):\n%s", diff)
 	}
-	see(t, newRecorder(c, DefaultLimit), b)
+	see(t, newRecorder(c, limit), b)
 	if diff := cmp.Diff([]string{hashOf(t, b), hashOf(t, a)}, ask(b)); diff != "" {
 		t.Errorf("second life (-want,+got):\n%s", diff)
 	}
@@ -200,7 +202,7 @@ func TestFormerLivesOfATemplateAreRemembered(t *testing.T) {
 
 func TestDigestsNameButDoNotTell(t *testing.T) {
 	c := newClient(t)
-	r := newRecorder(c, DefaultLimit)
+	r := newRecorder(c, limit)
 	r.digests = true
 	secret := builders.MakeTemplate("ns", "python").Image("a").Env("TOKEN", "hunter2").RV(1).Obj()
 	see(t, r, secret)

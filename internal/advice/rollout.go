@@ -34,6 +34,8 @@ type Rollout struct {
 	Annotation, Spec string
 	// Default is the strategy where neither says one.
 	Default freshness.Strategy
+	// Floor is the least strict strategy here; "" for any.
+	Floor freshness.Strategy
 	// Enforced: Freshbind denies and deletes here.
 	Enforced bool
 	// AdmitAny: while it rolls, the pool asks to serve stale members too.
@@ -42,7 +44,7 @@ type Rollout struct {
 
 // Strategy is the one that holds.
 func (r Rollout) Strategy() freshness.Strategy {
-	return freshness.ResolveStrategy(r.Annotation, r.Spec, r.Default)
+	return freshness.Stricter(freshness.ResolveStrategy(r.Annotation, r.Spec, r.Default), r.Floor)
 }
 
 // Fate is what becomes of stale members.

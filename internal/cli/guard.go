@@ -8,11 +8,16 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/selftest"
 )
 
 const (
@@ -28,7 +33,7 @@ const (
 // would have refused in mode audit. Whatever may not be read is left out.
 func (c *Cluster) Footer(ctx context.Context, namespace string) (string, error) {
 	var sentences []string
-	for _, of := range []func(context.Context, string) (string, error){c.guard, c.wouldHave} {
+	for _, of := range []func(context.Context, string) (string, error){c.guard, c.selfTest, c.wouldHave} {
 		said, err := of(ctx, namespace)
 		if err != nil && !apierrors.IsForbidden(err) {
 			return "", err
@@ -49,7 +54,7 @@ func (c *Cluster) guard(ctx context.Context, _ string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("looking for the webhooks: %w", err)
 	}
-	const installed = "Guard: webhooks are installed"
+	installed := "Guard: " + c.replicas(ctx, &webhooks)
 	var leases coordinationv1.LeaseList
 	err = c.Client.List(ctx, &leases, client.MatchingFields{"metadata.name": installedAs})
 	switch {
@@ -62,6 +67,47 @@ func (c *Cluster) guard(ctx context.Context, _ string) (string, error) {
 	}
 	ago := duration.HumanDuration(max(0, c.Now().Sub(leases.Items[0].Spec.RenewTime.Time)))
 	return fmt.Sprintf("%s; the leader was alive %s ago.", installed, ago), nil
+}
+
+// replicas says how many serve, as far as that can be known.
+func (c *Cluster) replicas(ctx context.Context, webhooks *admissionregistrationv1.ValidatingWebhookConfiguration) string {
+	const installed = "webhooks are installed"
+	if len(webhooks.Webhooks) == 0 || webhooks.Webhooks[0].ClientConfig.Service == nil {
+		return installed
+	}
+	service := webhooks.Webhooks[0].ClientConfig.Service
+	var found discoveryv1.EndpointSliceList
+	err := c.Client.List(ctx, &found, client.InNamespace(service.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service.Name})
+	if err != nil {
+		return installed
+	}
+	ready, all := 0, 0
+	for _, s := range found.Items {
+		for _, e := range s.Endpoints {
+			all++
+			if ptr.Deref(e.Conditions.Ready, true) {
+				ready++
+			}
+		}
+	}
+	return fmt.Sprintf("%d/%d replicas are ready", ready, all)
+}
+
+// selfTest says what the last self-test told, if there was any.
+func (c *Cluster) selfTest(ctx context.Context, _ string) (string, error) {
+	var leases coordinationv1.LeaseList
+	err := c.Client.List(ctx, &leases, client.MatchingFields{"metadata.name": selftest.LeaseName})
+	if err != nil {
+		return "", fmt.Errorf("looking for the self-test: %w", err)
+	}
+	if len(leases.Items) == 0 || leases.Items[0].Spec.RenewTime == nil {
+		return "", nil
+	}
+	ago := duration.HumanDuration(max(0, c.Now().Sub(leases.Items[0].Spec.RenewTime.Time)))
+	if leases.Items[0].Annotations[platform.SelfTestKey] != selftest.Passed {
+		return fmt.Sprintf("The last self-test, %s ago, FAILED: run freshbind doctor.", ago), nil
+	}
+	return fmt.Sprintf("The last self-test passed %s ago.", ago), nil
 }
 
 // wouldHave counts, by events, the binds that mode audit let through.

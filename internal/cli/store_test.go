@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -123,14 +124,33 @@ func TestFooter(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "freshbind-system", Name: "freshbind"},
 		Spec:       coordinationv1.LeaseSpec{RenewTime: ptr.To(metav1.NewMicroTime(clitest.Now.Add(-4 * time.Second)))},
 	}
+	tested := func(said string) *coordinationv1.Lease {
+		return &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "freshbind-system", Name: "freshbind-self-test", Annotations: map[string]string{"freshbind.dev/self-test": said}},
+			Spec:       coordinationv1.LeaseSpec{RenewTime: ptr.To(metav1.NewMicroTime(clitest.Now.Add(-11 * time.Second)))},
+		}
+	}
+	behind := installed.DeepCopy()
+	behind.Webhooks = []admissionregistrationv1.ValidatingWebhook{{ClientConfig: admissionregistrationv1.WebhookClientConfig{
+		Service: &admissionregistrationv1.ServiceReference{Namespace: "freshbind-system", Name: "freshbind"},
+	}}}
+	endpoints := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "freshbind-system", Name: "freshbind-x", Labels: map[string]string{discoveryv1.LabelServiceName: "freshbind"}},
+		Endpoints: []discoveryv1.Endpoint{
+			{Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}}, {Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(false)}},
+		},
+	}
 	const absent = "Guard: not installed (there is no ValidatingWebhookConfiguration freshbind), so nothing is refused."
 	cases := map[string]struct {
 		objs []client.Object
 		want string
 	}{
-		"not installed": {want: absent},
-		"nobody leads":  {objs: []client.Object{installed}, want: "Guard: webhooks are installed; no leader is elected."},
-		"one leads":     {objs: []client.Object{installed, lease}, want: "Guard: webhooks are installed; the leader was alive 4s ago."},
+		"not installed":  {want: absent},
+		"nobody leads":   {objs: []client.Object{installed}, want: "Guard: webhooks are installed; no leader is elected."},
+		"one leads":      {objs: []client.Object{installed, lease}, want: "Guard: webhooks are installed; the leader was alive 4s ago."},
+		"a test passed":  {objs: []client.Object{installed, lease, tested("passed")}, want: "Guard: webhooks are installed; the leader was alive 4s ago. The last self-test passed 11s ago."},
+		"a test failed":  {objs: []client.Object{installed, lease, tested("x509")}, want: "Guard: webhooks are installed; the leader was alive 4s ago. The last self-test, 11s ago, FAILED: run freshbind doctor."},
+		"replicas known": {objs: []client.Object{behind, endpoints}, want: "Guard: 1/2 replicas are ready; no leader is elected."},
 		"let through": {
 			objs: []client.Object{
 				event(claim, "e1", "StaleRevision", "m", "would be refused: x", -time.Minute, 3),

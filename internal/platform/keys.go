@@ -11,6 +11,9 @@ const (
 	// BoundToKey is the annotation of a Sandbox with the UID of the claim that
 	// it belongs, or once belonged, to.
 	BoundToKey = "freshbind.dev/bound-to"
+	// SelfTestKey is the annotation with which the object of a dry run asks for
+	// the answer of mode enforce. Nothing that is stored has it.
+	SelfTestKey = "freshbind.dev/self-test"
 	// AdmitKey is the annotation of a pool under RollingUpdate that says what its
 	// claims are given: "fresh" or "any". Missing or unreadable is "fresh".
 	AdmitKey = "freshbind.dev/admit"

@@ -54,6 +54,9 @@ func (f Facts) Class() freshness.Class {
 type Stamp struct {
 	// Hash names the revision; "" when there is none to name.
 	Hash string
+	// Sendable: it is the Pod of a member whose template leaves open who schedules
+	// it.
+	Sendable bool
 	// Enforcement is the pool's own mode, as written; "" when it says none.
 	Enforcement string
 }

@@ -119,12 +119,17 @@ func compile(ctx context.Context, log io.Writer, t target, program string) error
 // cacheKey names all that decides what a build of a tool module yields.
 func cacheKey(moduleDir string, ldflags []string) (string, error) {
 	var covered strings.Builder
-	for _, name := range []string{"go.mod", "go.sum"} {
-		content, err := os.ReadFile(filepath.Join(moduleDir, name))
+	// A module may have a program of its own beside the pins.
+	sources, err := filepath.Glob(filepath.Join(moduleDir, "*.go"))
+	if err != nil {
+		return "", fmt.Errorf("read tool module: %w", err)
+	}
+	for _, path := range append([]string{filepath.Join(moduleDir, "go.mod"), filepath.Join(moduleDir, "go.sum")}, sources...) {
+		content, err := os.ReadFile(path)
 		if err != nil {
 			return "", fmt.Errorf("read tool module: %w", err)
 		}
-		fmt.Fprintf(&covered, "%s %q\n", name, content)
+		fmt.Fprintf(&covered, "%s %q\n", filepath.Base(path), content)
 	}
 	fmt.Fprintf(&covered, "%s %s/%s %q\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, ldflags)
 	sum := sha256.Sum256([]byte(covered.String()))

@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 )
 
@@ -45,7 +47,8 @@ func (c *Cluster) startControllers() error {
 		}
 	}
 	if c.options.Scheduler {
-		return c.startScheduler()
+		_, err := c.StartScheduler(KubeScheduler, nil, c.options.SchedulerConfig)
+		return err
 	}
 	return nil
 }
@@ -57,7 +60,7 @@ func (c *Cluster) startControllerManager() error {
 	}
 	flags := []string{
 		"--kubeconfig=" + kubeconfig,
-		"--controllers=" + strings.Join(controllers, ","),
+		"--controllers=" + strings.Join(c.options.controllers(), ","),
 		// Each controller acts under its own name, as in a cluster of kubeadm's.
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file=" + c.certs.tokenKey,
@@ -71,21 +74,34 @@ func (c *Cluster) startControllerManager() error {
 	return err
 }
 
-func (c *Cluster) startScheduler() error {
-	kubeconfig, err := c.userKubeconfig("system:kube-scheduler")
+// StartScheduler runs a kube-scheduler, named in its log, with a
+// KubeSchedulerConfiguration in YAML, in which the kubeconfig is filled in. It
+// acts as system:kube-scheduler, or as whoever as is for. The cluster needs
+// Options.Scheduler or Options.OwnScheduler.
+func (c *Cluster) StartScheduler(name string, as *rest.Config, config string) (*Process, error) {
+	program, ok := c.programs[KubeScheduler]
+	if !ok {
+		return nil, errors.New("start scheduler: set option OwnScheduler of the cluster")
+	}
+	if as == nil {
+		var err error
+		if as, err = c.User("system:kube-scheduler"); err != nil {
+			return nil, err
+		}
+	}
+	kubeconfig := filepath.Join(c.dir, "kubeconfig-"+fileName(name))
+	if err := c.WriteKubeconfig(as, kubeconfig); err != nil {
+		return nil, err
+	}
+	completed, err := schedulerConfig(config, kubeconfig)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	config, err := schedulerConfig(c.options.SchedulerConfig, kubeconfig)
-	if err != nil {
-		return err
+	path := filepath.Join(c.dir, name+".yaml")
+	if err := os.WriteFile(path, completed, 0o644); err != nil {
+		return nil, fmt.Errorf("write scheduler configuration: %w", err)
 	}
-	path := filepath.Join(c.dir, "scheduler.yaml")
-	if err := os.WriteFile(path, config, 0o644); err != nil {
-		return fmt.Errorf("write scheduler configuration: %w", err)
-	}
-	_, err = c.Run(KubeScheduler, c.programs[KubeScheduler], "--config="+path, "--secure-port=0")
-	return err
+	return c.Run(name, program, "--config="+path, "--secure-port=0")
 }
 
 // schedulerConfig completes a KubeSchedulerConfiguration: once there is a file,

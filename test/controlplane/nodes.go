@@ -46,7 +46,7 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 	if err := c.waitNodes(ctx, client, kwok); err != nil {
 		return err
 	}
-	if !c.options.Scheduler {
+	if !c.options.Scheduler && !c.options.OwnScheduler {
 		return c.startBinder()
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
@@ -31,8 +32,14 @@ type Options struct {
 	ControllerManager bool
 	// ControllerManagerFlags come last, so they win.
 	ControllerManagerFlags []string
+	// WithoutControllers are parts of the controller manager that do not run, by
+	// their names in its flag --controllers.
+	WithoutControllers []string
 	// Scheduler runs kube-scheduler instead of the simple binding in turn.
 	Scheduler bool
+	// OwnScheduler leaves pending pods alone: whoever starts the cluster runs
+	// schedulers with StartScheduler.
+	OwnScheduler bool
 	// SchedulerConfig is a KubeSchedulerConfiguration in YAML; the kubeconfig is
 	// filled in, and leader election is off unless it says otherwise.
 	SchedulerConfig string
@@ -61,10 +68,17 @@ func (o Options) validate() error {
 		return errors.New("option Stages is for kwok: set Nodes to 1 or more")
 	case o.SchedulerConfig != "" && !o.Scheduler:
 		return errors.New("option SchedulerConfig is set: set Scheduler as well")
+	case o.OwnScheduler && o.Scheduler:
+		return errors.New("options Scheduler and OwnScheduler are both set: set one of them")
 	case len(o.ControllerManagerFlags) > 0 && !o.ControllerManager:
 		return errors.New("option ControllerManagerFlags is set: set ControllerManager as well")
 	}
 	return nil
+}
+
+// controllers are the parts of the controller manager that run.
+func (o Options) controllers() []string {
+	return slices.DeleteFunc(slices.Clone(controllers), func(name string) bool { return slices.Contains(o.WithoutControllers, name) })
 }
 
 // tools are the programs that a cluster with these options needs.
@@ -73,7 +87,7 @@ func (o Options) tools() []string {
 	for _, optional := range []struct {
 		name   string
 		wanted bool
-	}{{Kwok, o.Nodes > 0}, {KubeControllerManager, o.ControllerManager}, {KubeScheduler, o.Scheduler}} {
+	}{{Kwok, o.Nodes > 0}, {KubeControllerManager, o.ControllerManager}, {KubeScheduler, o.Scheduler || o.OwnScheduler}} {
 		if optional.wanted {
 			names = append(names, optional.name)
 		}

@@ -69,16 +69,17 @@ var valves = slices.Concat(at("internal/freshness/judge.go", []mutant{
 }))
 
 // planning decides which members are replaced.
-var planning = at("internal/freshness/plan.go", []mutant{
-	{check: "what can never be bound goes, under every strategy", old: `if m.Class == Lost && !m.Leaving {`, broken: `if m.Class == Lost && !m.Leaving && p.rolls() {`, test: "TestMakePlan/lost ones go under every strategy"},
-	{check: "unknown members stay while the valve is open", old: `return !p.Suspended && (`, broken: `return (`, test: "TestMakePlan/recreate, attribution suspended: only what is known to be stale"},
-	{check: "unknown members stay until one is born current", old: `p.understood || !m.bornSince(p.Rollout.Started)`, broken: `true`, test: "TestMakePlan/recreate: unknown ones born of this revision wait for one that is current"},
+var planning = slices.Concat(at("internal/freshness/goes.go", []mutant{
+	{check: "what can never be bound goes, under every strategy", old: `return !m.Leaving`, broken: `return !m.Leaving && o.replaces()`, test: "TestMakePlan/lost ones go under every strategy"},
+	{check: "unknown members stay while the valve is open", old: `return !o.Suspended && (`, broken: `return (`, test: "TestMakePlan/recreate, attribution suspended: only what is known to be stale"},
+	{check: "unknown members stay until one is born current", old: `o.Understood || !m.bornSince(o.Started)`, broken: `true`, test: "TestMakePlan/recreate: unknown ones born of this revision wait for one that is current"},
+	{check: "a rollout that makes no progress stops", old: `o.Failed && o.Strategy == RollingUpdate`, broken: `false`, test: "TestAFailedRolloutReplacesNothing/overdue"},
+	{check: "a paused rollout deletes nothing", old: `if o.Paused || o.Failed`, broken: `if o.Failed`, test: "TestMakePlan/rolling, paused"},
+}), at("internal/freshness/plan.go", []mutant{
 	{check: "a rollout keeps to its step", old: `max(0, p.available-(p.Replicas-p.MaxUnavailable))`, broken: `max(0, p.available)`, test: "TestMakePlan/rolling: a step of its size"},
-	{check: "a rollout that makes no progress stops", old: `p.plan.Rollout.State == Failed && p.Strategy == RollingUpdate`, broken: `false`, test: "TestAFailedRolloutReplacesNothing/overdue"},
-	{check: "a paused rollout deletes nothing", old: `if p.Paused || p.plan.Rollout.State == Failed`, broken: `if p.plan.Rollout.State == Failed`, test: "TestMakePlan/rolling, paused"},
 	{check: "where the platform deletes hidden members none is hidden", old: `case !served && m.Shown && p.Hideable && !goes[i]:`, broken: `case !served && m.Shown && !goes[i]:`, test: "TestMakePlan/rolling: the platform would delete what is hidden"},
 	{check: "no ghosts: what is current again is shown", old: `case served && !m.Shown:`, broken: `case false:`, test: "TestMakePlan/a rollback shows what is current again"},
-})
+}))
 
 // barePods are the rules of the releases whose members are Pods.
 var barePods = slices.Concat(at("internal/freshness/barepods.go", []mutant{

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/freshbind/freshbind/test/chart"
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/upstream"
 )
@@ -27,7 +28,7 @@ func run(names []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if len(names) == 0 {
-		return fmt.Errorf("name what to build: %s, or agent-sandbox@VERSION with one of %s",
+		return fmt.Errorf("name what to build: %s, helm, cert-manager, or agent-sandbox@VERSION with one of %s",
 			strings.Join(controlplane.ToolNames(), ", "), strings.Join(upstream.Releases(), ", "))
 	}
 	for _, name := range names {
@@ -43,6 +44,12 @@ func run(names []string) error {
 func build(ctx context.Context, name string) (string, error) {
 	if version, ok := strings.CutPrefix(name, "agent-sandbox@"); ok {
 		return upstream.Build(ctx, os.Stderr, version)
+	}
+	switch name {
+	case "helm":
+		return chart.BuildHelm(ctx, os.Stderr)
+	case "cert-manager":
+		return chart.BuildCertManager(ctx, os.Stderr)
 	}
 	paths, err := controlplane.Tools(ctx, os.Stderr, name)
 	return paths[name], err

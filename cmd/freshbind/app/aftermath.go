@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/freshbind/freshbind/controllers/recreate"
 	"github.com/freshbind/freshbind/controllers/waiting"
@@ -29,9 +29,12 @@ type aftermath struct {
 	events  events.EventRecorder
 	kinds   kinds
 	names   *claimNames
+	// forecast says what becomes of members, from what the controller of pools
+	// sees.
+	forecast *recreate.Forecast
 }
 
-func newAftermath(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks.Modes, k kinds, o *ManagerOptions) (aftermath, error) {
+func newAftermath(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks.Modes, k kinds, o *ManagerOptions, reg prometheus.Registerer) (aftermath, error) {
 	refused, err := recreate.SetupRefused(mgr, liveOf(p, agentsandbox.Sandboxes), p)
 	if err != nil {
 		return aftermath{}, err
@@ -45,8 +48,8 @@ func newAftermath(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks
 	if err != nil {
 		return aftermath{}, err
 	}
-	err = recreate.SetupPools(mgr, recreate.PoolsOptions{
-		Platform: p, Enforced: modes.Known, Refused: refused, Pods: pods, Budget: o.Budget, Leads: o.leads, Metrics: recreate.NewMetrics(metrics.Registry),
+	forecast, err := recreate.SetupPools(mgr, recreate.PoolsOptions{
+		Platform: p, Enforced: modes.Known, Refused: refused, Pods: pods, Budget: o.Budget, Strays: o.Scheduling.strays(), Namespaces: o.cachedNamespaces(), Leads: o.leads, Metrics: recreate.NewMetrics(reg),
 		Kinds: recreate.PoolKinds{Pools: k.pools, Templates: k.templates, Sandboxes: k.sandboxes},
 	})
 	if err != nil {
@@ -58,6 +61,7 @@ func newAftermath(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks
 	}
 	a := aftermath{
 		refused: refused, passed: passed, pods: pods, waiting: claims, events: mgr.GetEventRecorder("freshbind"), kinds: k,
+		forecast: forecast,
 	}
 	a.names = newClaimNames(findClaim(mgr.GetAPIReader(), k.claims), a.report)
 	if err := mgr.Add(a.names); err != nil {

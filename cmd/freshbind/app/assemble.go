@@ -4,14 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/freshbind/freshbind/controllers/history"
@@ -27,11 +26,7 @@ import (
 var liveResources = []string{"namespaces", "nodes", "pods", "sandboxes", "sandboxclaims", "sandboxtemplates", "sandboxwarmpools"}
 
 // assemble connects platform, webhooks and controllers to the manager.
-func (o *ManagerOptions) assemble(mgr manager.Manager) error {
-	kinds, err := kindsOf(mgr)
-	if err != nil {
-		return err
-	}
+func (o *ManagerOptions) assemble(mgr manager.Manager, kinds kinds, reg prometheus.Registerer) error {
 	getter, err := liveread.NewDynamicGetter(mgr.GetConfig())
 	if err != nil {
 		return fmt.Errorf("creating the live reader: %w", err)
@@ -41,13 +36,19 @@ func (o *ManagerOptions) assemble(mgr manager.Manager) error {
 		return fmt.Errorf("creating the resolver of API versions: %w", err)
 	}
 	p := &agentsandbox.Platform{
-		Reader: liveread.NewReader(getter, liveread.NewMetrics(metrics.Registry, liveResources...),
+		Reader: liveread.NewReader(getter, liveread.NewMetrics(reg, liveResources...),
 			liveread.OnUnserved(resolver.Refresh)),
 		Resolver:        resolver,
 		History:         history.NewReader(mgr.GetClient()),
 		DefaultStrategy: freshness.Strategy(o.Strategy),
+		SchedulerName:   o.Scheduling.SchedulerName,
 	}
-	modes := &webhooks.Modes{Live: p, Cached: mgr.GetClient(), Default: webhooks.Mode(o.Enforcement)}
+	floors, err := floorsOf(o.Floors)
+	if err != nil {
+		return err
+	}
+	modes := &webhooks.Modes{Live: p, Cached: mgr.GetClient(), Default: webhooks.Mode(o.Enforcement), Floors: floors}
+	p.Floor = modes.LeastStrategy
 	// Informers that the handlers read from have to be filled before the first
 	// request, not by it.
 	for _, obj := range []client.Object{&corev1.Namespace{}, &appsv1.ControllerRevision{}} {
@@ -64,13 +65,21 @@ func (o *ManagerOptions) assemble(mgr manager.Manager) error {
 	if err := holdings.Setup(mgr, kinds.sandboxes, kinds.claims, modes.Enforced); err != nil {
 		return err
 	}
-	after, err := newAftermath(mgr, p, modes, kinds, o)
+	after, err := newAftermath(mgr, p, modes, kinds, o, reg)
 	if err != nil {
 		return err
 	}
-	registerBuildInfo(metrics.Registry, Version())
-	register(mgr.GetWebhookServer(), p, modes, after, webhooks.NewGiven(holdings.Index(mgr.GetCache(), kinds.sandboxes)))
+	register(mgr.GetWebhookServer(), p, modes, after, webhooks.NewGiven(holdings.Index(mgr.GetCache(), kinds.sandboxes)), webhooks.NewMetrics(reg), o.Scheduling.sendsTo())
 	registerProtection(mgr, p, modes)
+	if err := registerScheduler(mgr, o.Scheduling, after.forecast, reg); err != nil {
+		return err
+	}
+	if err := o.anchor(mgr); err != nil {
+		return err
+	}
+	if err := o.addSelfTest(mgr, kinds, modes, reg); err != nil {
+		return err
+	}
 	return registerAdvice(mgr, p, modes, kinds)
 }
 
@@ -106,38 +115,20 @@ func registerAdvice(mgr manager.Manager, p *agentsandbox.Platform, modes *webhoo
 	return nil
 }
 
-func register(server webhook.Server, p *agentsandbox.Platform, modes *webhooks.Modes, after aftermath, given *webhooks.Given) {
-	m, patience := webhooks.NewMetrics(metrics.Registry), webhooks.NewPatience(clock.RealClock{})
-	for _, hook := range []webhooks.Hook{webhooks.BindHook, webhooks.BindPodHook, webhooks.ColdStartHook, webhooks.BirthHook} {
+func register(server webhook.Server, p *agentsandbox.Platform, modes *webhooks.Modes, after aftermath, given *webhooks.Given, m *webhooks.Metrics, sendTo string) {
+	patience := webhooks.NewPatience(clock.RealClock{})
+	hooks := append(webhooks.Judged(), webhooks.BirthHook)
+	for _, hook := range webhooks.Judged() {
+		hooks = append(hooks, hook.Opened())
+	}
+	for _, hook := range hooks {
 		server.Register(hook.Path, &webhook.Admission{Handler: &webhooks.Guard{
 			PlatformName: agentsandbox.Name, Platform: p, Modes: modes, Metrics: m, Aftermath: after, Given: given, Patience: patience, PassedOver: after.passed.Note, Released: after.pods.NoteReleased,
 			Clock: clock.RealClock{}, Timeout: hook.HandlerTimeout(), FailOpen: hook.FailOpen,
 		}})
 	}
 	server.Register(webhooks.StampHook.Path, &webhook.Admission{Handler: &webhooks.Stamp{
-		Revisions: p, Modes: modes, Timeout: webhooks.StampHook.HandlerTimeout(),
+		Revisions: p, Modes: modes, Timeout: webhooks.StampHook.HandlerTimeout(), SchedulerName: sendTo,
 	}})
 	server.Register(webhooks.RestampPath, &webhook.Admission{Handler: webhooks.Restamp{}})
-}
-
-type kinds struct{ templates, sandboxes, claims, pools schema.GroupVersionKind }
-
-func kindsOf(mgr manager.Manager) (kinds, error) {
-	var k kinds
-	for _, want := range []struct {
-		into *schema.GroupVersionKind
-		gk   schema.GroupKind
-	}{
-		{&k.templates, schema.GroupKind{Group: agentsandbox.ExtensionsGroup, Kind: "SandboxTemplate"}},
-		{&k.claims, schema.GroupKind{Group: agentsandbox.ExtensionsGroup, Kind: "SandboxClaim"}},
-		{&k.pools, schema.GroupKind{Group: agentsandbox.ExtensionsGroup, Kind: "SandboxWarmPool"}},
-		{&k.sandboxes, schema.GroupKind{Group: agentsandbox.CoreGroup, Kind: "Sandbox"}},
-	} {
-		m, err := mgr.GetRESTMapper().RESTMapping(want.gk, agentsandbox.Versions...)
-		if err != nil {
-			return kinds{}, fmt.Errorf("looking for agent-sandbox (install its CRDs, with extensions, first): %w", err)
-		}
-		*want.into = m.GroupVersionKind
-	}
-	return k, nil
 }

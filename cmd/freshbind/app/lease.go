@@ -34,17 +34,26 @@ type lease struct {
 	renewed time.Time
 }
 
+// ownNamespace is the one that this runs in; os.ErrNotExist outside of a cluster.
+func ownNamespace() (string, error) {
+	raw, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+	if err != nil {
+		return "", fmt.Errorf("finding the namespace that this runs in: %w", err)
+	}
+	return strings.TrimSpace(string(raw)), nil
+}
+
 // newLease returns the lock of the leader's lease.
 func newLease(cfg *rest.Config, namespace string) (*lease, error) {
 	if namespace == "" {
-		raw, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+		own, err := ownNamespace()
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, errors.New("--leader-election-namespace: required outside of a cluster (or set --leader-elect=false)")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("finding the namespace that this runs in: %w", err)
+			return nil, err
 		}
-		namespace = strings.TrimSpace(string(raw))
+		namespace = own
 	}
 	host, err := os.Hostname()
 	if err != nil {

@@ -2,29 +2,28 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
-	"sync/atomic"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
-	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/utils/ptr"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/freshbind/freshbind/controllers/history"
+	"github.com/freshbind/freshbind/internal/servingcert"
 )
 
 func newManagerCommand() *cobra.Command {
@@ -34,6 +33,9 @@ func newManagerCommand() *cobra.Command {
 		Short: "Serve the webhooks and run the controllers",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.readFile(cmd.Flags()); err != nil {
+				return &ExitError{Code: exitUsage, Err: err}
+			}
 			if err := errors.Join(o.Complete(), o.Validate()); err != nil {
 				return &ExitError{Code: exitUsage, Err: err}
 			}
@@ -55,10 +57,12 @@ func (o *ManagerOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.assemble(mgr); err != nil {
+	part, err := o.newPlatformPart(mgr)
+	if err != nil {
 		return err
 	}
-	if err := addHealth(mgr); err != nil {
+	registerBuildInfo(metrics.Registry, Version())
+	if err := errors.Join(mgr.Add(part), o.addHealth(mgr, part)); err != nil {
 		return err
 	}
 	ctrl.Log.WithName("manager").Info("Starting", "version", Version(), "webhookAddress", o.WebhookAddress,
@@ -84,68 +88,60 @@ func (o *ManagerOptions) restConfig() (*rest.Config, error) {
 	return cfg, nil
 }
 
+// newManager returns what runs all the time: the servers.
 func (o *ManagerOptions) newManager(cfg *rest.Config) (manager.Manager, error) {
-	recorded, err := labels.NewRequirement(history.TemplateUIDLabel, selection.Exists, nil)
-	if err != nil {
-		return nil, fmt.Errorf("selecting recorded revisions: %w", err)
+	var err error
+	server := webhook.Options{Host: o.webhookHost, Port: o.webhookPort, CertDir: o.CertDir}
+	if o.certificates, err = o.certificateSource(cfg); err != nil {
+		return nil, err
 	}
-	options := ctrl.Options{
-		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
-			// Every StatefulSet and DaemonSet of the cluster has some, too.
-			&appsv1.ControllerRevision{}: {Label: labels.NewSelector().Add(*recorded)},
-		}},
+	if o.certificates != nil {
+		server.TLSOpts = append(server.TLSOpts, func(c *tls.Config) { c.GetCertificate = o.certificates.GetCertificate })
+	}
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Metrics:                 metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress:  o.HealthAddress,
-		WebhookServer:           webhook.NewServer(webhook.Options{Host: o.webhookHost, Port: o.webhookPort, CertDir: o.CertDir}),
+		WebhookServer:           webhook.NewServer(server),
 		GracefulShutdownTimeout: &o.GracePeriod,
-	}
-	if o.LeaderElect {
-		l, err := newLease(cfg, o.LeaderElectNamespace)
-		if err != nil {
-			return nil, err
-		}
-		o.leads = l.held
-		options.LeaderElection, options.LeaderElectionReleaseOnCancel = true, true
-		options.LeaderElectionResourceLockInterface = l
-		options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = ptr.To(leaseDuration), ptr.To(renewDeadline), ptr.To(retryPeriod)
-	}
-	mgr, err := ctrl.NewManager(cfg, options)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("creating the manager: %w", err)
 	}
 	return mgr, nil
 }
 
-// synced turns true once the caches that the handlers read are filled.
-type synced struct {
-	cache cache.Cache
-	done  atomic.Bool
-}
-
-func (s *synced) Start(ctx context.Context) error {
-	s.done.Store(s.cache.WaitForCacheSync(ctx))
-	<-ctx.Done()
-	return nil
-}
-
-// NeedLeaderElection is false: every replica serves.
-func (*synced) NeedLeaderElection() bool { return false }
-
-func (s *synced) check(*http.Request) error {
-	if !s.done.Load() {
-		return errors.New("caches are not synced yet")
+// certificateSource is nil when the certificate is read from files.
+func (o *ManagerOptions) certificateSource(cfg *rest.Config) (*servingcert.Source, error) {
+	if o.Certificate.SecretName == "" {
+		return nil, nil
 	}
-	return nil
+	secret := types.NamespacedName{Namespace: o.Certificate.SecretNamespace, Name: o.Certificate.SecretName}
+	if secret.Namespace == "" {
+		var err error
+		if secret.Namespace, err = ownNamespace(); errors.Is(err, os.ErrNotExist) {
+			return nil, errors.New("webhook.certificate.secretNamespace: required outside of a cluster")
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("creating the client that reads the serving certificate: %w", err)
+	}
+	return servingcert.New(client, secret, metrics.Registry, clock.RealClock{}), nil
 }
 
 // addHealth: alive is answering at all, ready is caches synced and webhooks
 // served. Liveness never depends on certificates.
-func addHealth(mgr manager.Manager) error {
-	s := &synced{cache: mgr.GetCache()}
+func (o *ManagerOptions) addHealth(mgr manager.Manager, part *platformPart) error {
+	var certificate error
+	if o.certificates != nil {
+		certificate = errors.Join(mgr.Add(o.certificates), mgr.AddReadyzCheck("certificate", o.certificates.Ready))
+	}
 	return errors.Join(
-		mgr.Add(s),
+		certificate,
 		mgr.AddHealthzCheck("ping", healthz.Ping),
-		mgr.AddReadyzCheck("caches", s.check),
+		mgr.AddReadyzCheck("caches", part.check),
 		mgr.AddReadyzCheck("webhooks", func(r *http.Request) error { return mgr.GetWebhookServer().StartedChecker()(r) }),
 	)
 }

@@ -6,20 +6,24 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
-	"github.com/freshbind/freshbind/controllers/history"
-	"github.com/freshbind/freshbind/controllers/recreate"
+	"github.com/freshbind/freshbind/internal/config"
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/servingcert"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
 // ManagerOptions configure the process that serves webhooks and controllers.
 type ManagerOptions struct {
+	// ConfigFile is read before all else; empty for none. What it says no flag may
+	// say, too.
+	ConfigFile string
 	Kubeconfig string
 	Context    string
 
@@ -39,8 +43,19 @@ type ManagerOptions struct {
 	RevisionDigests bool
 	// Budget bounds the members in replacement at any moment, over all pools.
 	Budget int
+	// Namespaces are the only ones that are looked at; all when empty.
+	Namespaces []string
+	// Floors, Certificate and most of SelfTest can be said in a file only.
+	Floors      []config.Floor
+	Certificate config.Certificate
+	SelfTest    config.SelfTest
+	// Scheduling says how members' pods get to nodes.
+	Scheduling SchedulingOptions
 
 	log zap.Options
+
+	// certificates is nil when the certificate is read from files.
+	certificates *servingcert.Source
 
 	webhookHost string
 	webhookPort int
@@ -50,23 +65,29 @@ type ManagerOptions struct {
 
 // NewManagerOptions returns the defaults.
 func NewManagerOptions() *ManagerOptions {
+	c := config.Default()
 	return &ManagerOptions{
-		WebhookAddress: ":9443",
-		CertDir:        "/etc/freshbind/certs",
-		HealthAddress:  ":8081",
-		MetricsAddress: ":8080",
-		GracePeriod:    20 * time.Second,
-		LeaderElect:    true,
-		Enforcement:    string(webhooks.Audit),
-		Strategy:       string(freshness.OnReplenish),
-		RevisionLimit:  history.DefaultLimit,
-		Budget:         recreate.DefaultBudget,
-		leads:          func() bool { return true },
+		WebhookAddress:       c.Webhook.BindAddress,
+		CertDir:              c.Webhook.Certificate.Directory,
+		HealthAddress:        c.Health.BindAddress,
+		MetricsAddress:       c.Metrics.BindAddress,
+		GracePeriod:          c.GracePeriod.Duration,
+		LeaderElect:          c.LeaderElection.Enabled,
+		LeaderElectNamespace: c.LeaderElection.Namespace,
+		Enforcement:          c.Defaults.Enforcement,
+		Strategy:             c.Defaults.RolloutStrategy,
+		RevisionLimit:        c.Revisions.Limit,
+		RevisionDigests:      c.Revisions.Digests,
+		Budget:               c.ReplacementBudget,
+		SelfTest:             c.SelfTest,
+		Scheduling:           NewSchedulingOptions(),
+		leads:                func() bool { return true },
 	}
 }
 
 // AddFlags adds the options to fs.
 func (o *ManagerOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.ConfigFile, "config", o.ConfigFile, "Path of a configuration file ("+config.Kind+", see freshbind config defaults); what it says no flag may say, too.")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Path of a kubeconfig; empty for the in-cluster configuration or $KUBECONFIG.")
 	fs.StringVar(&o.Context, "context", o.Context, "Context of the kubeconfig.")
 	fs.StringVar(&o.WebhookAddress, "webhook-bind-address", o.WebhookAddress, "Address (host:port) that serves the webhooks over TLS.")
@@ -81,6 +102,9 @@ func (o *ManagerOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.RevisionLimit, "revision-history-limit", o.RevisionLimit, "How many revisions of a template are kept, those in use not counted.")
 	fs.BoolVar(&o.RevisionDigests, "revision-digests", o.RevisionDigests, "Keep digests of a revision's values instead of the values: stale members are still named, but a rollout cannot be undone from history.")
 	fs.IntVar(&o.Budget, "replacement-budget", o.Budget, "How many members may be in replacement at once, over all pools.")
+	fs.StringSliceVar(&o.Namespaces, "namespaces", o.Namespaces, "The only namespaces to look at; all when empty.")
+	fs.BoolVar(&o.SelfTest.Enabled, "self-test", o.SelfTest.Enabled, "Ask the API server again and again for what has to be refused, in dry runs.")
+	o.Scheduling.AddFlags(fs)
 	logFlags := flag.NewFlagSet("log", flag.ContinueOnError)
 	o.log.BindFlags(logFlags)
 	fs.AddGoFlagSet(logFlags)
@@ -96,6 +120,9 @@ func (o *ManagerOptions) Complete() error {
 		return fmt.Errorf("--webhook-bind-address: port %q is not a number", port)
 	}
 	o.webhookHost = host
+	if len(o.Namespaces) > 0 && !slices.Contains(o.Namespaces, o.SelfTest.Namespace) {
+		o.SelfTest.Namespace = o.Namespaces[0]
+	}
 	return nil
 }
 
@@ -113,8 +140,14 @@ func (o *ManagerOptions) Validate() error {
 	if o.Budget < 1 {
 		return fmt.Errorf("--replacement-budget: %d is too few, at least 1 member has to be replaceable at once", o.Budget)
 	}
+	if err := o.Scheduling.Validate(); err != nil {
+		return err
+	}
 	if o.GracePeriod < 0 {
 		return fmt.Errorf("--grace-period: %s is negative", o.GracePeriod)
+	}
+	if o.Certificate.SecretName != "" {
+		return nil
 	}
 	for _, name := range []string{"tls.crt", "tls.key"} {
 		if _, err := os.Stat(filepath.Join(o.CertDir, name)); err != nil {

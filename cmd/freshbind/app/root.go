@@ -92,6 +92,8 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd.AddCommand(
 		newManagerCommand(),
 		newWebhookConfigCommand(streams),
+		newSchedulerConfigCommand(streams),
+		newConfigCommand(streams),
 		newVersionCommand(streams),
 		NewAuditCommand(streams),
 		NewSimulateCommand(streams),
@@ -100,6 +102,7 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		newGetCommand(r),
 		newRolloutCommand(r),
 		newExplainCommand(r),
+		newDoctorCommand(r),
 	)
 	nameCommands(cmd, r.program)
 	return cmd

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freshbind/freshbind/internal/advice"
+	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/revision"
 )
@@ -94,12 +95,12 @@ func (a *Adviser) TemplateChange(ctx context.Context, old, obj *unstructured.Uns
 	if err != nil {
 		return advice.TemplateChange{}, err
 	}
-	enforced, err := a.Enforced(ctx, obj.GetNamespace())
+	in, err := a.setting(ctx, obj.GetNamespace())
 	if err != nil {
 		return advice.TemplateChange{}, err
 	}
 	for _, pool := range pools {
-		count := advice.PoolChange{Name: pool.GetName(), Rollout: a.rollout(pool, enforced)}
+		count := advice.PoolChange{Name: pool.GetName(), Rollout: a.rollout(pool, in)}
 		injected := injectedPaths(pool)
 		for _, m := range members[pool.GetUID()] {
 			tally(&count, m, obj.GetName(), before, after, injected)
@@ -159,13 +160,29 @@ func replicasOf(pool *unstructured.Unstructured) int {
 	return int(n)
 }
 
-func (a *Adviser) rollout(pool *unstructured.Unstructured, enforced bool) advice.Rollout {
+// setting is what holds for all pools of a namespace.
+type setting struct {
+	enforced bool
+	floor    freshness.Strategy
+}
+
+func (a *Adviser) setting(ctx context.Context, namespace string) (setting, error) {
+	enforced, err := a.Enforced(ctx, namespace)
+	if err != nil {
+		return setting{}, err
+	}
+	floor, err := a.Platform.floorOf(ctx, namespace)
+	return setting{enforced, floor}, err
+}
+
+func (a *Adviser) rollout(pool *unstructured.Unstructured, in setting) advice.Rollout {
 	annotations := pool.GetAnnotations()
 	return advice.Rollout{
+		Floor:      in.floor,
 		Annotation: annotations[strategyKey],
 		Spec:       str(pool.Object, "spec", "updateStrategy", "type"),
 		Default:    a.Platform.DefaultStrategy,
-		Enforced:   enforced || annotations[platform.EnforcementKey] == "enforce",
+		Enforced:   in.enforced || annotations[platform.EnforcementKey] == "enforce",
 		AdmitAny:   a.Platform.poolOf(pool).AdmitAny,
 	}
 }

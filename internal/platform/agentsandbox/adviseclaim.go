@@ -89,14 +89,14 @@ func (a *Adviser) stocks(ctx context.Context, namespace string, pools []*unstruc
 	if len(pools) == 0 {
 		return nil, nil
 	}
-	enforced, err := a.Enforced(ctx, namespace)
+	in, err := a.setting(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
 	rollouts := make([]advice.Rollout, len(pools))
 	choosy := false
 	for i, pool := range pools {
-		rollouts[i] = a.rollout(pool, enforced)
+		rollouts[i] = a.rollout(pool, in)
 		choosy = choosy || !rollouts[i].ServesStale()
 	}
 	members, err := a.Shelf.members(ctx, namespace, pools, choosy)

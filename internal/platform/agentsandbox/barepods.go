@@ -87,31 +87,53 @@ func (p *Platform) barePodSnapshot(ctx context.Context, w platform.Write) (platf
 	if nodeNameOf(pod) != "" {
 		own.NodeLeaving = leaving(objs.node)
 	}
-	f.Injected, err = podInjections(pod, injectedPaths(objs.pool))
-	if err != nil {
-		return platform.Facts{}, err
+	err = p.fillBarePod(ctx, &f, pod, objs)
+	return f, err
+}
+
+// fillBarePod adds what pool and template say of a bare Pod.
+func (p *Platform) fillBarePod(ctx context.Context, f *platform.Facts, pod *unstructured.Unstructured, objs stored) error {
+	var err error
+	if f.Injected, err = p.podInjections(pod, injectedPaths(objs.pool)); err != nil {
+		return err
 	}
 	if objs.pool != nil {
-		f.Pool = p.poolOf(objs.pool)
+		if f.Pool, err = p.poolInForce(ctx, objs.pool); err != nil {
+			return err
+		}
 		f.Enforcement = objs.pool.GetAnnotations()[platform.EnforcementKey]
 		f.Member.Template = templateNamedBy(pod, f.Pool.Template)
 	}
 	if objs.template == nil {
-		return f, nil
+		return nil
 	}
 	asMember, err := p.memo.Render(objs.template)
 	if err != nil {
-		return platform.Facts{}, err
+		return err
 	}
 	plain, err := p.renderPlain(ctx, objs.template)
 	if err != nil {
-		return platform.Facts{}, err
+		return err
 	}
 	f.Template = &freshness.Template{Name: objs.template.GetName(), Hash: asMember.Hash(), Content: plain.Content.PodOnly()}
 	for _, k := range plain.Known {
 		f.Known = append(f.Known, freshness.Known{Hash: k.Hash, Content: k.Content.PodOnly()})
 	}
-	return f, nil
+	return nil
+}
+
+// InspectBarePod says what a bare Pod is beside its pool and template, both as
+// given: nothing is read. Its node is left aside.
+func (p *Platform) InspectBarePod(ctx context.Context, pool, template, pod *unstructured.Unstructured) (freshness.Verdict, error) {
+	own, err := podOf(pod)
+	if err != nil {
+		return freshness.Verdict{}, err
+	}
+	f := platform.Facts{Snapshot: freshness.Snapshot{Operation: freshness.Idle, Member: barePodMember(pod, own), Pod: own}}
+	if err := p.fillBarePod(ctx, &f, pod, stored{pool: pool, template: template}); err != nil {
+		return freshness.Verdict{}, err
+	}
+	return freshness.Judge(f.Snapshot), nil
 }
 
 // barePodRevision returns the revision that a bare Pod, about to be created by

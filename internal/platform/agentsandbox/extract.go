@@ -1,6 +1,7 @@
 package agentsandbox
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -134,6 +135,28 @@ func (p *Platform) poolOf(obj *unstructured.Unstructured) *freshness.Pool {
 		Restarted: restartedAt(annotations),
 		Suspended: annotations[platform.AttributionKey],
 	}
+}
+
+// poolInForce is poolOf with a strategy that is not below the namespace's floor.
+func (p *Platform) poolInForce(ctx context.Context, obj *unstructured.Unstructured) (*freshness.Pool, error) {
+	pool := p.poolOf(obj)
+	least, err := p.floorOf(ctx, obj.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	pool.Strategy = freshness.Stricter(pool.Strategy, least)
+	return pool, nil
+}
+
+func (p *Platform) floorOf(ctx context.Context, namespace string) (freshness.Strategy, error) {
+	if p.Floor == nil {
+		return "", nil
+	}
+	least, err := p.Floor(ctx, namespace)
+	if err != nil {
+		return "", fmt.Errorf("finding the least strict strategy of namespace %s: %w", namespace, err)
+	}
+	return least, nil
 }
 
 // restartedAt is zero for what cannot be parsed: it must not make every member

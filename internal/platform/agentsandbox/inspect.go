@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -31,8 +32,12 @@ type Inspection struct {
 // Inspect prepares for a pool and the template that it refers to, as stored;
 // nil when that template does not exist.
 func (p *Platform) Inspect(ctx context.Context, pool, template *unstructured.Unstructured) (*Inspection, error) {
+	inForce, err := p.poolInForce(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
 	f := platform.Facts{Snapshot: freshness.Snapshot{
-		Operation: freshness.Stored, Pool: p.poolOf(pool), Injected: injectedPaths(pool),
+		Operation: freshness.Stored, Pool: inForce, Injected: injectedPaths(pool),
 	}}
 	if template != nil {
 		if err := p.renderInto(ctx, &f, stored{pool: pool, template: template}); err != nil {
@@ -128,12 +133,32 @@ func Leaving(node *unstructured.Unstructured) string { return leaving(node) }
 // NodeOf is the node that a Pod is on; "" when it is on none.
 func NodeOf(pod *unstructured.Unstructured) string { return nodeNameOf(pod) }
 
+// NamesScheduler reports whether a Sandbox itself says who schedules its Pod.
+func NamesScheduler(sandbox *unstructured.Unstructured) bool {
+	return str(sandbox.Object, "spec", "podTemplate", "spec", "schedulerName") != ""
+}
+
+// SchedulerOf is the scheduler that a Pod is for.
+func SchedulerOf(pod *unstructured.Unstructured) string {
+	return str(pod.Object, "spec", "schedulerName")
+}
+
 // PoolOf returns the UID of the pool that has the Sandbox; "" when none has.
 func PoolOf(sandbox *unstructured.Unstructured) (name, uid string) {
 	if owner := controllerOf(sandbox); owner.Kind == freshness.OwnedByPool {
 		return owner.Name, owner.UID
 	}
 	return "", ""
+}
+
+// IsPoolOwner reports whether an owner is a pool.
+func IsPoolOwner(owner *metav1.OwnerReference) bool {
+	return ownerKind(owner.APIVersion, owner.Kind) == freshness.OwnedByPool
+}
+
+// IsSandboxOwner reports whether an owner is a Sandbox.
+func IsSandboxOwner(owner *metav1.OwnerReference) bool {
+	return IsSandbox(groupKind(owner.APIVersion, owner.Kind))
 }
 
 // PodSandbox returns the name of the Sandbox that controls a Pod; "" when none

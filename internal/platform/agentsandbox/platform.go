@@ -48,6 +48,12 @@ type Platform struct {
 	Resolver        Resolver
 	History         History
 	DefaultStrategy freshness.Strategy
+	// SchedulerName is the one that members' Pods may be sent to whatever their
+	// templates say of it, which is nothing; "" for none.
+	SchedulerName string
+	// Floor says the least strict strategy in a namespace, "" for any; nil when
+	// there are no floors.
+	Floor func(ctx context.Context, namespace string) (freshness.Strategy, error)
 
 	memo Memo
 }
@@ -114,7 +120,7 @@ func (p *Platform) Snapshot(ctx context.Context, w platform.Write) (platform.Fac
 		Held:      objs.held,
 		Injected:  injectedPaths(objs.pool),
 	}}
-	if f.PodInjected, err = podInjections(w.Judged(), f.Injected); err != nil {
+	if f.PodInjected, err = p.podInjections(w.Judged(), f.Injected); err != nil {
 		return platform.Facts{}, err
 	}
 	if objs.claim != nil {
@@ -122,7 +128,9 @@ func (p *Platform) Snapshot(ctx context.Context, w platform.Write) (platform.Fac
 		f.AlwaysCold = alwaysCold(objs.claim)
 	}
 	if objs.pool != nil {
-		f.Pool = p.poolOf(objs.pool)
+		if f.Pool, err = p.poolInForce(ctx, objs.pool); err != nil {
+			return platform.Facts{}, err
+		}
 		f.Enforcement = objs.pool.GetAnnotations()[platform.EnforcementKey]
 	}
 	if w.Operation == freshness.WarmStart {

@@ -68,12 +68,15 @@ func containerPaths(lists ...string) []string {
 
 // podInjections returns the paths at which a Pod may have more than its Sandbox
 // says: those above, the volumes of the Sandbox's volumeClaimTemplates, and what
-// the pool's owner listed.
-func podInjections(sandbox *unstructured.Unstructured, listed revision.PathSet) (revision.PathSet, error) {
+// the pool's owner listed, and the scheduler that members are sent to.
+func (p *Platform) podInjections(sandbox *unstructured.Unstructured, listed revision.PathSet) (revision.PathSet, error) {
 	paths := podPaths[:len(podPaths):len(podPaths)]
 	spec, _ := sandbox.Object["spec"].(map[string]any)
 	for _, claim := range objects(spec, "volumeClaimTemplates") {
 		paths = append(paths, fmt.Sprintf("podTemplate.spec.volumes[name=%s]", volumeClaimName(claim)))
+	}
+	if p.SchedulerName != "" {
+		paths = append(paths, "podTemplate.spec.schedulerName="+p.SchedulerName)
 	}
 	set, err := revision.ParsePaths(paths...)
 	if err != nil {

@@ -196,7 +196,7 @@ func TestPodEqualsItsSandbox(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			allowed, err := podInjections(member, revision.PathSet{})
+			allowed, err := (&Platform{}).podInjections(member, revision.PathSet{})
 			if err != nil {
 				t.Fatal(err)
 			}

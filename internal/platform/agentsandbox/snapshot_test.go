@@ -203,6 +203,11 @@ func TestStamps(t *testing.T) {
 	fresh, _ := running(v2)
 	enforcing := builders.MakePool("ns", "python").Annotation(platform.EnforcementKey, "enforce").Obj()
 	p := newPlatform(newStore(claim, enforcing, v2, fresh), history{v2, v1})
+	v3 := builders.TemplateFrom(v2).PodSpec("mine", "schedulerName").Obj()
+	byHand, _ := running(v3)
+	placed := newPlatform(newStore(claim, enforcing, v3, byHand), history{v3})
+	cold := builders.MakeColdStart(claim, v2).Obj()
+	given := newPlatform(newStore(claim, v2, cold), history{v2})
 
 	cases := map[string]struct {
 		find func(context.Context, *unstructured.Unstructured) (platform.Stamp, error)
@@ -212,9 +217,15 @@ func TestStamps(t *testing.T) {
 		"member":                  {p.SandboxRevision, fresh, platform.Stamp{Hash: hash(v2), Enforcement: "enforce"}},
 		"member of a late cache":  {p.SandboxRevision, stale, platform.Stamp{Hash: hash(v1), Enforcement: "enforce"}},
 		"cold start":              {p.SandboxRevision, builders.MakeColdStart(claim, v2).Obj(), platform.Stamp{Hash: hash(v2), Enforcement: "enforce"}},
-		"pod":                     {p.PodRevision, builders.MakePod(fresh).Stored("node-1").Obj(), platform.Stamp{Hash: hash(v2), Enforcement: "enforce"}},
-		"pod older than its spec": {p.PodRevision, builders.MakePod(stale).Stored("node-1").Obj(), platform.Stamp{Hash: hash(v1), Enforcement: "enforce"}},
-		"pod of nobody":           {p.PodRevision, builders.MakePod(fresh).Owners().Obj(), platform.Stamp{}},
+		"pod":                     {p.PodRevision, builders.MakePod(fresh).Stored("node-1").Obj(), platform.Stamp{Hash: hash(v2), Enforcement: "enforce", Sendable: true}},
+		"pod older than its spec": {p.PodRevision, builders.MakePod(stale).Stored("node-1").Obj(), platform.Stamp{Hash: hash(v1), Enforcement: "enforce", Sendable: true}},
+		"pod whose template names a scheduler": {
+			placed.PodRevision, builders.MakePod(byHand).Obj(), platform.Stamp{Hash: hash(v3), Enforcement: "enforce"},
+		},
+		"pod of a claim's": {
+			given.PodRevision, builders.MakePod(cold).Obj(), platform.Stamp{Hash: hash(v2)},
+		},
+		"pod of nobody": {p.PodRevision, builders.MakePod(fresh).Owners().Obj(), platform.Stamp{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -51,7 +51,10 @@ func (p *Platform) PodRevision(ctx context.Context, pod *unstructured.Unstructur
 		return platform.Stamp{}, fmt.Errorf("finding the revision of pod %s: %w", pod.GetName(), err)
 	}
 	f.Pod = own
-	return platform.Stamp{Hash: freshness.PodRevisionOf(f.Snapshot), Enforcement: f.Enforcement}, nil
+	return platform.Stamp{
+		Hash: freshness.PodRevisionOf(f.Snapshot), Enforcement: f.Enforcement,
+		Sendable: f.Member.Controller.Kind == freshness.OwnedByPool && !NamesScheduler(sandbox),
+	}, nil
 }
 
 // asIfCreated describes a Sandbox by how it came to be: for its claim, or for

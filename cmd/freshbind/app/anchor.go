@@ -1,0 +1,27 @@
+package app
+
+import (
+	"errors"
+	"os"
+
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/freshbind/freshbind/controllers/anchor"
+)
+
+// anchor has the admission configuration go with the namespace that this runs
+// in. Outside of a cluster there is none.
+func (o *ManagerOptions) anchor(mgr manager.Manager) error {
+	namespace := o.LeaderElectNamespace
+	if namespace == "" {
+		own, err := ownNamespace()
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		namespace = own
+	}
+	return anchor.Setup(mgr, namespace)
+}

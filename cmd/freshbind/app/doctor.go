@@ -1,0 +1,136 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/freshbind/freshbind/internal/config"
+	"github.com/freshbind/freshbind/internal/doctor"
+	"github.com/freshbind/freshbind/webhooks"
+)
+
+type doctorOptions struct {
+	reach
+	flags                    *genericclioptions.ConfigFlags
+	configFile, user, output string
+}
+
+func newDoctorCommand(r reach) *cobra.Command {
+	o := &doctorOptions{reach: r, flags: genericclioptions.NewConfigFlags(true)}
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check an installation, and say what to do",
+		Long: "Doctor looks at webhooks, the CA that they trust, replicas, policies, rights, the leader, the self-test and the pools that\n" +
+			"nothing is enforced for, and asks the API server itself, in a dry run, for what Freshbind has to refuse. It writes\n" +
+			"nothing. What it may not read it says it does not know.\n\n" +
+			"Exit codes: 0 nothing failed, 1 a check failed, 2 wrong usage.",
+		Example: "  freshbind doctor\n" +
+			"  freshbind doctor -o json | jq '.findings[] | select(.status == \"Failed\")'",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	o.flags.AddFlags(cmd.Flags())
+	cmd.Flags().StringVar(&o.configFile, "config", "", "The manager's configuration file; without it the defaults count.")
+	cmd.Flags().StringVar(&o.user, "manager-user", "system:serviceaccount:freshbind-system:freshbind", "User that the manager runs as.")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "json; a table for people without it.")
+	return cmd
+}
+
+var errSick = errors.New("a check failed")
+
+func (o *doctorOptions) run(ctx context.Context) error {
+	if o.output != "" && o.output != "json" {
+		return usage("-o %q is not known: use json", o.output)
+	}
+	d, err := o.doctor()
+	if err != nil {
+		return err
+	}
+	findings := d.Run(ctx)
+	if o.output == "json" {
+		data, err := indentedJSON(map[string]any{"findings": findings})
+		if err != nil {
+			return fmt.Errorf("writing the findings: %w", err)
+		}
+		if _, err := o.streams.Out.Write(data); err != nil {
+			return err
+		}
+	} else if err := printFindings(o.streams.Out, findings); err != nil {
+		return err
+	}
+	if doctor.Sick(findings) {
+		return &ExitError{Code: exitFailed, Err: errSick}
+	}
+	return nil
+}
+
+func (o *doctorOptions) doctor() (*doctor.Doctor, error) {
+	c := config.Default()
+	if o.configFile != "" {
+		f, err := config.Load(o.configFile)
+		if err != nil {
+			return nil, usage("--config: %w", err)
+		}
+		c = f.Configuration
+	}
+	floors, err := floorsOf(c.Floors)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := o.flags.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	cfg.QPS, cfg.UserAgent = -1, programName+"-doctor"
+	logf.SetLogger(logr.Discard())
+	api, err := client.New(cfg, client.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("create client: %w", err)
+	}
+	asks, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("creating client for discovery: %w", err)
+	}
+	modes := &webhooks.Modes{Default: webhooks.Mode(c.Defaults.Enforcement), Floors: floors}
+	mutating, validating := webhooks.Configurations(webhooks.Endpoint{}, webhooks.Scope{})
+	policies := webhooks.NewPolicies(o.user)
+	d := &doctor.Doctor{
+		Client: api, Mutating: mutating, Validating: validating, Policies: policies.WithoutMutating().Objects(),
+		Enforced:   func(namespace labels.Set) bool { return modes.By(namespace) == webhooks.Enforce },
+		User:       o.user,
+		Namespaces: c.Namespaces, TestNamespace: c.SelfTest.Namespace,
+		Now: time.Now,
+	}
+	find := served(asks.ServerResourcesForGroupVersionWithContext)
+	d.Kinds = func(ctx context.Context) (doctor.Kinds, bool, error) {
+		k, found, err := find.kinds(ctx)
+		return doctor.Kinds{Sandboxes: k.sandboxes, Claims: k.claims, Pools: k.pools}, found, err
+	}
+	return d, nil
+}
+
+func printFindings(w io.Writer, findings []doctor.Finding) error {
+	for _, f := range findings {
+		if _, err := fmt.Fprintf(w, "%-8s %-12s %s\n", f.Status, f.Check, f.Found); err != nil {
+			return err
+		}
+		if f.Do == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "%21s do: %s\n", "", f.Do); err != nil {
+			return err
+		}
+	}
+	return nil
+}

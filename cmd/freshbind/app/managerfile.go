@@ -1,0 +1,103 @@
+package app
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/freshbind/freshbind/internal/config"
+	"github.com/freshbind/freshbind/internal/floor"
+	"github.com/freshbind/freshbind/internal/freshness"
+)
+
+// setting is one that both a flag and the configuration file have.
+type setting struct {
+	flag, path string
+	// value is the file's, as the flag takes it.
+	value func(*config.File) string
+}
+
+var settings = []setting{
+	{"default-enforcement", "defaults.enforcement", func(f *config.File) string { return f.Defaults.Enforcement }},
+	{"default-rollout-strategy", "defaults.rolloutStrategy", func(f *config.File) string { return f.Defaults.RolloutStrategy }},
+	{"revision-history-limit", "revisions.limit", func(f *config.File) string { return strconv.Itoa(f.Revisions.Limit) }},
+	{"revision-digests", "revisions.digests", func(f *config.File) string { return strconv.FormatBool(f.Revisions.Digests) }},
+	{"replacement-budget", "replacementBudget", func(f *config.File) string { return strconv.Itoa(f.ReplacementBudget) }},
+	{"namespaces", "namespaces", func(f *config.File) string { return strings.Join(f.Namespaces, ",") }},
+	{"leader-elect", "leaderElection.enabled", func(f *config.File) string { return strconv.FormatBool(f.LeaderElection.Enabled) }},
+	{"leader-election-namespace", "leaderElection.namespace", func(f *config.File) string { return f.LeaderElection.Namespace }},
+	{"webhook-bind-address", "webhook.bindAddress", func(f *config.File) string { return f.Webhook.BindAddress }},
+	{"cert-dir", "webhook.certificate", func(f *config.File) string { return f.Webhook.Certificate.Directory }},
+	{"metrics-bind-address", "metrics.bindAddress", func(f *config.File) string { return f.Metrics.BindAddress }},
+	{"health-probe-bind-address", "health.bindAddress", func(f *config.File) string { return f.Health.BindAddress }},
+	{"grace-period", "gracePeriod", func(f *config.File) string { return f.GracePeriod.String() }},
+	{"self-test", "selfTest.enabled", func(f *config.File) string { return strconv.FormatBool(f.SelfTest.Enabled) }},
+	{"scheduling", "scheduling.mode", func(f *config.File) string { return f.Scheduling.Mode }},
+	{"scheduler-name", "scheduling.schedulerName", func(f *config.File) string { return f.Scheduling.SchedulerName }},
+	{"scheduling-weight-zone", "scheduling.weights.zone", func(f *config.File) string { return strconv.Itoa(f.Scheduling.Weights.Zone) }},
+	{"scheduling-weight-node", "scheduling.weights.node", func(f *config.File) string { return strconv.Itoa(f.Scheduling.Weights.Node) }},
+	{"scheduling-weight-image", "scheduling.weights.image", func(f *config.File) string { return strconv.Itoa(f.Scheduling.Weights.Image) }},
+	{"zap-log-level", "logging.level", func(f *config.File) string { return zapLevel(f.Logging.Level) }},
+	{"zap-encoder", "logging.format", func(f *config.File) string { return zapEncoder(f.Logging.Format) }},
+}
+
+func zapLevel(verbosity int) string {
+	if verbosity == 0 {
+		return "info"
+	}
+	return strconv.Itoa(verbosity)
+}
+
+func zapEncoder(format string) string {
+	if format == config.Text {
+		return "console"
+	}
+	return format
+}
+
+// readFile takes over what the configuration file says. Saying one thing in two
+// places is an error: which one counts could only be guessed.
+func (o *ManagerOptions) readFile(flags *pflag.FlagSet) error {
+	if o.ConfigFile == "" {
+		return nil
+	}
+	f, err := config.Load(o.ConfigFile)
+	if err != nil {
+		return fmt.Errorf("--config: %w", err)
+	}
+	for _, s := range settings {
+		if !f.Says(s.path) {
+			continue
+		}
+		if flags.Changed(s.flag) {
+			return fmt.Errorf("--%s and %s in %s say the same: keep one of them", s.flag, s.path, o.ConfigFile)
+		}
+	}
+	for _, s := range settings {
+		if !f.Says(s.path) {
+			continue
+		}
+		if err := flags.Set(s.flag, s.value(f)); err != nil {
+			return fmt.Errorf("%s in %s: %w", s.path, o.ConfigFile, err)
+		}
+	}
+	o.Floors, o.Certificate = f.Floors, f.Webhook.Certificate
+	enabled := o.SelfTest.Enabled
+	o.SelfTest = f.SelfTest
+	o.SelfTest.Enabled = enabled
+	return nil
+}
+
+func floorsOf(said []config.Floor) (floor.Floors, error) {
+	var out floor.Floors
+	for _, f := range said {
+		next, err := floor.New(f.NamespaceSelector, f.MinimumEnforcement == config.Enforce, freshness.Strategy(f.MinimumStrategy))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, next)
+	}
+	return out, nil
+}

@@ -1,0 +1,144 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/freshbind/freshbind/controllers/history"
+	"github.com/freshbind/freshbind/internal/advice"
+	"github.com/freshbind/freshbind/webhooks"
+)
+
+// newPlatformPart prepares what runs as long as agent-sandbox's resources are
+// served, behind the servers of mgr.
+func (o *ManagerOptions) newPlatformPart(mgr manager.Manager) (*platformPart, error) {
+	asks, err := discovery.NewDiscoveryClientForConfig(mgr.GetConfig())
+	if err != nil {
+		return nil, fmt.Errorf("creating client for discovery: %w", err)
+	}
+	shelf := newSlots(mgr.GetWebhookServer(), map[string]http.Handler{
+		// Namespaces say things to Freshbind wherever it runs.
+		webhooks.AdviseHook.Path: &webhook.Admission{Handler: &webhooks.Advise{
+			Adviser: nobodysAdviser{}, Timeout: webhooks.AdviseHook.HandlerTimeout(),
+		}},
+	})
+	return &platformPart{
+		find: served(asks.ServerResourcesForGroupVersionWithContext).kinds, clock: clock.RealClock{},
+		log: ctrl.Log.WithName("platforms"), idle: func() { shelf.exchange(nil) },
+		run: func(ctx context.Context, k kinds, installed func()) error {
+			return o.runPlatform(ctx, mgr.GetConfig(), k, newTray(shelf), installed)
+		},
+	}, nil
+}
+
+func (o *ManagerOptions) runPlatform(ctx context.Context, cfg *rest.Config, k kinds, t *tray, installed func()) error {
+	mine := &generation{Registerer: metrics.Registry}
+	defer mine.retire()
+	mgr, err := o.newPlatformManager(cfg, t)
+	if err != nil {
+		return err
+	}
+	if err := o.assemble(mgr, k, mine); err != nil {
+		return err
+	}
+	err = mgr.Add(everyReplica(func(ctx context.Context) error {
+		if mgr.GetCache().WaitForCacheSync(ctx) {
+			t.serve()
+			installed()
+		}
+		<-ctx.Done()
+		return nil
+	}))
+	if err != nil {
+		return fmt.Errorf("adding the start of the webhooks: %w", err)
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running webhooks and controllers: %w", err)
+	}
+	return nil
+}
+
+// everyReplica runs on every replica, not on the leader only.
+type everyReplica func(context.Context) error
+
+func (r everyReplica) Start(ctx context.Context) error { return r(ctx) }
+
+func (everyReplica) NeedLeaderElection() bool { return false }
+
+func (o *ManagerOptions) newPlatformManager(cfg *rest.Config, server webhook.Server) (manager.Manager, error) {
+	recorded, err := labels.NewRequirement(history.TemplateUIDLabel, selection.Exists, nil)
+	if err != nil {
+		return nil, fmt.Errorf("selecting recorded revisions: %w", err)
+	}
+	options := ctrl.Options{
+		Cache: cache.Options{
+			DefaultNamespaces: o.cachedNamespaces(),
+			ByObject: map[client.Object]cache.ByObject{
+				// Every StatefulSet and DaemonSet of the cluster has some, too.
+				&appsv1.ControllerRevision{}: {Label: labels.NewSelector().Add(*recorded)},
+			},
+		},
+		Metrics:                 metricsserver.Options{BindAddress: "0"},
+		WebhookServer:           server,
+		GracefulShutdownTimeout: &o.GracePeriod,
+		// The names are those of the assembly before, which has ended.
+		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
+	}
+	if o.LeaderElect {
+		l, err := newLease(cfg, o.LeaderElectNamespace)
+		if err != nil {
+			return nil, err
+		}
+		o.leads = l.held
+		options.LeaderElection, options.LeaderElectionReleaseOnCancel = true, true
+		options.LeaderElectionResourceLockInterface = l
+		options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = ptr.To(leaseDuration), ptr.To(renewDeadline), ptr.To(retryPeriod)
+	}
+	mgr, err := ctrl.NewManager(cfg, options)
+	if err != nil {
+		return nil, fmt.Errorf("creating the manager of controllers: %w", err)
+	}
+	if len(o.Namespaces) > 0 {
+		return &narrowed{Manager: mgr, namespaces: o.Namespaces}, nil
+	}
+	return mgr, nil
+}
+
+// cachedNamespaces is nil for all.
+func (o *ManagerOptions) cachedNamespaces() map[string]cache.Config {
+	if len(o.Namespaces) == 0 {
+		return nil
+	}
+	out := map[string]cache.Config{}
+	for _, ns := range o.Namespaces {
+		out[ns] = cache.Config{}
+	}
+	return out
+}
+
+// nobodysAdviser knows no warm-pool system.
+type nobodysAdviser struct{}
+
+func (nobodysAdviser) Inputs(*unstructured.Unstructured) advice.Inputs { return advice.Inputs{} }
+
+func (nobodysAdviser) Foresee(context.Context, *unstructured.Unstructured, *unstructured.Unstructured) (advice.Outlook, error) {
+	return nil, nil
+}

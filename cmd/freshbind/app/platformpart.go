@@ -1,0 +1,136 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+)
+
+// platformPart is all that needs agent-sandbox's resources: it runs while the API
+// server serves these, and starts anew when it serves them in other versions.
+// Without them nothing is watched.
+type platformPart struct {
+	find  func(context.Context) (kinds, bool, error)
+	clock clock.WithTicker
+	log   logr.Logger
+	// run runs one assembly until ctx ends, and calls installed when it answers.
+	run func(ctx context.Context, k kinds, installed func()) error
+	// idle is called when there is no assembly any more.
+	idle func()
+
+	looked, found, answers atomic.Bool
+}
+
+var _ manager.LeaderElectionRunnable = (*platformPart)(nil)
+
+// NeedLeaderElection is false: every replica serves.
+func (*platformPart) NeedLeaderElection() bool { return false }
+
+// Start follows what the API server serves until ctx ends.
+func (p *platformPart) Start(ctx context.Context) error {
+	for ctx.Err() == nil {
+		k, ok := p.await(ctx)
+		if !ok {
+			return nil
+		}
+		if err := p.serve(ctx, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// await returns the kinds as soon as all of them are served; false when ctx ends.
+func (p *platformPart) await(ctx context.Context) (kinds, bool) {
+	ticker := p.clock.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for said := false; ; {
+		k, found, err := p.find(ctx)
+		switch {
+		case err != nil:
+			p.log.Error(err, "Cannot find out which warm-pool systems there are")
+		case found:
+			p.looked.Store(true)
+			p.found.Store(true)
+			return k, true
+		case !said:
+			p.log.Info("Waiting for a warm-pool system", "platform", agentsandbox.Name)
+			said = true
+		}
+		if err == nil {
+			p.looked.Store(true)
+			p.gone()
+		}
+		select {
+		case <-ctx.Done():
+			return kinds{}, false
+		case <-ticker.C():
+		}
+	}
+}
+
+func (p *platformPart) gone() {
+	if p.answers.Swap(false) {
+		p.idle()
+	}
+	p.found.Store(false)
+}
+
+// serve runs an assembly for as long as these kinds are served.
+func (p *platformPart) serve(ctx context.Context, k kinds) error {
+	p.log.Info("Found a warm-pool system", "platform", agentsandbox.Name, "sandboxes", k.sandboxes.GroupVersion().String(),
+		"pools", k.pools.GroupVersion().String())
+	running, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go p.follow(running, k, stop)
+	err := p.run(running, k, func() { p.answers.Store(true) })
+	if ctx.Err() == nil && errors.Is(context.Cause(running), errOthers) {
+		p.log.Info("What is served of the warm-pool system has changed", "platform", agentsandbox.Name)
+		return nil
+	}
+	return err
+}
+
+var errOthers = errors.New("other kinds are served")
+
+// follow stops the assembly when something else is served for sure.
+func (p *platformPart) follow(ctx context.Context, running kinds, stop context.CancelCauseFunc) {
+	ticker := p.clock.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for others := 0; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+		switch k, found, err := p.find(ctx); {
+		case err != nil:
+		case found && k == running:
+			others = 0
+		default:
+			if others++; others == steadyFor {
+				stop(errOthers)
+				return
+			}
+		}
+	}
+}
+
+// check is for readiness: without a warm-pool system there is nothing to wait
+// for.
+func (p *platformPart) check(*http.Request) error {
+	switch {
+	case !p.looked.Load():
+		return errors.New("the API server has not said yet which warm-pool systems there are")
+	case p.found.Load() && !p.answers.Load():
+		return errors.New("caches are not synced yet")
+	}
+	return nil
+}

@@ -1,0 +1,250 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+)
+
+func TestServedKinds(t *testing.T) {
+	const core, ext = agentsandbox.CoreGroup, agentsandbox.ExtensionsGroup
+	whole := []string{"SandboxTemplate", "SandboxClaim", "SandboxWarmPool"}
+	for name, tc := range map[string]struct {
+		serves map[string][]string
+		err    error
+		found  bool
+		pools  string
+	}{
+		"nothing":            {nil, nil, false, ""},
+		"the newest version": {map[string][]string{core + "/v1beta1": {"Sandbox"}, ext + "/v1beta1": whole, ext + "/v1alpha1": whole}, nil, true, "v1beta1"},
+		"an old version":     {map[string][]string{core + "/v1alpha1": {"Sandbox"}, ext + "/v1alpha1": whole}, nil, true, "v1alpha1"},
+		"no extensions":      {map[string][]string{core + "/v1beta1": {"Sandbox"}}, nil, false, ""},
+		"no pools":           {map[string][]string{core + "/v1beta1": {"Sandbox"}, ext + "/v1beta1": whole[:2]}, nil, false, ""},
+		"each in some":       {map[string][]string{core + "/v1beta1": {"Sandbox"}, ext + "/v1beta1": whole[:2], ext + "/v1alpha1": whole}, nil, true, "v1alpha1"},
+		"no answer":          {nil, errors.New("no answer"), false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ask := served(func(_ context.Context, gv string) (*metav1.APIResourceList, error) {
+				if tc.err != nil {
+					return nil, tc.err
+				}
+				if tc.serves[gv] == nil {
+					return nil, apierrors.NewNotFound(schema.GroupResource{}, gv)
+				}
+				list := &metav1.APIResourceList{}
+				for _, kind := range tc.serves[gv] {
+					list.APIResources = append(list.APIResources, metav1.APIResource{Kind: kind})
+				}
+				return list, nil
+			})
+			k, found, err := ask.kinds(t.Context())
+			if found != tc.found || !errors.Is(err, tc.err) || k.pools.Version != tc.pools {
+				t.Errorf("%v, %t, %v; want pools %q, %t, %v", k, found, err, tc.pools, tc.found, tc.err)
+			}
+		})
+	}
+}
+
+// stageHand plays the API server and the assemblies of a platformPart.
+type stageHand struct {
+	t     *testing.T
+	clock *clocktesting.FakeClock
+	part  *platformPart
+
+	mu     sync.Mutex
+	serves string
+	err    error
+	looks  int
+	events []string
+}
+
+func newStageHand(t *testing.T) *stageHand {
+	h := &stageHand{t: t, clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
+	note := func(event string) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.events = append(h.events, event)
+	}
+	h.part = &platformPart{
+		clock: h.clock, log: logr.Discard(), idle: func() { note("idle") },
+		find: func(context.Context) (kinds, bool, error) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.looks++
+			return kinds{pools: schema.GroupVersionKind{Version: h.serves}}, h.serves != "", h.err
+		},
+		run: func(ctx context.Context, k kinds, installed func()) error {
+			if k.pools.Version == "broken" {
+				return errors.New("broken")
+			}
+			note("run " + k.pools.Version)
+			installed()
+			<-ctx.Done()
+			note("end " + k.pools.Version)
+			return nil
+		},
+	}
+	return h
+}
+
+// look lets the time for some more looks pass.
+func (h *stageHand) look(serves string, err error, times int) {
+	h.t.Helper()
+	h.mu.Lock()
+	h.serves, h.err = serves, err
+	h.mu.Unlock()
+	for range times {
+		h.until("somebody waits", h.clock.HasWaiters)
+		h.mu.Lock()
+		before := h.looks
+		h.mu.Unlock()
+		h.clock.Step(lookEvery)
+		h.until("a look", func() bool {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			return h.looks > before
+		})
+	}
+}
+
+func (h *stageHand) until(what string, is func() bool) {
+	h.t.Helper()
+	err := wait.PollUntilContextTimeout(h.t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return is(), nil })
+	if err != nil {
+		h.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+func (h *stageHand) sees(want ...string) {
+	h.t.Helper()
+	h.until(strings.Join(want, ", "), func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return cmp.Equal(want, h.events)
+	})
+}
+
+func TestThePlatformPartFollowsWhatIsServed(t *testing.T) {
+	h := newStageHand(t)
+	if h.part.check(nil) == nil {
+		t.Error("ready before anybody has looked")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- h.part.Start(ctx) }()
+	h.until("ready without a platform", func() bool { return h.part.check(nil) == nil })
+	h.look("", nil, 2)
+	h.sees()
+	h.look("v1alpha1", nil, 1)
+	h.sees("run v1alpha1")
+	// Absence that is not proven, and no answer, change nothing.
+	h.look("", nil, steadyFor-1)
+	h.look("v1alpha1", nil, 1)
+	h.look("", errors.New("no answer"), steadyFor+1)
+	h.look("v1alpha1", nil, 1)
+	h.sees("run v1alpha1")
+	h.look("v1beta1", nil, steadyFor)
+	h.sees("run v1alpha1", "end v1alpha1", "run v1beta1")
+	h.until("ready", func() bool { return h.part.check(nil) == nil })
+	h.look("", nil, steadyFor)
+	h.sees("run v1alpha1", "end v1alpha1", "run v1beta1", "end v1beta1", "idle")
+	h.until("ready without a platform again", func() bool { return h.part.check(nil) == nil })
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnAssemblyThatFailsEndsTheProgram(t *testing.T) {
+	h := newStageHand(t)
+	h.serves = "broken"
+	if err := h.part.Start(t.Context()); err == nil || err.Error() != "broken" {
+		t.Errorf("error is %v", err)
+	}
+	if h.part.check(nil) == nil {
+		t.Error("ready, and nothing answers")
+	}
+}
+
+func TestSlotsAreExchanged(t *testing.T) {
+	server := webhook.NewServer(webhook.Options{WebhookMux: http.NewServeMux()})
+	answer := func(text string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) })
+	}
+	s := newSlots(server, map[string]http.Handler{"/advise": answer("idle")})
+	get := func(path string) string {
+		t.Helper()
+		w := httptest.NewRecorder()
+		server.WebhookMux().ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, nil))
+		if w.Code != http.StatusOK {
+			return http.StatusText(w.Code)
+		}
+		return w.Body.String()
+	}
+	for _, step := range []struct {
+		name          string
+		handlers      []string
+		advise, birth string
+	}{
+		{"first", []string{"/advise", "/birth"}, "first", "first"},
+		{"second", []string{"/birth"}, "idle", "second"},
+		{"none", nil, "idle", "Service Unavailable"},
+		{"third", []string{"/advise", "/birth"}, "third", "third"},
+	} {
+		tray := newTray(s)
+		for _, path := range step.handlers {
+			tray.Register(path, answer(step.name))
+		}
+		if tray.StartedChecker()(nil) == nil {
+			t.Errorf("%s: served before its turn", step.name)
+		}
+		tray.serve()
+		if got := []string{get("/advise"), get("/birth")}; !cmp.Equal(got, []string{step.advise, step.birth}) {
+			t.Errorf("%s: got %q", step.name, got)
+		}
+	}
+}
+
+func TestMetricsOfAGenerationGoWithIt(t *testing.T) {
+	all := prometheus.NewRegistry()
+	for range 2 {
+		g := &generation{Registerer: all}
+		g.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "x"}))
+		if found, err := all.Gather(); err != nil || len(found) != 1 {
+			t.Fatalf("%d metrics, %v", len(found), err)
+		}
+		g.retire()
+	}
+	if found, err := all.Gather(); err != nil || len(found) != 0 {
+		t.Errorf("%d metrics are left, %v", len(found), err)
+	}
+}
+
+func TestFollowing(t *testing.T) {
+	of := map[string]int{"a": 1, "b": 1, "c": 1}
+	for last, want := range map[string]string{"": "a", "a": "b", "b": "c", "c": "a", "bb": "c"} {
+		if got := following(of, last); got != want {
+			t.Errorf("following %q is %q, want %q", last, got, want)
+		}
+	}
+	if got := following(map[string]int{}, "a"); got != "" {
+		t.Errorf("following in nothing is %q", got)
+	}
+}

@@ -1,0 +1,123 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/selftest"
+	"github.com/freshbind/freshbind/webhooks"
+)
+
+// addSelfTest adds the self-test, once the handlers that it is about are served.
+func (o *ManagerOptions) addSelfTest(mgr manager.Manager, k kinds, modes *webhooks.Modes, reg prometheus.Registerer) error {
+	if !o.SelfTest.Enabled {
+		return nil
+	}
+	tester := &selftest.Tester{
+		Client: mgr.GetClient(), Namespace: o.SelfTest.Namespace, Sandboxes: k.sandboxes, Claims: k.claims,
+		Member:   (&idleMembers{cache: mgr.GetCache(), kinds: k, modes: modes}).next,
+		Interval: o.SelfTest.Interval.Duration, Metrics: selftest.NewMetrics(reg), Clock: clock.RealClock{},
+	}
+	namespace := o.LeaderElectNamespace
+	if namespace == "" {
+		own, err := ownNamespace()
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		namespace = own
+	}
+	if namespace != "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return fmt.Errorf("naming this process: %w", err)
+		}
+		publisher := &selftest.Publisher{
+			Reader: mgr.GetAPIReader(), Writer: mgr.GetClient(), Namespace: namespace, Identity: host,
+			Leads: o.leads, Interval: tester.Interval,
+		}
+		tester.Publish = publisher.Publish
+	}
+	err := mgr.Add(everyReplica(func(ctx context.Context) error {
+		if err := serving(mgr)(ctx); err != nil {
+			return nil
+		}
+		return tester.Start(ctx)
+	}))
+	if err != nil {
+		return fmt.Errorf("adding the self-test: %w", err)
+	}
+	return nil
+}
+
+// idleMembers are those in namespaces that enforce: only there a bind that is not
+// refused is wrong.
+type idleMembers struct {
+	cache client.Reader
+	kinds kinds
+	modes *webhooks.Modes
+
+	mu   sync.Mutex
+	last string
+}
+
+// next returns a member of another namespace each time.
+func (m *idleMembers) next(ctx context.Context) (client.Object, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	gvk := m.kinds.sandboxes
+	gvk.Kind += "List"
+	list.SetGroupVersionKind(gvk)
+	if err := m.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing sandboxes: %w", err)
+	}
+	first := map[string]*metav1.PartialObjectMetadata{}
+	for i := range list.Items {
+		member := &list.Items[i]
+		owner := metav1.GetControllerOfNoCopy(member)
+		if owner == nil || !agentsandbox.IsPoolOwner(owner) || member.DeletionTimestamp != nil || first[member.Namespace] != nil {
+			continue
+		}
+		enforced, err := m.modes.Known(ctx, member.Namespace, "")
+		if err != nil {
+			return nil, err
+		}
+		if enforced {
+			first[member.Namespace] = member
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.last = following(first, m.last); m.last == "" {
+		return nil, nil
+	}
+	member := first[m.last].DeepCopy()
+	member.SetGroupVersionKind(m.kinds.sandboxes)
+	return member, nil
+}
+
+// following is the key after last, the first one again after the last one; ""
+// when there is none.
+func following[T any](of map[string]T, last string) string {
+	lowest, next := "", ""
+	for key := range of {
+		if lowest == "" || key < lowest {
+			lowest = key
+		}
+		if key > last && (next == "" || key < next) {
+			next = key
+		}
+	}
+	if next == "" {
+		return lowest
+	}
+	return next
+}

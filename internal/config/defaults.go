@@ -1,0 +1,65 @@
+package config
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+)
+
+const (
+	// Audit and Enforce are the values of an enforcement.
+	Audit, Enforce = "audit", "enforce"
+	// JSON and Text are those of a log format.
+	JSON, Text = "json", "text"
+	// SchedulingNone, SchedulingExtender and SchedulingSecond are those of a
+	// scheduling mode.
+	SchedulingNone, SchedulingExtender, SchedulingSecond = "None", "Extender", "SecondScheduler"
+
+	// defaultDirectory is used when neither Secret nor directory is named.
+	defaultDirectory = "/etc/freshbind/certs"
+)
+
+// Default is what holds where a file says nothing, and without a file.
+func Default() Configuration {
+	c := given()
+	c.complete()
+	return c
+}
+
+// given are the defaults of single fields.
+func given() Configuration {
+	return Configuration{
+		TypeMeta:          metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
+		Defaults:          Defaults{Enforcement: Audit, RolloutStrategy: string(freshness.OnReplenish)},
+		Floors:            []Floor{},
+		Revisions:         Revisions{Limit: 10},
+		ReplacementBudget: 50,
+		Namespaces:        []string{},
+		LeaderElection:    LeaderElection{Enabled: true},
+		Webhook:           Webhook{BindAddress: ":9443"},
+		Metrics:           Listener{BindAddress: ":8080"},
+		Health:            Listener{BindAddress: ":8081"},
+		GracePeriod:       Duration{Duration: 20 * time.Second},
+		SelfTest:          SelfTest{Enabled: true, Interval: Duration{Duration: 30 * time.Second}},
+		Scheduling: Scheduling{
+			Mode: SchedulingNone, SchedulerName: "freshbind-scheduler", Weights: Weights{Zone: 2, Node: 2, Image: 1},
+		},
+		Logging: Logging{Format: JSON},
+	}
+}
+
+// complete adds the defaults that depend on other fields.
+func (c *Configuration) complete() {
+	cert := &c.Webhook.Certificate
+	if cert.SecretName == "" && cert.Directory == "" {
+		cert.Directory = defaultDirectory
+	}
+	if c.SelfTest.Namespace == "" {
+		c.SelfTest.Namespace = metav1.NamespaceDefault
+		if len(c.Namespaces) > 0 {
+			c.SelfTest.Namespace = c.Namespaces[0]
+		}
+	}
+}

@@ -1,0 +1,120 @@
+// Package doctor checks an installation of Freshbind from outside, with the
+// rights of whoever asks, and says what to do. It writes nothing but dry runs and
+// access reviews.
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Status is how well something is.
+type Status string
+
+const (
+	// OK: as it has to be.
+	OK Status = "OK"
+	// Warning: it works, and somebody should know of this.
+	Warning Status = "Warning"
+	// Failed: Freshbind does not do its work, or not everywhere.
+	Failed Status = "Failed"
+	// Unknown: it could not be found out, for lack of rights above all.
+	Unknown Status = "Unknown"
+)
+
+// Finding is the outcome of one check.
+type Finding struct {
+	// Check names what was looked at; the set is closed.
+	Check  string `json:"check"`
+	Status Status `json:"status"`
+	// Found is what there is.
+	Found string `json:"found"`
+	// Do is what to do about it; empty when nothing.
+	Do string `json:"do,omitempty"`
+}
+
+// Kinds are those of agent-sandbox that the API server serves.
+type Kinds struct{ Sandboxes, Claims, Pools schema.GroupVersionKind }
+
+// Doctor has what the checks need.
+type Doctor struct {
+	Client client.Client
+	// Mutating and Validating are the configurations as this version installs
+	// them; what an installation chooses in them is not compared.
+	Mutating   *admissionregistrationv1.MutatingWebhookConfiguration
+	Validating *admissionregistrationv1.ValidatingWebhookConfiguration
+	// Policies are those that this version installs.
+	Policies []client.Object
+	// Kinds finds agent-sandbox; false when it is not served.
+	Kinds func(context.Context) (Kinds, bool, error)
+	// Enforced reports whether Freshbind denies in a namespace with these labels.
+	Enforced func(namespace labels.Set) bool
+	// User is the one that Freshbind runs as.
+	User string
+	// Namespaces are the only ones that Freshbind looks at; all when empty.
+	Namespaces []string
+	// TestNamespace is where a dry run is tried.
+	TestNamespace string
+	Now           func() time.Time
+}
+
+// check looks at one thing. An error means that it could not be found out.
+type check struct {
+	name string
+	run  func(context.Context) ([]Finding, error)
+}
+
+// Run does all checks, in the order in which faults explain each other.
+func (d *Doctor) Run(ctx context.Context) []Finding {
+	var out []Finding
+	for _, c := range []check{
+		{"Platforms", d.platforms},
+		{"Webhooks", d.webhooks},
+		{"CA", d.authorities},
+		{"Replicas", d.replicas},
+		{"Policies", d.policies},
+		{"Rights", d.rights},
+		{"Leader", d.leader},
+		{"SelfTest", d.selfTest},
+		{"Refusal", d.refusal},
+		{"Enforcement", d.enforcement},
+	} {
+		found, err := c.run(ctx)
+		if err != nil {
+			found = append(found, Finding{Status: Unknown, Found: err.Error(), Do: "ask with more rights, or when the API server answers"})
+		}
+		for _, f := range found {
+			f.Check = c.name
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Sick reports whether any check failed.
+func Sick(findings []Finding) bool {
+	for _, f := range findings {
+		if f.Status == Failed {
+			return true
+		}
+	}
+	return false
+}
+
+func ok(format string, args ...any) []Finding {
+	return []Finding{{Status: OK, Found: fmt.Sprintf(format, args...)}}
+}
+
+func failed(do, format string, args ...any) Finding {
+	return Finding{Status: Failed, Found: fmt.Sprintf(format, args...), Do: do}
+}
+
+func warning(do, format string, args ...any) Finding {
+	return Finding{Status: Warning, Found: fmt.Sprintf(format, args...), Do: do}
+}

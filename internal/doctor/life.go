@@ -1,0 +1,146 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/selftest"
+)
+
+// leaderLease is the name of the leader's Lease.
+const leaderLease = "freshbind"
+
+func (d *Doctor) platforms(ctx context.Context) ([]Finding, error) {
+	k, found, err := d.Kinds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return []Finding{warning("install agent-sandbox with its extensions; Freshbind finds it within seconds",
+			"agent-sandbox is not installed: there is nothing to guard")}, nil
+	}
+	return ok("agent-sandbox: sandboxes %s, pools %s", k.Sandboxes.Version, k.Pools.Version), nil
+}
+
+func (d *Doctor) lease(ctx context.Context, name string) (*coordinationv1.Lease, error) {
+	var list coordinationv1.LeaseList
+	if err := d.Client.List(ctx, &list, client.MatchingFields{metav1.ObjectNameField: name}); err != nil {
+		return nil, fmt.Errorf("looking for lease %s: %w", name, err)
+	}
+	if len(list.Items) == 0 {
+		return nil, nil
+	}
+	newest := slices.MaxFunc(list.Items, func(a, b coordinationv1.Lease) int { return renewed(&a).Compare(renewed(&b)) })
+	return &newest, nil
+}
+
+func renewed(l *coordinationv1.Lease) time.Time {
+	return ptr.Deref(l.Spec.RenewTime, metav1.MicroTime{}).Time
+}
+
+// late is by how much a lease has expired.
+func (d *Doctor) late(l *coordinationv1.Lease) time.Duration {
+	return d.Now().Sub(renewed(l)) - time.Duration(ptr.Deref(l.Spec.LeaseDurationSeconds, 0))*time.Second
+}
+
+func (d *Doctor) leader(ctx context.Context) ([]Finding, error) {
+	const look = "look at the logs of all replicas: without a leader nothing is replaced, hidden or put back"
+	l, err := d.lease(ctx, leaderLease)
+	switch {
+	case err != nil:
+		return nil, err
+	case l == nil:
+		return []Finding{warning(look, "no leader was ever elected (or leaderElection.enabled is false)")}, nil
+	case ptr.Deref(l.Spec.HolderIdentity, "") == "":
+		return []Finding{failed(look, "nobody leads since %s", renewed(l).Format(time.RFC3339))}, nil
+	case d.late(l) > 0:
+		return []Finding{failed(look, "the leader %s was last alive at %s", *l.Spec.HolderIdentity, renewed(l).Format(time.RFC3339))}, nil
+	}
+	return ok("%s leads", *l.Spec.HolderIdentity), nil
+}
+
+func (d *Doctor) selfTest(ctx context.Context) ([]Finding, error) {
+	l, err := d.lease(ctx, selftest.LeaseName)
+	if err != nil {
+		return nil, err
+	}
+	const look = "look at the log of the leader; selfTest in the configuration turns it on"
+	if l == nil {
+		return []Finding{warning(look, "no self-test was ever made")}, nil
+	}
+	ago := d.Now().Sub(renewed(l)).Round(time.Second)
+	said := l.Annotations[platform.SelfTestKey]
+	switch {
+	case d.late(l) > 0:
+		return []Finding{warning(look, "the last self-test was %s ago", ago)}, nil
+	case said != selftest.Passed:
+		return []Finding{failed("what it says is what the API server answers to a bind; look at the checks above", "the self-test of %s ago failed: %s", ago, said)}, nil
+	}
+	return ok("the self-test of %s ago passed", ago), nil
+}
+
+// refusal asks the API server itself, with the rights of whoever asks.
+func (d *Doctor) refusal(ctx context.Context) ([]Finding, error) {
+	k, found, err := d.Kinds(ctx)
+	if err != nil || !found {
+		return nil, err
+	}
+	t := &selftest.Tester{
+		Client: d.Client, Namespace: d.TestNamespace, Sandboxes: k.Sandboxes, Claims: k.Claims, Clock: clock.RealClock{},
+	}
+	if err := t.Test(ctx); err != nil {
+		return []Finding{failed("look at the checks above, and at the log of the replicas", "%v", err)}, nil
+	}
+	return ok("a dry run in namespace %s was refused by Freshbind, as it has to be", d.TestNamespace), nil
+}
+
+// enforcement names the namespaces with pools in which nothing is denied.
+func (d *Doctor) enforcement(ctx context.Context) ([]Finding, error) {
+	k, found, err := d.Kinds(ctx)
+	if err != nil || !found {
+		return nil, err
+	}
+	pools := &metav1.PartialObjectMetadataList{}
+	gvk := k.Pools
+	gvk.Kind += "List"
+	pools.SetGroupVersionKind(gvk)
+	if err := d.Client.List(ctx, pools); err != nil {
+		return nil, fmt.Errorf("listing pools: %w", err)
+	}
+	var namespaces corev1.NamespaceList
+	if err := d.Client.List(ctx, &namespaces); err != nil {
+		return nil, fmt.Errorf("listing namespaces: %w", err)
+	}
+	enforced := map[string]bool{}
+	for _, ns := range namespaces.Items {
+		enforced[ns.Name] = d.Enforced(labels.Set(ns.Labels))
+	}
+	var audited []string
+	count := 0
+	for _, p := range pools.Items {
+		if enforced[p.Namespace] || p.Annotations[platform.EnforcementKey] == "enforce" {
+			continue
+		}
+		count++
+		audited = append(audited, p.Namespace)
+	}
+	if count == 0 {
+		return ok("%d pools, all enforced", len(pools.Items)), nil
+	}
+	slices.Sort(audited)
+	audited = slices.Compact(audited)
+	return []Finding{warning("when status shows what you expect: kubectl label namespace "+audited[0]+" "+platform.EnforcementKey+"=enforce",
+		"%d of %d pools are only audited, in namespaces %s", count, len(pools.Items), strings.Join(audited, ", "))}, nil
+}
