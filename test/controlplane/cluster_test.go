@@ -67,7 +67,7 @@ func clientFor(t *testing.T, cfg *rest.Config) kubernetes.Interface {
 
 // TestSharedEtcd runs what needs no fake nodes on one cluster of two servers.
 func TestSharedEtcd(t *testing.T) {
-	c := startCluster(t, Options{APIServers: 2, AuditLog: true})
+	c := startCluster(t, Options{APIServers: 2, AuditLog: true, EtcdProxies: true})
 	t.Run("servers see each other's writes", func(t *testing.T) { testServersShare(t, c) })
 	t.Run("users are who they are", func(t *testing.T) { testUsers(t, c) })
 	t.Run("CRDs are served everywhere", func(t *testing.T) { testCRDs(t, c) })
@@ -76,6 +76,9 @@ func TestSharedEtcd(t *testing.T) {
 	t.Run("proxy holds back one resource", func(t *testing.T) { testProxyHolds(t, c) })
 	t.Run("proxy delays one resource", func(t *testing.T) { testProxyDelays(t, c) })
 	t.Run("proxy delivers initial objects", func(t *testing.T) { testProxyInitial(t, c) })
+	t.Run("proxy holds, cuts and refuses lists", func(t *testing.T) { testProxyLists(t, c) })
+	t.Run("proxy holds requests", func(t *testing.T) { testProxyHoldsRequests(t, c) })
+	t.Run("watches of etcd are held back", func(t *testing.T) { testEtcdHolds(t, c) })
 	t.Run("proxy refuses strangers", func(t *testing.T) { testProxyStrangers(t, c) })
 	t.Run("a server restarts at its address", func(t *testing.T) { testServerRestarts(t, c) })
 	t.Run("stop leaves nothing", func(t *testing.T) { testStop(t, c) })

@@ -30,7 +30,7 @@ func framingOf(contentType string) (framing, error) {
 	case "application/json":
 		return func(r *bufio.Reader) ([]byte, error) { return r.ReadBytes('\n') }, nil
 	case "application/vnd.kubernetes.protobuf":
-		return lengthDelimited, nil
+		return lengthDelimited(0), nil
 	}
 	return nil, fmt.Errorf("content type %q: frames of it are not known here", contentType)
 }
@@ -38,20 +38,27 @@ func framingOf(contentType string) (framing, error) {
 // maxFrame in bytes is far above the size of any object that etcd stores.
 const maxFrame = 64 << 20
 
-// lengthDelimited reads a frame that begins with its length in 4 bytes, big endian.
-func lengthDelimited(r *bufio.Reader) ([]byte, error) {
-	head := make([]byte, 4)
-	if n, err := io.ReadFull(r, head); err != nil {
-		return head[:n], endOfStream(err)
+// grpcFlags is how many bytes of a gRPC message are before its length
+// (PROTOCOL-HTTP2.md of grpc: whether it is compressed).
+const grpcFlags = 1
+
+// lengthDelimited reads a frame that begins with some bytes of flags and its
+// length in 4 bytes, big endian.
+func lengthDelimited(flags int) framing {
+	return func(r *bufio.Reader) ([]byte, error) {
+		head := make([]byte, flags+4)
+		if n, err := io.ReadFull(r, head); err != nil {
+			return head[:n], endOfStream(err)
+		}
+		size := binary.BigEndian.Uint32(head[flags:])
+		if size > maxFrame {
+			return head, fmt.Errorf("frame of %d bytes: more than %d", size, maxFrame)
+		}
+		frame := make([]byte, len(head)+int(size))
+		copy(frame, head)
+		n, err := io.ReadFull(r, frame[len(head):])
+		return frame[:len(head)+n], endOfStream(err)
 	}
-	size := binary.BigEndian.Uint32(head)
-	if size > maxFrame {
-		return head, fmt.Errorf("frame of %d bytes: more than %d", size, maxFrame)
-	}
-	frame := make([]byte, len(head)+int(size))
-	copy(frame, head)
-	n, err := io.ReadFull(r, frame[len(head):])
-	return frame[:len(head)+n], endOfStream(err)
 }
 
 // endOfStream: a stream that is cut in the middle of a frame has just ended.
@@ -78,7 +85,14 @@ func watched(request *url.URL) (schema.GroupResource, bool) {
 	if !queryBool(request.Query(), "watch") {
 		return schema.GroupResource{}, false
 	}
-	parts := strings.Split(strings.Trim(request.Path, "/"), "/")
+	resource, _, ok := pathResource(request.Path)
+	return resource, ok
+}
+
+// pathResource is the resource in a path, and what follows it there: nothing,
+// or a name and a subresource.
+func pathResource(path string) (resource schema.GroupResource, rest []string, ok bool) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
 	var group string
 	switch {
 	case len(parts) > 2 && parts[0] == "api":
@@ -86,12 +100,12 @@ func watched(request *url.URL) (schema.GroupResource, bool) {
 	case len(parts) > 3 && parts[0] == "apis":
 		group, parts = parts[1], parts[3:]
 	default:
-		return schema.GroupResource{}, false
+		return schema.GroupResource{}, nil, false
 	}
 	if len(parts) > 2 && parts[0] == "namespaces" {
 		parts = parts[2:]
 	}
-	return schema.GroupResource{Group: group, Resource: parts[0]}, true
+	return schema.GroupResource{Group: group, Resource: parts[0]}, parts[1:], true
 }
 
 // queryBool reads a parameter as the API server does: present and neither

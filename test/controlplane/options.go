@@ -18,6 +18,8 @@ type Options struct {
 	// APIServers is how many API servers share the one etcd; 0 means 1. All
 	// other programs of the cluster talk to the first.
 	APIServers int
+	// EtcdProxies puts an EtcdProxy between each API server and etcd.
+	EtcdProxies bool
 	// Nodes is how many fake nodes kwok keeps alive; 0 means no kwok. Without
 	// Scheduler, pending pods are bound to them in turn.
 	Nodes int

@@ -14,6 +14,24 @@ import (
 type rule struct {
 	delay time.Duration
 	held  bool
+	lists Lists
+}
+
+// wait is how long a frame that came a while ago has to wait still, unless it
+// stays until the rule changes. An error ends the watch.
+func (r rule) wait(a arrival, first bool, ago time.Duration) (wait time.Duration, stays bool, err error) {
+	if !a.initial {
+		return r.delay - ago, r.held, nil
+	}
+	switch r.lists {
+	case ListsHeld:
+		return 0, true, nil
+	case ListsCut, ListsRefused:
+		if !first || endsInitialEvents(a.frame) {
+			return 0, false, io.ErrUnexpectedEOF
+		}
+	}
+	return 0, false, nil
 }
 
 // pace holds the rules of a proxy.
@@ -52,8 +70,9 @@ func (p *pace) get(resource schema.GroupResource) (rule, <-chan struct{}) {
 type arrival struct {
 	frame []byte
 	at    time.Time
-	// free frames are delivered at once: they are the watch's initial objects.
-	free bool
+	// initial frames are the objects that the watch begins with: for them, how
+	// lists arrive is what counts.
+	initial bool
 }
 
 // stream is the body of a watch response, delivered at its resource's pace. The
@@ -87,7 +106,7 @@ func newStream(source io.ReadCloser, cut framing, pace *pace, resource schema.Gr
 func (s *stream) fill(source *bufio.Reader, cut framing, initial bool) {
 	for {
 		frame, err := cut(source)
-		s.add(arrival{frame: frame, at: s.pace.clock.Now(), free: initial}, err)
+		s.add(arrival{frame: frame, at: s.pace.clock.Now(), initial: initial}, err)
 		if err != nil {
 			return
 		}
@@ -147,13 +166,16 @@ func (s *stream) next() error {
 	}
 	var due <-chan time.Time
 	if ok {
-		wait := r.delay - s.pace.clock.Since(oldest.at)
-		if oldest.free || !r.held && wait <= 0 {
+		wait, stays, err := r.wait(oldest, s.gone == 0, s.pace.clock.Since(oldest.at))
+		if err != nil {
+			return err
+		}
+		if !stays && wait <= 0 {
 			s.rest = oldest.frame
 			s.drop()
 			return nil
 		}
-		if !r.held {
+		if !stays {
 			timer := s.pace.clock.NewTimer(wait)
 			defer timer.Stop()
 			due = timer.C()

@@ -23,8 +23,9 @@ import (
 
 // Proxy stands in front of an API server and delivers watch events late, which
 // is what an informer's cache is when its API server is slow, far or restarted.
-// Only events are held back: a LIST, a GET and the objects that a watch begins
-// with (sendInitialEvents) pass at once. Late events keep their order.
+// Late events keep their order. A LIST, and the objects that a watch begins with
+// (sendInitialEvents), are no events: they pass at once unless SetLists says
+// otherwise. A GET always does.
 type Proxy struct {
 	cluster  *Cluster
 	server   int
@@ -36,6 +37,10 @@ type Proxy struct {
 	mu sync.Mutex
 	// users are those whom Config was called for, by the token it gave them.
 	users map[string]*user
+	// held says whether a request has to wait; changed is closed, and replaced,
+	// when another function does.
+	held    func(*http.Request) bool
+	changed chan struct{}
 }
 
 // user is somebody who talks through the proxy, and how the proxy talks for them.
@@ -70,12 +75,12 @@ func (c *Cluster) NewProxy(server int) (*Proxy, error) {
 	}
 	p := &Proxy{
 		cluster: c, server: server, listener: listener,
-		pace: newPace(clock.RealClock{}), users: map[string]*user{},
+		pace: newPace(clock.RealClock{}), users: map[string]*user{}, changed: make(chan struct{}),
 	}
 	p.forward = &httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { rewrite(r, target) },
 		Transport:      roundTripper(forward),
-		ModifyResponse: p.paceWatch,
+		ModifyResponse: p.paceResponse,
 		FlushInterval:  -1,
 		ErrorHandler:   badGateway,
 		ErrorLog:       log.New(io.Discard, "", 0),
@@ -131,6 +136,34 @@ func (p *Proxy) Release(group, resource string) {
 	p.pace.change(schema.GroupResource{Group: group, Resource: resource}, func(r *rule) { r.held = false })
 }
 
+// HoldRequests keeps requests from the API server for which held is true. It is
+// called once for each request, possibly for several at once, and again for those
+// that wait when another function takes its place; nil lets all pass.
+func (p *Proxy) HoldRequests(held func(*http.Request) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = held
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// pass returns when a request may go on, or its client has gone.
+func (p *Proxy) pass(r *http.Request) {
+	for {
+		p.mu.Lock()
+		held, changed := p.held, p.changed
+		p.mu.Unlock()
+		if held == nil || !held(r) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
 // Close ends the proxy and every request that goes through it.
 func (p *Proxy) Close() error { return p.http.Close() }
 
@@ -144,6 +177,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "unknown token: make a configuration with Proxy.Config", http.StatusUnauthorized)
 		return
 	}
+	p.pass(r)
 	p.forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, known)))
 }
 
@@ -171,18 +205,30 @@ func forward(r *http.Request) (*http.Response, error) {
 	return transport.RoundTrip(r)
 }
 
-// paceWatch puts the pace between a watch response and its reader.
-func (p *Proxy) paceWatch(response *http.Response) error {
-	resource, ok := watched(response.Request.URL)
-	if !ok || response.StatusCode != http.StatusOK {
+// paceResponse puts the pace between a watch or a list and its reader.
+func (p *Proxy) paceResponse(response *http.Response) error {
+	if response.StatusCode != http.StatusOK {
 		return nil
 	}
-	framing, err := framingOf(response.Header.Get("Content-Type"))
-	if err != nil {
-		return fmt.Errorf("watch %s: %w", resource, err)
+	list, isList := listed(response.Request)
+	resource, isWatch := watched(response.Request.URL)
+	initial := isWatch && initialEvents(response.Request.URL.Query())
+	if isList {
+		resource = list
 	}
-	initial := queryBool(response.Request.URL.Query(), "sendInitialEvents")
-	response.Body = newStream(response.Body, framing, p.pace, resource, initial)
+	if rule, _ := p.pace.get(resource); rule.lists == ListsRefused && (isList || initial) {
+		return refuse(response)
+	}
+	switch {
+	case isList:
+		response.Body = newListBody(response.Body, p.pace, resource)
+	case isWatch:
+		framing, err := framingOf(response.Header.Get("Content-Type"))
+		if err != nil {
+			return fmt.Errorf("watch %s: %w", resource, err)
+		}
+		response.Body = newStream(response.Body, framing, p.pace, resource, initial)
+	}
 	return nil
 }
 

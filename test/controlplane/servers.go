@@ -35,6 +35,8 @@ type apiServer struct {
 	name    string
 	port    port
 	process *Process
+	// etcd is nil when the server talks to etcd itself.
+	etcd *EtcdProxy
 }
 
 func newAPIServer(i int) (*apiServer, error) {
@@ -69,7 +71,15 @@ func (c *Cluster) startServers(ctx context.Context) error {
 			return fmt.Errorf("write audit policy: %w", err)
 		}
 	}
-	for i := range c.servers {
+	for i, server := range c.servers {
+		if c.options.EtcdProxies {
+			proxy, err := newEtcdProxy(c.etcdURL())
+			if err != nil {
+				return err
+			}
+			c.goRun(proxy.run)
+			server.etcd = proxy
+		}
 		if err := c.launchServer(i); err != nil {
 			return err
 		}
@@ -81,6 +91,10 @@ func (c *Cluster) startServers(ctx context.Context) error {
 	}
 	return nil
 }
+
+// EtcdProxy is the one between API server i and etcd; nil without
+// Options.EtcdProxies.
+func (c *Cluster) EtcdProxy(i int) *EtcdProxy { return c.servers[i].etcd }
 
 // StopServer ends API server i as an operator would: it may finish the requests
 // it has, for at most 10 s. All other programs of the cluster go on.
@@ -133,8 +147,12 @@ func (c *Cluster) waitServer(ctx context.Context, i int) error {
 }
 
 func (c *Cluster) apiServerFlags(i int) []string {
+	etcd := c.etcdURL()
+	if proxy := c.servers[i].etcd; proxy != nil {
+		etcd = proxy.url()
+	}
 	flags := []string{
-		"--etcd-servers=" + c.etcdURL(),
+		"--etcd-servers=" + etcd,
 		"--bind-address=" + loopback,
 		"--secure-port=" + strconv.Itoa(c.servers[i].port.number),
 		// Nobody reaches the servers through the Service "kubernetes"; without

@@ -89,27 +89,9 @@ func TestAuditChangesNothing(t *testing.T) {
 // audit log, besides what it keeps for itself: revisions and events.
 func (w *world) writes(t *testing.T, namespace string) []string {
 	t.Helper()
-	f, err := os.Open(w.Cluster.AuditLogPath(0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
 	var out []string
 	seen := 0
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var e struct {
-			Stage, Verb string
-			User        struct{ Username string }
-			ObjectRef   struct{ Resource, Namespace, Name, Subresource string }
-		}
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			continue // the last line may be half written
-		}
-		if e.User.Username != fixture.User || e.Stage != "ResponseComplete" {
-			continue
-		}
+	for _, e := range w.requests(t, 0) {
 		seen++
 		switch {
 		case e.ObjectRef.Namespace != namespace, e.Verb == "get", e.Verb == "list", e.Verb == "watch",
@@ -120,6 +102,42 @@ func (w *world) writes(t *testing.T, namespace string) []string {
 	}
 	if seen == 0 {
 		t.Fatal("the audit log has no request of Freshbind: this test has shown nothing")
+	}
+	return out
+}
+
+// request is one of Freshbind's, as the API server's audit log has it.
+type request struct {
+	Stage, Verb, RequestURI string
+	User                    struct{ Username string }
+	ObjectRef               struct{ Resource, Namespace, Name, Subresource string }
+	ResponseStatus          struct{ Code int }
+}
+
+// requests are those of Freshbind that an API server has answered so far, and the
+// watches that it has begun to answer.
+func (w *world) requests(t *testing.T, server int) []request {
+	t.Helper()
+	f, err := os.Open(w.Cluster.AuditLogPath(server))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	var out []request
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var e request
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			continue // the last line may be half written
+		}
+		done := "ResponseComplete"
+		if e.Verb == "watch" {
+			done = "ResponseStarted"
+		}
+		if e.User.Username == fixture.User && e.Stage == done {
+			out = append(out, e)
+		}
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/fixture"
@@ -24,6 +25,9 @@ type WorldOptions struct {
 	Cluster controlplane.Options
 	// Guard are the options of Freshbind; Admin, Identity and Dir are filled in.
 	Guard fixture.Options
+	// Reach, if set, leads Freshbind's requests another way than straight to the
+	// first API server.
+	Reach func(*controlplane.Cluster, *rest.Config) (*rest.Config, error)
 }
 
 // World is a control plane with the unmodified controllers of one agent-sandbox
@@ -68,6 +72,11 @@ func (w *World) start(ctx context.Context, o WorldOptions) error {
 		"system:serviceaccounts", "system:serviceaccounts:freshbind-system", "system:authenticated")
 	if err != nil {
 		return err
+	}
+	if o.Reach != nil {
+		if o.Guard.Identity, err = o.Reach(w.Cluster, o.Guard.Identity); err != nil {
+			return err
+		}
 	}
 	if w.Guard, err = StartGuard(ctx, o.Cluster.Log, o.Guard); err != nil {
 		return err
