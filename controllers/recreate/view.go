@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
@@ -57,9 +56,7 @@ func NewView(mgr manager.Manager, kinds PoolKinds, namespaces map[string]cache.C
 	if err != nil {
 		return nil, nil, fmt.Errorf("selecting pods of members: %w", err)
 	}
-	cfg := rest.CopyConfig(mgr.GetConfig())
-	cfg.Wrap(consistent)
-	c, err := cache.New(cfg, cache.Options{
+	c, err := liveread.NewConsistentCache(mgr.GetConfig(), cache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultNamespaces: namespaces,
 		ByObject: map[client.Object]cache.ByObject{
 			object(kinds.Sandboxes): {Label: labels.NewSelector().Add(*pooled), Transform: cache.TransformStripManagedFields()},
@@ -97,26 +94,6 @@ func object(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	u.SetGroupVersionKind(kind)
 	return u
 }
-
-// consistent asks etcd, not the memory of an API server, for every first list:
-// client-go asks for any version when it cannot stream the initial events
-// (seeds: controllers that start on an older view create duplicates).
-func consistent(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		q := r.URL.Query()
-		if r.Method == http.MethodGet && q.Get("resourceVersion") == "0" && q.Get("watch") == "" {
-			r = r.Clone(r.Context())
-			q.Del("resourceVersion")
-			q.Del("resourceVersionMatch")
-			r.URL.RawQuery = q.Encode()
-		}
-		return next.RoundTrip(r)
-	})
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func poolUIDs(obj client.Object) []string {
 	if u, ok := obj.(*unstructured.Unstructured); ok {

@@ -77,6 +77,7 @@ func TestSharedEtcd(t *testing.T) {
 	t.Run("proxy delays one resource", func(t *testing.T) { testProxyDelays(t, c) })
 	t.Run("proxy delivers initial objects", func(t *testing.T) { testProxyInitial(t, c) })
 	t.Run("proxy holds, cuts and refuses lists", func(t *testing.T) { testProxyLists(t, c) })
+	t.Run("proxy refuses lists to some", func(t *testing.T) { testProxyListsOfSome(t, c) })
 	t.Run("proxy holds requests", func(t *testing.T) { testProxyHoldsRequests(t, c) })
 	t.Run("watches of etcd are held back", func(t *testing.T) { testEtcdHolds(t, c) })
 	t.Run("proxy refuses strangers", func(t *testing.T) { testProxyStrangers(t, c) })

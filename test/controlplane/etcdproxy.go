@@ -104,7 +104,7 @@ func (p *EtcdProxy) paceWatch(response *http.Response) error {
 		return nil
 	}
 	if resource, ok := asked.resource(); ok {
-		response.Body = newStream(response.Body, lengthDelimited(grpcFlags), p.pace, resource, false)
+		response.Body = newStream(response, lengthDelimited(grpcFlags), p.pace, resource, false)
 	}
 	return nil
 }

@@ -32,9 +32,21 @@ const (
 const cutAfter = 64
 
 // SetLists makes lists of a resource arrive in another way, also those that are
-// on their way already.
-func (p *Proxy) SetLists(group, resource string, lists Lists) {
-	p.pace.change(schema.GroupResource{Group: group, Resource: resource}, func(r *rule) { r.lists = lists })
+// on their way already: all of them, or those of the requests, as the API server
+// gets them, for which every subject is true. Subjects are called more than once
+// for a request, possibly for several at once.
+func (p *Proxy) SetLists(group, resource string, lists Lists, subjects ...func(*http.Request) bool) {
+	p.pace.change(schema.GroupResource{Group: group, Resource: resource}, func(r *rule) { r.lists, r.subjects = lists, subjects })
+}
+
+// listsFor is what becomes of the answer to one request.
+func (r rule) listsFor(request *http.Request) Lists {
+	for _, subject := range r.subjects {
+		if !subject(request) {
+			return ListsWhole
+		}
+	}
+	return r.lists
 }
 
 // listed is the resource of which a request that watches nothing wants all.
@@ -63,20 +75,23 @@ type listBody struct {
 	io.ReadCloser
 	pace      *pace
 	resource  schema.GroupResource
+	request   *http.Request
 	delivered int
 	closed    chan struct{}
 	once      sync.Once
 }
 
-func newListBody(source io.ReadCloser, pace *pace, resource schema.GroupResource) *listBody {
-	return &listBody{ReadCloser: source, pace: pace, resource: resource, closed: make(chan struct{})}
+func newListBody(response *http.Response, pace *pace, resource schema.GroupResource) *listBody {
+	return &listBody{
+		ReadCloser: response.Body, request: response.Request, pace: pace, resource: resource, closed: make(chan struct{}),
+	}
 }
 
 // Read blocks while lists are held.
 func (b *listBody) Read(p []byte) (int, error) {
 	for {
 		r, changed := b.pace.get(b.resource)
-		switch r.lists {
+		switch r.listsFor(b.request) {
 		case ListsCut, ListsRefused:
 			if b.delivered >= cutAfter {
 				return 0, io.ErrUnexpectedEOF

@@ -109,7 +109,7 @@ func TestListBody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tp := newTap(t, true)
 			tp.lists(ListsHeld)
-			body := newListBody(io.NopCloser(strings.NewReader(long)), tp.pace, configMaps)
+			body := newListBody(&http.Response{Body: io.NopCloser(strings.NewReader(long))}, tp.pace, configMaps)
 			type answer struct {
 				text []byte
 				err  error
@@ -136,7 +136,7 @@ func TestListBody(t *testing.T) {
 func TestListBodyCloses(t *testing.T) {
 	tp := newTap(t, true)
 	tp.lists(ListsHeld)
-	body := newListBody(io.NopCloser(strings.NewReader("x")), tp.pace, configMaps)
+	body := newListBody(&http.Response{Body: io.NopCloser(strings.NewReader("x"))}, tp.pace, configMaps)
 	end := make(chan error, 1)
 	go func() {
 		_, err := io.ReadAll(body)
@@ -241,6 +241,18 @@ func next(t *testing.T, w watch.Interface) watch.Event {
 		t.Fatal("waited too long for an event")
 	}
 	return watch.Event{}
+}
+
+// Lists can be refused to some and not to others.
+func testProxyListsOfSome(t *testing.T, c *Cluster) {
+	w := newLateWorld(t, c, "application/json")
+	w.proxy.SetLists("", "configmaps", ListsRefused, func(r *http.Request) bool { return r.URL.Query().Has("labelSelector") })
+	for selector, refused := range map[string]bool{"": false, "some=thing": true} {
+		_, err := w.late.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{LabelSelector: selector})
+		if apierrors.IsInternalError(err) != refused {
+			t.Errorf("list of %q: %v, want it refused: %t", selector, err, refused)
+		}
+	}
 }
 
 func testProxyHoldsRequests(t *testing.T, c *Cluster) {

@@ -3,6 +3,7 @@ package controlplane
 import (
 	"bufio"
 	"io"
+	"net/http"
 	"sync"
 	"time"
 
@@ -15,15 +16,17 @@ type rule struct {
 	delay time.Duration
 	held  bool
 	lists Lists
+	// subjects say which requests lists applies to.
+	subjects []func(*http.Request) bool
 }
 
 // wait is how long a frame that came a while ago has to wait still, unless it
 // stays until the rule changes. An error ends the watch.
-func (r rule) wait(a arrival, first bool, ago time.Duration) (wait time.Duration, stays bool, err error) {
+func (r rule) wait(a arrival, of *http.Request, first bool, ago time.Duration) (wait time.Duration, stays bool, err error) {
 	if !a.initial {
 		return r.delay - ago, r.held, nil
 	}
-	switch r.lists {
+	switch r.listsFor(of) {
 	case ListsHeld:
 		return 0, true, nil
 	case ListsCut, ListsRefused:
@@ -82,6 +85,7 @@ type stream struct {
 	source   io.ReadCloser
 	pace     *pace
 	resource schema.GroupResource
+	request  *http.Request
 	rest     []byte // of the frame being delivered
 
 	mu     sync.Mutex
@@ -93,12 +97,12 @@ type stream struct {
 	once   sync.Once
 }
 
-func newStream(source io.ReadCloser, cut framing, pace *pace, resource schema.GroupResource, initial bool) *stream {
+func newStream(response *http.Response, cut framing, pace *pace, resource schema.GroupResource, initial bool) *stream {
 	s := &stream{
-		source: source, pace: pace, resource: resource,
+		source: response.Body, request: response.Request, pace: pace, resource: resource,
 		come: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
-	go s.fill(bufio.NewReader(source), cut, initial)
+	go s.fill(bufio.NewReader(response.Body), cut, initial)
 	return s
 }
 
@@ -166,7 +170,7 @@ func (s *stream) next() error {
 	}
 	var due <-chan time.Time
 	if ok {
-		wait, stays, err := r.wait(oldest, s.gone == 0, s.pace.clock.Since(oldest.at))
+		wait, stays, err := r.wait(oldest, s.request, s.gone == 0, s.pace.clock.Since(oldest.at))
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package controlplane
 import (
 	"errors"
 	"io"
+	"net/http"
 	"testing"
 	"time"
 
@@ -38,7 +39,7 @@ func newTap(t *testing.T, initial bool) *tap {
 	p := newPace(clock)
 	return &tap{
 		t: t, clock: clock, pace: p, source: writer,
-		stream: newStream(reader, cut, p, configMaps, initial),
+		stream: newStream(&http.Response{Body: reader}, cut, p, configMaps, initial),
 		got:    make(chan string, 100), end: make(chan error, 1),
 	}
 }

@@ -216,18 +216,18 @@ func (p *Proxy) paceResponse(response *http.Response) error {
 	if isList {
 		resource = list
 	}
-	if rule, _ := p.pace.get(resource); rule.lists == ListsRefused && (isList || initial) {
+	if rule, _ := p.pace.get(resource); (isList || initial) && rule.listsFor(response.Request) == ListsRefused {
 		return refuse(response)
 	}
 	switch {
 	case isList:
-		response.Body = newListBody(response.Body, p.pace, resource)
+		response.Body = newListBody(response, p.pace, resource)
 	case isWatch:
 		framing, err := framingOf(response.Header.Get("Content-Type"))
 		if err != nil {
 			return fmt.Errorf("watch %s: %w", resource, err)
 		}
-		response.Body = newStream(response.Body, framing, p.pace, resource, initial)
+		response.Body = newStream(response, framing, p.pace, resource, initial)
 	}
 	return nil
 }

@@ -1,12 +1,13 @@
 package integration
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -114,30 +115,47 @@ type request struct {
 	ResponseStatus          struct{ Code int }
 }
 
-// requests are those of Freshbind that an API server has answered so far, and the
-// watches that it has begun to answer.
+// requestLog reads an audit log as it grows.
+type requestLog struct {
+	mu   sync.Mutex
+	read int64
+	seen []request
+}
+
+// requests are those of Freshbind that an API server has answered so far, and
+// the watches that it was asked for.
 func (w *world) requests(t *testing.T, server int) []request {
 	t.Helper()
-	f, err := os.Open(w.Cluster.AuditLogPath(server))
+	seen, err := w.audited[server].update(w.Cluster.AuditLogPath(server))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = f.Close() }()
-	var out []request
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
+	return seen
+}
+
+func (l *requestLog) update(path string) ([]request, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	grown, err := wholeLines(path, l.read)
+	if err != nil {
+		return nil, err
+	}
+	l.read += int64(len(grown))
+	for line := range bytes.Lines(grown) {
+		if !bytes.Contains(line, []byte(fixture.User)) {
+			continue
+		}
 		var e request
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			continue // the last line may be half written
+		if err := json.Unmarshal(line, &e); err != nil {
+			return nil, err
 		}
 		done := "ResponseComplete"
 		if e.Verb == "watch" {
-			done = "ResponseStarted"
+			done = "RequestReceived"
 		}
 		if e.User.Username == fixture.User && e.Stage == done {
-			out = append(out, e)
+			l.seen = append(l.seen, e)
 		}
 	}
-	return out
+	return slices.Clip(l.seen), nil
 }

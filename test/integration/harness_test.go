@@ -84,6 +84,8 @@ type world struct {
 	record  *recorder.Recorder
 	dynamic dynamic.Interface
 	cancel  context.CancelFunc
+	// audited are the audit logs of the API servers.
+	audited [2]requestLog
 }
 
 func newWorld(ctx context.Context, o scenario.WorldOptions) (*world, error) {

@@ -33,7 +33,20 @@ const guardProbe = "freshbind-probe"
 func (j *journal) of(namespace string) ([]decision, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	f, err := os.Open(j.path)
+	grown, err := wholeLines(j.path, j.read)
+	if err != nil {
+		return nil, err
+	}
+	j.read += int64(len(grown))
+	for line := range bytes.Lines(grown) {
+		j.add(line)
+	}
+	return slices.Clone(j.denials[namespace]), nil
+}
+
+// wholeLines is what a file has from an offset up to its last whole line.
+func wholeLines(path string, from int64) ([]byte, error) {
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -42,16 +55,11 @@ func (j *journal) of(namespace string) ([]decision, error) {
 	if err != nil {
 		return nil, err
 	}
-	fresh := make([]byte, info.Size()-j.read)
-	if _, err := f.ReadAt(fresh, j.read); err != nil {
+	grown := make([]byte, info.Size()-from)
+	if _, err := f.ReadAt(grown, from); err != nil {
 		return nil, err
 	}
-	whole := bytes.LastIndexByte(fresh, '\n') + 1
-	j.read += int64(whole)
-	for line := range bytes.Lines(fresh[:whole]) {
-		j.add(line)
-	}
-	return slices.Clone(j.denials[namespace]), nil
+	return grown[:bytes.LastIndexByte(grown, '\n')+1], nil
 }
 
 func (j *journal) add(line []byte) {

@@ -24,6 +24,7 @@ import (
 
 	"github.com/freshbind/freshbind/controllers/history"
 	"github.com/freshbind/freshbind/internal/advice"
+	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
@@ -89,6 +90,7 @@ func (o *ManagerOptions) newPlatformManager(cfg *rest.Config, server webhook.Ser
 		return nil, fmt.Errorf("selecting recorded revisions: %w", err)
 	}
 	options := ctrl.Options{
+		NewCache: liveread.NewConsistentCache,
 		Cache: cache.Options{
 			DefaultNamespaces: o.cachedNamespaces(),
 			ByObject: map[client.Object]cache.ByObject{
