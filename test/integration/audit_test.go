@@ -54,7 +54,7 @@ func TestAuditChangesNothing(t *testing.T) {
 	if got.Classes[audit.Stale] != 5 {
 		t.Errorf("%d stale binds, want all 5: this test has shown nothing", got.Classes[audit.Stale])
 	}
-	for _, write := range w.writes(t, audited.Name) {
+	for _, write := range w.writes(t, 0, audited.Name) {
 		t.Errorf("Freshbind wrote: %s", write)
 	}
 	for _, s := range audited.list(upstream.Sandboxes) {
@@ -86,13 +86,13 @@ func TestAuditChangesNothing(t *testing.T) {
 	}
 }
 
-// writes returns what Freshbind wrote in a namespace, by the API server's own
-// audit log, besides what it keeps for itself: revisions and events.
-func (w *world) writes(t *testing.T, namespace string) []string {
+// writes returns what Freshbind wrote in a namespace, by an API server's own audit
+// log, besides what it keeps for itself: revisions and events.
+func (w *world) writes(t *testing.T, server int, namespace string) []string {
 	t.Helper()
 	var out []string
 	seen := 0
-	for _, e := range w.requests(t, 0) {
+	for _, e := range w.requests(t, server) {
 		seen++
 		switch {
 		case e.ObjectRef.Namespace != namespace, e.Verb == "get", e.Verb == "list", e.Verb == "watch",

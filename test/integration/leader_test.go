@@ -3,12 +3,10 @@ package integration
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/freshbind/freshbind/internal/advice"
-	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
 )
@@ -22,17 +20,7 @@ func TestAnotherReplicaGoesOnWithARollout(t *testing.T) {
 	s := w.enforced(t)
 	p := s.rolling(12, advice.MaxUnavailableKey, "1", advice.MinReadySecondsKey, "1")
 	was := s.state(p, "Complete", "")
-	dir := filepath.Dir(w.Guard.LogPath())
-	second, err := controlplane.StartProcess("freshbind-2", w.Guard.Program(), filepath.Join(dir, "freshbind-2-log"), append([]string{
-		"manager", "--kubeconfig=" + filepath.Join(dir, "freshbind-kubeconfig"), "--cert-dir=" + filepath.Join(dir, "freshbind-certs"),
-		"--webhook-bind-address=127.0.0.1:0", "--health-probe-bind-address=0", "--metrics-bind-address=0", "--zap-log-level=2",
-	}, lead...)...)
-	s.must(err)
-	t.Cleanup(func() {
-		if err := second.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	w.startSecond(t, lead)
 	tide := s.followReady(p)
 	s.image(p, "sandbox:v2")
 	s.eventually("a rollout under way", func(ctx context.Context) (string, bool) {

@@ -80,14 +80,14 @@ func (w *world) startBlind(t *testing.T, proxy *controlplane.Proxy, b blindness)
 	subject := b.subject()
 	lists := func(l controlplane.Lists) { proxy.SetLists(b.resource.Group, b.resource.Resource, l, subject) }
 	t.Cleanup(func() { lists(controlplane.ListsWhole) })
-	before := w.wantedAll(t, b.resource, "watch")
+	before := w.wantedAll(t, 0, b.resource, "watch")
 	lists(controlplane.ListsHeld)
 	s.must(w.Guard.Launch())
 	s.untouched("held", b.resource, "watch", before+1)
 
 	// client-go asks for a list when it cannot have a watch that begins with one.
 	verb := map[controlplane.Lists]string{controlplane.ListsCut: "watch", controlplane.ListsRefused: "list"}[b.then]
-	before = w.wantedAll(t, b.resource, verb)
+	before = w.wantedAll(t, 0, b.resource, verb)
 	lists(b.then)
 	s.untouched(string(b.then), b.resource, verb, before+1)
 
@@ -108,13 +108,13 @@ func (s *stage) untouched(lists string, r schema.GroupResource, verb string, ask
 	s.t.Helper()
 	still := 0
 	s.eventually("lists that are "+lists+", asked for", func(context.Context) (string, bool) {
-		n := s.w.wantedAll(s.t, r, verb)
+		n := s.w.wantedAll(s.t, 0, r, verb)
 		if n >= asked {
 			still++
 		}
 		return fmt.Sprintf("%d requests, waiting for %d", n, asked), still >= 20
 	})
-	for _, write := range s.w.writes(s.t, s.Name) {
+	for _, write := range s.w.writes(s.t, 0, s.Name) {
 		s.t.Errorf("lists are %s, and Freshbind wrote: %s", lists, write)
 	}
 	if sum, _ := s.judged(); sum.MemberDeletes+sum.Hidden > 0 {
@@ -123,10 +123,10 @@ func (s *stage) untouched(lists string, r schema.GroupResource, verb string, ask
 }
 
 // wantedAll counts Freshbind's requests for all objects of a resource.
-func (w *world) wantedAll(t *testing.T, r schema.GroupResource, verb string) int {
+func (w *world) wantedAll(t *testing.T, server int, r schema.GroupResource, verb string) int {
 	t.Helper()
 	n := 0
-	for _, q := range w.requests(t, 0) {
+	for _, q := range w.requests(t, server) {
 		if q.Verb == verb && q.ObjectRef.Resource == r.Resource && q.ObjectRef.Name == "" {
 			n++
 		}

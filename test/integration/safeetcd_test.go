@@ -1,0 +1,158 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/freshbind/freshbind/internal/advice"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/test/controlplane"
+	"github.com/freshbind/freshbind/test/scenario"
+	"github.com/freshbind/freshbind/test/upstream"
+)
+
+// Freshbind's API server hears of etcd's changes late, that of agent-sandbox does
+// not (kubernetes#59848). Freshbind's caches are old, and filling them anew does
+// not help; it still binds nothing stale and deletes nothing fresh.
+func TestAnAPIServerOlderThanEtcd(t *testing.T) {
+	t.Parallel()
+	w := ownWorld(t, scenario.WorldOptions{
+		Cluster: controlplane.Options{APIServers: 2, EtcdProxies: true, AuditLog: true},
+		Reach: func(c *controlplane.Cluster, freshbind *rest.Config) (*rest.Config, error) {
+			return c.At(freshbind, 1), nil
+		},
+	})
+	for _, r := range []schema.GroupResource{upstream.SandboxTemplates, upstream.Sandboxes} {
+		t.Run(r.Resource, func(t *testing.T) { w.playOld(t, r) })
+	}
+	w.firstListsConsistent(t, 1)
+}
+
+func (w *world) playOld(t *testing.T, r schema.GroupResource) {
+	s := w.enforced(t)
+	recreated := s.pool(scenario.Pool{Name: "recreated", Replicas: 4, Strategy: scenario.Recreate})
+	rolled := s.pool(scenario.Pool{Name: "rolled", Replicas: 4, Strategy: scenario.OnReplenish})
+	s.annotate(rolled, advice.StrategyKey, "RollingUpdate", advice.MaxUnavailableKey, "50%")
+	s.state(rolled, "Complete", "")
+
+	etcd := w.Cluster.EtcdProxy(1)
+	t.Cleanup(func() { etcd.Release(r.Group, r.Resource) })
+	etcd.Hold(r.Group, r.Resource)
+	s.claim(recreated, "before")
+	held, err := s.SandboxOf(t.Context(), "before")
+	s.must(err)
+	losses := s.losses("sandbox:v2")
+	s.image(recreated, "sandbox:v2")
+	s.image(rolled, "sandbox:v2")
+	s.claim(recreated, scenario.Names("c", 2)...)
+	s.claim(rolled, scenario.Names("d", 2)...)
+	// More members are born of the newer template.
+	rolled.Replicas += 2
+	s.patch(upstream.SandboxWarmPools, rolled.Name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, rolled.Replicas))
+	s.full(recreated, "sandbox:v2")
+	s.newer(rolled, 2)
+
+	s.must(w.Guard.Stop())
+	wrote := len(w.writes(t, 1, s.Name))
+	asked := w.wantedAll(t, 1, r, "watch")
+	s.must(w.Guard.Launch())
+	// The API server waits for 3 s to hear of all that etcd has, and gives up.
+	s.eventually("first lists, asked for again", func(context.Context) (string, bool) {
+		n := w.wantedAll(t, 1, r, "watch") - asked
+		return fmt.Sprintf("%d requests", n), n >= 2
+	})
+	if now := w.writes(t, 1, s.Name); len(now) > wrote {
+		t.Errorf("Freshbind wrote before its first lists were complete: %v", now[wrote:])
+	}
+	s.unheard(r, "sandbox:v2")
+	etcd.Release(r.Group, r.Resource)
+	s.must(w.Guard.WaitReady(t.Context(), within))
+	s.full(recreated, "sandbox:v2")
+	s.full(rolled, "sandbox:v2")
+	s.atRest(rolled)
+	s.claim(recreated, "after")
+	s.claim(rolled, "after-too")
+	if lost := losses(); len(lost) > 0 {
+		t.Errorf("fresh members were deleted or hidden: %v", lost)
+	}
+	if now := s.get(upstream.Sandboxes, held.GetName()); now.GetUID() != held.GetUID() || now.GetDeletionTimestamp() != nil {
+		t.Error("the sandbox of a claim was deleted")
+	}
+	s.fresh(7)
+}
+
+// unheard checks that Freshbind's API server has not heard of an image yet: the
+// list is what its watch cache holds.
+func (s *stage) unheard(r schema.GroupResource, image string) {
+	s.t.Helper()
+	client, err := dynamic.NewForConfig(s.w.Cluster.ServerConfig(1))
+	s.must(err)
+	list, err := client.Resource(r.WithVersion(s.Version)).Namespace(s.Name).List(s.t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+	s.must(err)
+	for i := range list.Items {
+		if scenario.ImageOf(&list.Items[i]) == image {
+			s.t.Errorf("%s %s has come to Freshbind's API server: this test has shown nothing", r.Resource, list.Items[i].GetName())
+		}
+	}
+	if len(list.Items) == 0 {
+		s.t.Errorf("Freshbind's API server has no %s: this test has shown nothing", r.Resource)
+	}
+}
+
+// newer waits until a pool has so many ready members of the newer template.
+func (s *stage) newer(p scenario.Pool, want int) {
+	s.t.Helper()
+	s.eventually("newer members", func(ctx context.Context) (string, bool) {
+		n := 0
+		members, err := s.Members(ctx, p.Name)
+		s.must(err)
+		for _, m := range members {
+			if m.Image == "sandbox:v2" && m.Ready && m.Shown {
+				n++
+			}
+		}
+		return fmt.Sprintf("%d of %d members", n, len(members)), n >= want
+	})
+}
+
+// losses follows the members of an image from now on. It returns a function that
+// tells which of them were deleted or hidden so far.
+func (s *stage) losses(image string) func() []string {
+	s.t.Helper()
+	list, err := s.Resource(upstream.Sandboxes).List(s.t.Context(), metav1.ListOptions{})
+	s.must(err)
+	w, err := s.Resource(upstream.Sandboxes).Watch(s.t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	s.must(err)
+	s.t.Cleanup(w.Stop)
+	var mu sync.Mutex
+	var lost []string
+	go func() {
+		for e := range w.ResultChan() {
+			o, ok := e.Object.(*unstructured.Unstructured)
+			if !ok {
+				continue
+			}
+			_, pool := agentsandbox.PoolOf(o)
+			if pool != "" && scenario.ImageOf(o) == image && (e.Type == watch.Deleted || o.GetDeletionTimestamp() != nil || !agentsandbox.Shown(o)) {
+				mu.Lock()
+				lost = append(lost, strings.ToLower(string(e.Type))+" "+o.GetName())
+				mu.Unlock()
+			}
+		}
+	}()
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return lost
+	}
+}
