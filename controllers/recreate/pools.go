@@ -152,7 +152,10 @@ func (p *Pools) step(ctx context.Context, m *memory, pool *unstructured.Unstruct
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}
-	plan := freshness.MakePlan(s.PoolState)
+	plan, err := p.plan(ctx, s)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	granted := p.budget.Take(pool.GetUID(), len(plan.Delete))
 	// What only waits for other pools costs no read.
 	if granted == 0 && len(plan.Hide)+len(plan.Show)+len(s.toHide(plan.Delete)) == 0 {
@@ -162,12 +165,30 @@ func (p *Pools) step(ctx context.Context, m *memory, pool *unstructured.Unstruct
 		p.budget.Return(pool.GetUID(), granted)
 		return reconcile.Result{}, err
 	}
-	plan = freshness.MakePlan(s.PoolState)
+	if plan, err = p.plan(ctx, s); err != nil {
+		p.budget.Return(pool.GetUID(), granted)
+		return reconcile.Result{}, err
+	}
 	if unused := granted - len(plan.Delete); unused > 0 {
 		p.budget.Return(pool.GetUID(), unused)
 		granted -= unused
 	}
 	return p.apply(ctx, m, s, plan, granted)
+}
+
+// plan makes the plan, and has claims given stale members only when it is certain
+// that there is no fresh one: a cache that shows none may be old.
+func (p *Pools) plan(ctx context.Context, s *situation) (freshness.Plan, error) {
+	plan := freshness.MakePlan(s.PoolState)
+	if plan.Admit != freshness.AdmitAny || s.pool.GetAnnotations()[platform.AdmitKey] == string(freshness.AdmitAny) {
+		return plan, nil
+	}
+	proven, err := p.view.Proven(ctx, s.pool)
+	if err != nil || proven {
+		return plan, err
+	}
+	s.Rollout.Fresh = s.Now
+	return freshness.MakePlan(s.PoolState), nil
 }
 
 // toHide are those of the members that are shown and need not be.

@@ -132,3 +132,31 @@ func TestANewLeaderGoesOnWithARollout(t *testing.T) {
 		t.Errorf("state %q, want Failed: the deadline does not begin anew", got)
 	}
 }
+
+// A cache without a fresh member may be old: claims are given stale members only
+// when the store has no fresh one either.
+func TestStaleMembersAreServedOnlyWhenThereIsNoFreshOne(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Replicas(2).Strategy("OnReplenish").
+		Annotation("freshbind.dev/rollout-strategy", "RollingUpdate").Obj()
+	seen := []*unstructured.Unstructured{pool, v2, of(pool, v1, "a").Obj(), of(pool, v1, "b").Obj()}
+	r := newRig(t, nil, seen...)
+	stored := newRig(t, nil, append(seen, of(pool, v2, "unseen").Obj())...)
+	r.view.lists = stored.client
+	said := func(at time.Duration) string {
+		r.clock.SetTime(now.Add(at))
+		r.step(pool)
+		return r.said(pool, platform.AdmitKey)
+	}
+	// The controller has proven its view before it fell behind.
+	r.remember(client.ObjectKeyFromObject(pool), pool.GetUID()).proven = true
+	for i := range 4 {
+		at := time.Duration(2*i) * time.Second
+		if got := said(at); got != "fresh" {
+			t.Errorf("after %s, with a fresh member unseen: admit %q, want fresh", at, got)
+		}
+	}
+	r.view.lists = r.client
+	if got := said(time.Minute); got != "any" {
+		t.Errorf("with no fresh member at all: admit %q, want any", got)
+	}
+}

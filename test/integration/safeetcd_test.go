@@ -10,11 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/freshbind/freshbind/internal/advice"
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/scenario"
@@ -60,12 +63,13 @@ func (w *world) playOld(t *testing.T, r schema.GroupResource) {
 	s.image(recreated, "sandbox:v2")
 	s.image(rolled, "sandbox:v2")
 	s.claim(recreated, scenario.Names("c", 2)...)
-	s.claim(rolled, scenario.Names("d", 2)...)
 	// More members are born of the newer template.
 	rolled.Replicas += 2
 	s.patch(upstream.SandboxWarmPools, rolled.Name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, rolled.Replicas))
 	s.full(recreated, "sandbox:v2")
 	s.newer(rolled, 2)
+	s.servesFresh(rolled)
+	s.claim(rolled, "during")
 
 	s.must(w.Guard.Stop())
 	wrote := len(w.writes(t, 1, s.Name))
@@ -93,7 +97,7 @@ func (w *world) playOld(t *testing.T, r schema.GroupResource) {
 	} else if now.GetUID() != held.GetUID() || now.GetDeletionTimestamp() != nil {
 		t.Error("the sandbox of a claim was deleted")
 	}
-	s.fresh(7)
+	s.fresh(6)
 }
 
 // unheard checks that Freshbind's API server has not heard of an image yet: the
@@ -132,8 +136,22 @@ func (s *stage) newer(p scenario.Pool, want int) {
 	})
 }
 
+// servesFresh waits until a pool with fresh members that are ready does not say,
+// for a while, that claims may be given others.
+func (s *stage) servesFresh(p scenario.Pool) {
+	s.t.Helper()
+	still := 0
+	s.eventually("claims given fresh members only", func(context.Context) (string, bool) {
+		admit := s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()[platform.AdmitKey]
+		if still++; admit == string(freshness.AdmitAny) {
+			still = 0
+		}
+		return "admit " + admit, still >= 30
+	})
+}
+
 // losses follows the members of an image from now on. It returns a function that
-// tells which of them were deleted or hidden so far.
+// tells which of them were deleted, or hidden after they were ready, so far.
 func (s *stage) losses(image string) func() []string {
 	s.t.Helper()
 	list, err := s.Resource(upstream.Sandboxes).List(s.t.Context(), metav1.ListOptions{})
@@ -143,18 +161,21 @@ func (s *stage) losses(image string) func() []string {
 	s.t.Cleanup(w.Stop)
 	var mu sync.Mutex
 	var lost []string
+	ready := map[types.UID]bool{}
 	go func() {
 		for e := range w.ResultChan() {
 			o, ok := e.Object.(*unstructured.Unstructured)
-			if !ok {
+			if !ok || scenario.ImageOf(o) != image {
 				continue
 			}
 			_, pool := agentsandbox.PoolOf(o)
-			if pool != "" && scenario.ImageOf(o) == image && (e.Type == watch.Deleted || o.GetDeletionTimestamp() != nil || !agentsandbox.Shown(o)) {
+			deleted := e.Type == watch.Deleted || o.GetDeletionTimestamp() != nil
+			if pool != "" && (deleted || ready[o.GetUID()] && !agentsandbox.Shown(o)) {
 				mu.Lock()
 				lost = append(lost, strings.ToLower(string(e.Type))+" "+o.GetName())
 				mu.Unlock()
 			}
+			ready[o.GetUID()] = pool != "" && agentsandbox.Shown(o) && !agentsandbox.ReadySince(o).IsZero()
 		}
 	}()
 	return func() []string {

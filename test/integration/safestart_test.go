@@ -139,7 +139,7 @@ func (w *world) wantedAll(t *testing.T, server int, r schema.GroupResource, verb
 // version (kubernetes#59848).
 func (w *world) firstListsConsistent(t *testing.T, server int) {
 	t.Helper()
-	lists := map[string]int{}
+	n := 0
 	for _, q := range w.requests(t, server) {
 		uri, err := url.Parse(q.RequestURI)
 		if err != nil {
@@ -150,13 +150,13 @@ func (w *world) firstListsConsistent(t *testing.T, server int) {
 		if q.ObjectRef.Namespace != "" || q.Verb != "list" && query.Get("sendInitialEvents") != "true" {
 			continue
 		}
-		lists[q.Verb]++
+		n++
 		if query.Get("resourceVersion") == "0" {
 			t.Errorf("Freshbind asked for any version: %s", q.RequestURI)
 		}
 	}
-	if lists["list"] == 0 || lists["watch"] == 0 {
-		t.Errorf("Freshbind asked for %v: this test has shown nothing", lists)
+	if n == 0 {
+		t.Error("Freshbind has asked for no list: this test has shown nothing")
 	}
 }
 
