@@ -146,7 +146,7 @@ func (s *stage) servesFresh(p scenario.Pool) {
 		if still++; admit == string(freshness.AdmitAny) {
 			still = 0
 		}
-		return "admit " + admit, still >= 30
+		return "admit " + admit, still >= 60
 	})
 }
 
