@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freshbind/freshbind/internal/floor"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/platform"
@@ -31,6 +32,7 @@ const (
 type Defaults struct {
 	Mode     string
 	Strategy freshness.Strategy
+	Floors   floor.Floors
 }
 
 // Cluster is where everything is read from, and written to.
@@ -96,6 +98,10 @@ func (c *Cluster) live() (*agentsandbox.Platform, *kindReader) {
 	reader := &kindReader{Reader: c.Reader}
 	return &agentsandbox.Platform{
 		Reader: reader, Resolver: c.Resolver, History: c.History(c.Client), DefaultStrategy: c.Defaults.Strategy,
+		Floor: func(ctx context.Context, namespace string) (freshness.Strategy, error) {
+			m, err := c.modes(ctx, namespace)
+			return m.floors[namespace], err
+		},
 	}, reader
 }
 
@@ -120,10 +126,12 @@ func (r *kindReader) Get(ctx context.Context, ref liveread.Ref) (*unstructured.U
 type modes struct {
 	said      map[string]string
 	byDefault string
+	// floors are the least strict strategies, where there are any.
+	floors map[string]freshness.Strategy
 }
 
 func (c *Cluster) modes(ctx context.Context, namespace string) (modes, error) {
-	out := modes{said: map[string]string{}, byDefault: c.Defaults.Mode}
+	out := modes{said: map[string]string{}, byDefault: c.Defaults.Mode, floors: map[string]freshness.Strategy{}}
 	var list corev1.NamespaceList
 	var err error
 	if namespace == "" {
@@ -140,7 +148,12 @@ func (c *Cluster) modes(ctx context.Context, namespace string) (modes, error) {
 		return modes{}, fmt.Errorf("reading the mode of namespaces: %w", err)
 	}
 	for i := range list.Items {
-		out.said[list.Items[i].Name] = list.Items[i].Labels[platform.EnforcementKey]
+		ns := &list.Items[i]
+		out.said[ns.Name] = ns.Labels[platform.EnforcementKey]
+		if c.Defaults.Floors.Enforces(ns.Labels) {
+			out.said[ns.Name] = Enforce
+		}
+		out.floors[ns.Name] = c.Defaults.Floors.Strategy(ns.Labels)
 	}
 	return out, nil
 }

@@ -8,14 +8,13 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freshbind/freshbind/internal/doctor"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/selftest"
 )
@@ -76,19 +75,9 @@ func (c *Cluster) replicas(ctx context.Context, webhooks *admissionregistrationv
 		return installed
 	}
 	service := webhooks.Webhooks[0].ClientConfig.Service
-	var found discoveryv1.EndpointSliceList
-	err := c.Client.List(ctx, &found, client.InNamespace(service.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service.Name})
+	ready, all, err := doctor.Replicas(ctx, c.Client, service.Namespace, service.Name)
 	if err != nil {
 		return installed
-	}
-	ready, all := 0, 0
-	for _, s := range found.Items {
-		for _, e := range s.Endpoints {
-			all++
-			if ptr.Deref(e.Conditions.Ready, true) {
-				ready++
-			}
-		}
 	}
 	return fmt.Sprintf("%d/%d replicas are ready", ready, all)
 }

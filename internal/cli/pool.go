@@ -137,6 +137,9 @@ type Judge struct {
 func (c *Cluster) Judge(s *Store) *Judge {
 	return &Judge{store: s, defaults: c.Defaults, now: c.Now, platform: &agentsandbox.Platform{
 		History: c.History(s.recorded()), DefaultStrategy: c.Defaults.Strategy,
+		Floor: func(_ context.Context, namespace string) (freshness.Strategy, error) {
+			return s.modes.floors[namespace], nil
+		},
 	}}
 }
 
@@ -184,7 +187,7 @@ func (j *Judge) rollout(p *Pool) advice.Rollout {
 	said := p.Object.GetAnnotations()
 	spec, _, _ := unstructured.NestedString(p.Object.Object, "spec", "updateStrategy", "type")
 	return advice.Rollout{
-		Annotation: said[advice.StrategyKey], Spec: spec, Default: j.defaults.Strategy,
+		Annotation: said[advice.StrategyKey], Spec: spec, Default: j.defaults.Strategy, Floor: j.store.modes.floors[p.Namespace],
 		// The controller tells of rollouts only where it acts.
 		Enforced: p.Mode == Enforce || p.Mode == UnknownMode && said[platform.RolloutStateKey] != "",
 		AdmitAny: said[platform.AdmitKey] == string(freshness.AdmitAny),

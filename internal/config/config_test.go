@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +80,32 @@ func TestDefaultsCanBeWrittenAndRead(t *testing.T) {
 	}
 	if strings.Contains(string(data), "null") {
 		t.Errorf("a default is null:\n%s", data)
+	}
+}
+
+// The file in the documentation says the defaults.
+func TestDocumentationShowsTheDefaults(t *testing.T) {
+	page, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, found := strings.Cut(string(page), "```yaml\napiVersion:")
+	block, _, closed := strings.Cut(block, "```")
+	if !found || !closed {
+		t.Fatal("docs/configuration.md shows no file")
+	}
+	f, err := Parse([]byte("apiVersion:" + block))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Default(), f.Configuration, plain); diff != "" {
+		t.Errorf("(-want,+got)\n%s", diff)
+	}
+	for _, key := range keysOf("", reflect.TypeFor[Configuration]()) {
+		parent, name := split(key)
+		if parent != "floors" && !strings.HasPrefix(parent, "floors.") && !strings.Contains(block, name+":") && name != "apiVersion" {
+			t.Errorf("docs/configuration.md does not show %s", key)
+		}
 	}
 }
 

@@ -65,7 +65,7 @@ func hint(path string, known []string) string {
 			elsewhere = append(elsewhere, k)
 		}
 	}
-	if near := append(beside, elsewhere...); len(near) > 0 {
+	if near := slices.Concat(beside, elsewhere); len(near) > 0 {
 		return ": did you mean " + strings.Join(near, " or ") + "?"
 	}
 	var all []string

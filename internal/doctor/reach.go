@@ -111,19 +111,9 @@ func (d *Doctor) replicas(ctx context.Context) ([]Finding, error) {
 }
 
 func (d *Doctor) endpoints(ctx context.Context, namespace, service string) (Finding, error) {
-	var slicesOf discoveryv1.EndpointSliceList
-	err := d.Client.List(ctx, &slicesOf, client.InNamespace(namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service})
+	ready, all, err := Replicas(ctx, d.Client, namespace, service)
 	if err != nil {
-		return Finding{}, fmt.Errorf("listing endpoints of service %s/%s: %w", namespace, service, err)
-	}
-	ready, all := 0, 0
-	for _, s := range slicesOf.Items {
-		for _, e := range s.Endpoints {
-			all++
-			if ptr.Deref(e.Conditions.Ready, true) {
-				ready++
-			}
-		}
+		return Finding{}, err
 	}
 	const look = "kubectl get pods, and their /readyz?verbose: caches, certificate, webhooks"
 	switch {
@@ -133,6 +123,24 @@ func (d *Doctor) endpoints(ctx context.Context, namespace, service string) (Find
 		return warning(look, "service %s/%s has %d of %d replicas ready: with one less binds wait", namespace, service, ready, all), nil
 	}
 	return ok("service %s/%s has %d of %d replicas ready", namespace, service, ready, all)[0], nil
+}
+
+// Replicas counts the replicas behind a Service, and those of them that are ready.
+func Replicas(ctx context.Context, c client.Reader, namespace, service string) (ready, all int, err error) {
+	var found discoveryv1.EndpointSliceList
+	err = c.List(ctx, &found, client.InNamespace(namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service})
+	if err != nil {
+		return 0, 0, fmt.Errorf("listing endpoints of service %s/%s: %w", namespace, service, err)
+	}
+	for _, s := range found.Items {
+		for _, e := range s.Endpoints {
+			all++
+			if ptr.Deref(e.Conditions.Ready, true) {
+				ready++
+			}
+		}
+	}
+	return ready, all, nil
 }
 
 // dial connects as the API server does, from here.

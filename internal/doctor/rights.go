@@ -31,8 +31,8 @@ var Rights = []rbacv1.PolicyRule{
 // LeaseRights are needed in the namespace of the leases only.
 var LeaseRights = right("coordination.k8s.io", "get create update", "leases")
 
-// TestRights are needed in the namespace of the self-test only, for dry runs.
-var TestRights = right("agents.x-k8s.io", "create", "sandboxes")
+// SelfTestRights are needed in the namespace of the self-test only, for dry runs.
+var SelfTestRights = right("agents.x-k8s.io", "create", "sandboxes")
 
 func right(group, verbs string, resources ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Verbs: strings.Fields(verbs), Resources: resources}
@@ -76,7 +76,7 @@ func (d *Doctor) needs() []need {
 			out = append(out, need{namespace, r})
 		}
 	}
-	return append(out, need{d.TestNamespace, TestRights})
+	return append(out, need{d.TestNamespace, SelfTestRights})
 }
 
 func where(namespace string) string {

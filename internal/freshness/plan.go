@@ -49,48 +49,6 @@ type PoolState struct {
 	Now     time.Time
 }
 
-// Rollout is what has to be remembered from one plan to the next.
-type Rollout struct {
-	// Revision is the one being rolled out, Restarted what the pool said of a
-	// restart when it began.
-	Revision  string
-	Restarted time.Time
-	// Started is when this rollout began, Progressed when a member of it last
-	// became ready, Fresh when a ready one was last seen.
-	Started, Progressed, Fresh time.Time
-	// HeldUp: it waits for other pools' rollouts, which is nobody's fault.
-	HeldUp bool
-	State  State
-}
-
-// Begin is a rollout that begins now.
-func Begin(revision string, restarted, now time.Time) Rollout {
-	return Rollout{Revision: revision, Restarted: restarted, Started: now, Progressed: now, Fresh: now, State: Progressing}
-}
-
-// State is the outcome of a rollout so far. The set is closed.
-type State string
-
-const (
-	Complete    State = "Complete"
-	Progressing State = "Progressing"
-	Failed      State = "Failed"
-	Paused      State = "Paused"
-)
-
-// Held says whether the rollout has to wait for others now. Time that it was
-// held up does not count as without progress.
-func (r Rollout) Held(up bool, now time.Time) Rollout {
-	if r.HeldUp && !up {
-		r.Progressed = now
-	}
-	r.HeldUp = up
-	return r
-}
-
-// States returns all states, for closed label sets.
-func States() []State { return []State{Complete, Progressing, Failed, Paused} }
-
 // Cause says why a rollout is in its state, in the words of Deployments where
 // they have some. The set is closed.
 type Cause string

@@ -55,7 +55,9 @@ func denied(webhook, text string) error {
 	}}
 }
 
-func claimOf(o client.Object) string { return o.GetOwnerReferences()[len(o.GetOwnerReferences())-1].Name }
+func claimOf(o client.Object) string {
+	return o.GetOwnerReferences()[len(o.GetOwnerReferences())-1].Name
+}
 
 func wellRefused(webhook string) func(client.Object) error {
 	return func(o client.Object) error { return denied(webhook, "ClaimGone: claim "+claimOf(o)+" does not exist") }

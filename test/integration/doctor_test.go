@@ -219,4 +219,3 @@ func (p *patient) allRights() func() {
 		p.must(err)
 	}
 }
-

@@ -17,7 +17,7 @@ var answering = slices.Concat(at("internal/platform/agentsandbox/answers.go", []
 	{check: "mode audit deletes and hides nothing", old: `if o.Allowed || o.mode != Enforce {`, broken: `if o.Allowed {`, test: "TestGuard/audited, not denied"},
 	{check: "mode enforce denies", old: `resp = g.denied(w, o)`, broken: ``, test: "TestGuard/the member's fault"},
 	{check: "undecided is an error", old: `case o.err != nil && g.FailOpen:`, broken: `case o.err != nil:`, test: "TestGuard/undecided"},
-	{check: "a dry run leaves nothing behind", old: `if req.DryRun == nil || !*req.DryRun {`, broken: `if true {`, test: "TestGuard/dry run leaves nothing behind"},
+	{check: "a dry run leaves nothing behind", old: `if !dryRun {`, broken: `if true {`, test: "TestGuard/dry run leaves nothing behind"},
 	{check: "the controllers are told of a refusal", old: `g.Aftermath.Refused(w.Old, o.Reason.Fault())`, broken: ``, test: "TestGuard/the claim's fault"},
 	{check: "the owners are told of a refusal", old: `g.Aftermath.Denied(Denial{Write: w, Verdict: o.Verdict, Pool: o.pool, Mode: o.mode})`, broken: ``, test: "TestGuard/audited, not denied"},
 	{check: "a Pod that left its pool is looked at once more", old: `if o.mode == Enforce && w.Operation == freshness.Release && !o.byPerson && g.Released != nil {`, broken: `if false {`, test: "TestGuardOfBarePods/release"},
@@ -49,7 +49,6 @@ var installing = slices.Concat(at("webhooks/install.go", []mutant{
 	{check: "deletes do not wait for Freshbind", old: `Path: "/protect", FailOpen: true,`, broken: `Path: "/protect",`, test: "TestConfigurations"},
 	{check: "deletes of Pods do not wait for Freshbind", old: `Path: "/protect-pod", FailOpen: true,`, broken: `Path: "/protect-pod",`, test: "TestConfigurations"},
 	{check: "births do not wait for Freshbind", old: `"birth.freshbind.dev", Path: "/birth", FailOpen: true,`, broken: `"birth.freshbind.dev", Path: "/birth",`, test: "TestConfigurations"},
-	{check: "our own namespace is exempt", old: `append([]string{"kube-system"}, s.Exempt...)`, broken: `[]string{"kube-system"}`, test: "TestConfigurations"},
 	{check: "protect: by a pool's controller only", old: `h.conditions = slices.Concat(s.madeBy(), h.conditions)`, broken: ``, test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/agent-sandbox's own"},
 	{check: "protect: by the controllers that are configured", old: `if len(users) == 0 {`, broken: `if true {`, test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/as configured"},
 	{check: "protect: not when the delete names a UID", old: "`!request.?options.?preconditions.?uid.hasValue()`", broken: "`true`", test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/agent-sandbox's own"},
@@ -99,3 +98,11 @@ var settling = slices.Concat(at("controllers/recreate/refused.go", []mutant{
 }), at("controllers/history/controller.go", []mutant{
 	{check: "a revision that a member has is kept", old: `if !used {`, broken: `if used || !used {`, test: "TestPruneKeepsWhatAMemberHas"},
 }))
+
+var scoping = at("webhooks/scope.go", []mutant{
+	{check: "our own namespace is exempt", old: `append([]string{metav1.NamespaceSystem}, s.Exempt...)`, broken: `[]string{metav1.NamespaceSystem}`, test: "TestConfigurations"},
+	{check: "only the named namespaces", old: `if len(s.Only) > 0 {`, broken: `if false {`, test: "TestFailurePoliciesOfBindsAndColdStarts/for some namespaces"},
+	{check: "a path says that its failurePolicy is Ignore", old: `h.Path += "/open"`, broken: ``, test: "TestFailurePoliciesOfBindsAndColdStarts/binds open"},
+	{check: "one webhook for each namespace", old: `h.not = s.Open`, broken: ``, test: "TestFailurePoliciesOfBindsAndColdStarts/open in a namespace"},
+	{check: "open in the open namespaces only", old: `"open-"+h.Name, s.Open`, broken: `"open-"+h.Name, nil`, test: "TestFailurePoliciesOfBindsAndColdStarts/open in a namespace"},
+})

@@ -31,7 +31,7 @@ type mutant struct {
 
 // mutants returns all of them.
 func mutants() []mutant {
-	return slices.Concat(judging, valves, planning, barePods, deletes, reasons, contents, recognising, extracting, rendering, reading, answering, installing, settling)
+	return slices.Concat(judging, valves, planning, barePods, deletes, reasons, contents, recognising, extracting, rendering, reading, answering, installing, scoping, settling)
 }
 
 // at completes mutants that are all in one file.

@@ -18,8 +18,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// user is the one that distroless images call nonroot.
-const user = "65532:65532"
+const (
+	// user is the one that distroless images call nonroot.
+	user = "65532:65532"
+	// repository is the chart's default.
+	repository = "freshbind/freshbind"
+)
 
 // image makes an OCI layout with an index of all platforms, as a tarball, and
 // the bill of materials.
@@ -205,9 +209,10 @@ func (m *maker) writeLayout(index v1.ImageIndex) error {
 	if err != nil {
 		return fmt.Errorf("making the image's layout: %w", err)
 	}
-	name := "freshbind:" + m.version
+	// The tag that the chart asks for.
+	tag := strings.TrimPrefix(m.version, "v")
 	err = path.AppendIndex(index, layout.WithAnnotations(map[string]string{
-		"org.opencontainers.image.ref.name": m.version, "io.containerd.image.name": name,
+		"org.opencontainers.image.ref.name": tag, "io.containerd.image.name": repository + ":" + tag,
 	}))
 	if err != nil {
 		return fmt.Errorf("writing the image's layout: %w", err)

@@ -34,15 +34,15 @@ func main() {
 	flag.StringVar(&o.imageFor, "image-platforms", "linux/amd64,linux/arm64", "Platforms of the image.")
 	flag.StringVar(&o.pluginFor, "plugin-platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64", "Platforms of the plugin of kubectl.")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, o); err != nil {
+	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, o options) error {
+func run(o options) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	if o.what != "image" && o.what != "release" {
 		return fmt.Errorf("-what %q: use image or release", o.what)
 	}

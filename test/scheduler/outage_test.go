@@ -87,9 +87,10 @@ func TestSecondScheduler(t *testing.T) {
 
 	// Some wait for a node when the second scheduler goes: a claim's, and idle ones.
 	late := s.pool(scenario.Pool{Name: "late", Replicas: 2}, s.onlyOn("late"))
-	s.waitPods("waiting", 2, func(pod *corev1.Pod) bool { return sent(pod) && pod.Spec.NodeName == "" })
+	waits := func(pod *corev1.Pod) bool { return sent(pod) && s.selects(pod, "late") && pod.Spec.NodeName == "" }
+	s.waitPods("waiting", 2, waits)
 	s.claimPending(late, "waits")
-	s.waitPods("waiting", 3, func(pod *corev1.Pod) bool { return sent(pod) && pod.Spec.NodeName == "" })
+	s.waitPods("waiting", 3, waits)
 
 	s.mode("--scheduling=None")
 	stop()

@@ -21,6 +21,7 @@ import (
 
 	"github.com/freshbind/freshbind/controllers/history"
 	"github.com/freshbind/freshbind/internal/cli"
+	"github.com/freshbind/freshbind/internal/config"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
@@ -98,6 +99,9 @@ type target struct {
 	reach
 	config                *genericclioptions.ConfigFlags
 	enforcement, strategy string
+	// configFile is the manager's; it says both, and floors.
+	configFile string
+	said       func(flag string) bool
 
 	// all and selector are used by commands that list.
 	all      bool
@@ -113,6 +117,8 @@ func newTarget(r reach) *target {
 
 func (t *target) addFlags(cmd *cobra.Command) {
 	t.config.AddFlags(cmd.Flags())
+	t.said = cmd.Flags().Changed
+	cmd.Flags().StringVar(&t.configFile, "config", "", "The manager's configuration file: its defaults and floors count.")
 	cmd.Flags().StringVar(&t.enforcement, "default-enforcement", t.enforcement, "What the manager was started with: audit or enforce.")
 	cmd.Flags().StringVar(&t.strategy, "default-rollout-strategy", t.strategy,
 		"What the manager was started with: OnReplenish, Recreate or RollingUpdate.")
@@ -126,12 +132,9 @@ func (t *target) addListFlags(cmd *cobra.Command) {
 
 // reachCluster connects, and returns the namespace to look at; "" for all.
 func (t *target) reachCluster() (*cli.Cluster, string, error) {
-	if _, err := webhooks.ParseMode(t.enforcement); err != nil {
-		return nil, "", usage("--default-enforcement: %w", err)
-	}
-	strategy, err := freshness.ParseStrategy(t.strategy)
+	defaults, err := t.defaults()
 	if err != nil {
-		return nil, "", usage("--default-rollout-strategy: %w", err)
+		return nil, "", err
 	}
 	namespace, _, err := t.config.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
@@ -140,8 +143,35 @@ func (t *target) reachCluster() (*cli.Cluster, string, error) {
 	if t.all {
 		namespace = ""
 	}
-	c, err := t.connect(t.config, cli.Defaults{Mode: t.enforcement, Strategy: strategy})
+	c, err := t.connect(t.config, defaults)
 	return c, namespace, err
+}
+
+// defaults are what the manager was started with, by its file or by flags.
+func (t *target) defaults() (cli.Defaults, error) {
+	d := cli.Defaults{Mode: t.enforcement}
+	if t.configFile != "" {
+		if t.said("default-enforcement") || t.said("default-rollout-strategy") {
+			return cli.Defaults{}, usage("--config says the defaults: leave --default-enforcement and --default-rollout-strategy out")
+		}
+		f, err := config.Load(t.configFile)
+		if err != nil {
+			return cli.Defaults{}, usage("--config: %w", err)
+		}
+		floors, err := floorsOf(f.Floors)
+		if err != nil {
+			return cli.Defaults{}, usage("--config: %w", err)
+		}
+		return cli.Defaults{Mode: f.Defaults.Enforcement, Strategy: freshness.Strategy(f.Defaults.RolloutStrategy), Floors: floors}, nil
+	}
+	if _, err := webhooks.ParseMode(t.enforcement); err != nil {
+		return cli.Defaults{}, usage("--default-enforcement: %w", err)
+	}
+	var err error
+	if d.Strategy, err = freshness.ParseStrategy(t.strategy); err != nil {
+		return cli.Defaults{}, usage("--default-rollout-strategy: %w", err)
+	}
+	return d, nil
 }
 
 func (t *target) selection(name string) (cli.Selection, error) {
