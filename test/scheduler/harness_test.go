@@ -290,14 +290,25 @@ func scheduled(pod *corev1.Pod) corev1.PodCondition {
 // waitPods waits until as many pods as wanted are as wanted.
 func (s *stage) waitPods(what string, want int, is func(*corev1.Pod) bool) {
 	s.t.Helper()
-	s.eventually(fmt.Sprintf("%d pods %s", want, what), func(context.Context) (string, bool) {
+	s.waitCount(fmt.Sprintf("%d pods %s", want, what), is, func(n int) bool { return n == want })
+}
+
+// waitSome waits until some pod is as wanted.
+func (s *stage) waitSome(what string, is func(*corev1.Pod) bool) {
+	s.t.Helper()
+	s.waitCount("pods "+what, is, func(n int) bool { return n > 0 })
+}
+
+func (s *stage) waitCount(what string, is func(*corev1.Pod) bool, enough func(int) bool) {
+	s.t.Helper()
+	s.eventually(what, func(context.Context) (string, bool) {
 		n, all := 0, s.pods()
 		for i := range all {
 			if is(&all[i]) {
 				n++
 			}
 		}
-		return fmt.Sprintf("%d of %d", n, len(all)), n == want
+		return fmt.Sprintf("%d of %d", n, len(all)), enough(n)
 	})
 }
 
