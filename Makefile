@@ -12,6 +12,8 @@ FUZZTIME ?= 60s
 
 # Tests that start control planes, and those that need nothing but Go.
 CLUSTER_TESTS := ./test/...
+# Packages of these that run at once: they mostly wait.
+CLUSTER_PARALLEL ?= 2
 UNIT_TESTS = $(shell $(GO) list ./... | grep -v /test/)
 
 .PHONY: help
@@ -38,7 +40,7 @@ unit-test: ## Tests that need nothing but Go.
 
 .PHONY: cluster-test
 cluster-test: ## Tests on a real control plane, which is built on first use.
-	FRESHBIND_RACE=$(if $(RACE),1) $(GO) test -timeout 40m -p 1 $(CLUSTER_TESTS)
+	FRESHBIND_RACE=$(if $(RACE),1) $(GO) test -timeout 40m -p $(CLUSTER_PARALLEL) $(CLUSTER_TESTS)
 
 .PHONY: chart
 chart: ## Write the generated parts of the Helm chart: admission configuration, schema and table of values.
