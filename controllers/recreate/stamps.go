@@ -3,7 +3,6 @@ package recreate
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -39,37 +38,48 @@ func (p *Pools) stamp(ctx context.Context, s *situation) (time.Duration, error) 
 	}
 	err := slowStart(ctx, len(missing), func(ctx context.Context, k int) error {
 		i := missing[k]
-		return errors.Join(p.label(ctx, s.members[i], s.revisions[i]), p.stampPod(ctx, s, i))
+		// The member's comes last: one that has it is not looked at again, whoever
+		// leads next.
+		if done, err := p.stampPod(ctx, s, i); err != nil || !done {
+			return err
+		}
+		_, err := p.label(ctx, s.members[i], s.revisions[i])
+		return err
 	})
 	return again, err
 }
 
 // stampPod: what was never written to since it was born has a Pod like itself.
-func (p *Pools) stampPod(ctx context.Context, s *situation, i int) error {
+// False when the Pod was written to meanwhile, which brings its pool back here.
+func (p *Pools) stampPod(ctx context.Context, s *situation, i int) (done bool, err error) {
 	if s.Members[i].Edited {
-		return nil
+		return true, nil
 	}
 	pod, err := p.view.podOf(ctx, s.members[i])
 	if err != nil || pod == nil || pod.GetLabels()[platform.StampKey] != "" {
-		return err
+		return err == nil, err
 	}
 	return p.label(ctx, pod, s.revisions[i])
 }
 
-func (p *Pools) label(ctx context.Context, obj *unstructured.Unstructured, revision string) error {
+// label writes the stamp; false when the object is another one by now.
+func (p *Pools) label(ctx context.Context, obj *unstructured.Unstructured, revision string) (done bool, err error) {
 	if !p.leads() {
-		return errNotLeading
+		return false, errNotLeading
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion(),
 		"labels": map[string]any{platform.StampKey: revision},
 	}})
 	if err != nil {
-		return fmt.Errorf("marshalling a stamp: %w", err)
+		return false, fmt.Errorf("marshalling a stamp: %w", err)
 	}
-	err = p.client.Patch(ctx, named(obj), client.RawPatch(types.MergePatchType, patch))
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
+	switch err := p.client.Patch(ctx, named(obj), client.RawPatch(types.MergePatchType, patch)); {
+	case err == nil, apierrors.IsNotFound(err):
+		return true, nil
+	case apierrors.IsConflict(err):
+		return false, nil
+	default:
+		return false, fmt.Errorf("stamping %s %s: %w", obj.GetKind(), obj.GetName(), err)
 	}
-	return fmt.Errorf("stamping %s %s: %w", obj.GetKind(), obj.GetName(), err)
 }

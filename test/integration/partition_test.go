@@ -41,7 +41,11 @@ func TestNoMemberIsGivenUpWhenEveryNodeIsAway(t *testing.T) {
 		cold := s.decisions(func(d decision) bool { return d.Operation == "coldstart" && d.Verdict == "allow" })
 		return fmt.Sprintf("%d cold starts", len(cold)), len(cold) == len(claims)
 	})
+	offered := s.watchOffers()
 	s.nodesReady(true)
+	s.eventually("every member offered again", func(context.Context) (string, bool) {
+		return fmt.Sprintf("%d offered", len(offered())), len(offered()) == p.Replicas
+	})
 	s.must(s.WaitClaims(t.Context(), within, claims...))
 	members := s.full(p, "")
 	for _, m := range members {

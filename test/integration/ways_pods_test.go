@@ -68,7 +68,11 @@ func (r *row) attempt() {
 	if r.w.bare {
 		claim := r.get(upstream.SandboxClaims, r.claims[0])
 		for _, m := range r.members {
-			r.isRefused(r.take(claim, r.live(m)), r.want())
+			now, err := r.memberClient().Get(r.t.Context(), m.GetName(), getOptions)
+			if err == nil {
+				err = r.take(claim, now)
+			}
+			r.isRefusedUnlessGone(err, m)
 		}
 	}
 }

@@ -156,3 +156,14 @@ func (r *row) isRefused(err error, reason freshness.Reason) {
 		r.t.Errorf("the write was answered: %v; want a refusal for %s", err, reason)
 	}
 }
+
+// isRefusedUnlessGone is for members that the claim controller may have tried
+// before: Freshbind deletes those that were refused for their own fault.
+func (r *row) isRefusedUnlessGone(err error, member *object) {
+	r.t.Helper()
+	now, gone := r.memberClient().Get(r.t.Context(), member.GetName(), getOptions)
+	if isNotFound(gone) || gone == nil && now.GetDeletionTimestamp() != nil {
+		return
+	}
+	r.isRefused(err, r.want())
+}

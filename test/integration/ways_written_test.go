@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
@@ -63,7 +64,15 @@ var writtenWays = map[string]way{
 		provoke: func(r *row) {
 			member := r.filled(*r.other, r.other.Image)[0]
 			r.patchMember(member, forgedLabels(r.pool.Name, r.pool.Template))
-			r.isRefused(r.take(r.unseen("c1"), r.live(member)), r.want())
+			claim := r.unseen("c1")
+			// Its controller may write to it, too.
+			r.isRefusedUnlessGone(retry.RetryOnConflict(retry.DefaultRetry, func() error {
+				now, err := r.memberClient().Get(r.t.Context(), member.GetName(), getOptions)
+				if err != nil {
+					return err
+				}
+				return r.take(claim, now)
+			}), member)
 			// Else it is nobody's for ever: neither pool's controller knows it.
 			if !r.w.bare {
 				r.patchMember(member, forgedLabels(r.other.Name, r.other.Template))
