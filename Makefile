@@ -39,8 +39,13 @@ unit-test: ## Tests that need nothing but Go.
 	cd test/release && $(GO) test ./...
 
 .PHONY: cluster-test
-cluster-test: ## Tests on a real control plane, which is built on first use.
+cluster-test: ## Tests on a real control plane, which is built on first use (RERUN, how often one that failed is run again).
+ifeq ($(RERUN),)
 	FRESHBIND_RACE=$(if $(RACE),1) $(GO) test -timeout 40m -p $(CLUSTER_PARALLEL) $(CLUSTER_TESTS)
+else
+	FRESHBIND_RACE=$(if $(RACE),1) $(GO) tool -modfile=test/rerun/go.mod gotestsum --format=pkgname --rerun-fails=$(RERUN) \
+	  --rerun-fails-max-failures=12 --packages=$(CLUSTER_TESTS) -- -timeout 40m -p $(CLUSTER_PARALLEL)
+endif
 
 .PHONY: chart
 chart: ## Write the generated parts of the Helm chart: admission configuration, schema and table of values.
