@@ -1,0 +1,269 @@
+package routestest_test
+
+import (
+	"errors"
+	"maps"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/freshbind/freshbind/routes/routestest"
+)
+
+// TestDoublesFail shows that each named test finds what it is for: tables that
+// do what OpenKruise Agents does fail just the tests of their weaknesses.
+func TestDoublesFail(t *testing.T) {
+	for name, tc := range map[string]struct {
+		table routestest.NewTable
+		want  []string
+	}{
+		"openkruise v0.2.0 to v0.3.0": {
+			table: func(routestest.Env) routestest.Table { return &releaseTable{} },
+			want: []string{
+				"address-reused", "etcd-restored", "forged-version", "id-takeover-ends", "incomplete-view-after-restart", "late-delete-of-earlier-sandbox",
+				"late-event-after-delete", "late-event-long-after-delete", "push-between-last-seen-and-deletion", "push-outside-scope",
+				"recycled-sandbox-old-id", "shutdown-time-passed", "stale-push-after-restart", "status-update-after-dead-push",
+				"terminating-pod", "updates-lost",
+			},
+		},
+		"openkruise head": {
+			table: func(env routestest.Env) routestest.Table { return newHeadTable(env) },
+			want: []string{
+				"address-reused", "etcd-restored", "forged-version", "id-takeover-ends", "late-event-long-after-delete",
+				"push-between-last-seen-and-deletion", "push-outside-scope", "recycled-sandbox-old-id", "shutdown-time-passed",
+				"stale-push-after-restart", "status-update-after-dead-push", "terminating-pod", "updates-lost",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			failed := routestest.Failures(tc.table)
+			got := slices.Sorted(maps.Keys(failed))
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("failed tests (-want +got):\n%s", diff)
+			}
+			for _, name := range got {
+				t.Log(failed[name])
+			}
+			var story *routestest.HistoryError
+			_, err := routestest.Histories(tc.table, routestest.HistoryOptions{Steps: 50_000, Seed: 1})
+			if !errors.As(err, &story) {
+				t.Fatalf("random histories: got %v, want a failure", err)
+			}
+			if len(story.Story) > 12 {
+				t.Errorf("the story has %d lines, want it shorter", len(story.Story))
+			}
+			t.Log(story)
+		})
+	}
+}
+
+// TestServingNothingFails shows that it is no way out to serve nothing.
+func TestServingNothingFails(t *testing.T) {
+	failed := routestest.Failures(func(routestest.Env) routestest.Table { return servesNothing{} })
+	if len(failed) != len(routestest.Cases()) {
+		t.Errorf("got %d failures, want all %d", len(failed), len(routestest.Cases()))
+	}
+}
+
+type servesNothing struct{}
+
+func (servesNothing) Apply(routestest.Event)       {}
+func (servesNothing) Refresh(routestest.Message)   {}
+func (servesNothing) Lookup(string) (string, bool) { return "", false }
+func (servesNothing) Restart()                     {}
+
+type kruiseRoute struct {
+	ip, state, version string
+}
+
+func stateOf(s *routestest.Sandbox) string {
+	if s.PodIP == "" {
+		return "creating"
+	}
+	return s.State
+}
+
+func version(s *routestest.Sandbox) string { return strconv.FormatUint(s.Version, 10) }
+
+func compare(a, b string) int {
+	x, _ := new(big.Int).SetString(a, 10)
+	y, _ := new(big.Int).SetString(b, 10)
+	return x.Cmp(y)
+}
+
+// releaseTable is the gateway's registry in OpenKruise Agents v0.2.0 to v0.3.0:
+// routes by ID, updates in the order of versions, deletes in none.
+type releaseTable struct{ routes map[string]kruiseRoute }
+
+func (r *releaseTable) Restart() { r.routes = nil }
+
+func (r *releaseTable) update(id string, next kruiseRoute) {
+	if old, ok := r.routes[id]; ok && compare(next.version, old.version) < 0 {
+		return
+	}
+	if r.routes == nil {
+		r.routes = map[string]kruiseRoute{}
+	}
+	r.routes[id] = next
+}
+
+func (r *releaseTable) Apply(e routestest.Event) {
+	if e.Sandbox == nil {
+		return
+	}
+	id := e.Sandbox.ID
+	if id == "" {
+		id = e.Sandbox.Namespace + "--" + e.Sandbox.Name
+	}
+	if e.Type != routestest.Changed {
+		delete(r.routes, id)
+		return
+	}
+	r.update(id, kruiseRoute{ip: e.Sandbox.PodIP, state: stateOf(e.Sandbox), version: version(e.Sandbox)})
+}
+
+func (r *releaseTable) Refresh(m routestest.Message) {
+	if m.State != "running" {
+		delete(r.routes, m.ID)
+		return
+	}
+	r.update(m.ID, kruiseRoute{ip: m.IP, state: m.State, version: m.Version})
+}
+
+func (r *releaseTable) Lookup(id string) (string, bool) {
+	got, ok := r.routes[id]
+	return got.ip, ok && got.state == "running"
+}
+
+const fenceTTL = 10 * time.Minute
+
+type kruiseFence struct {
+	version string
+	expires time.Time
+}
+
+// headTable is pkg/sandboxroute of OpenKruise Agents after v0.3.0: an object has
+// a record or a fence, which lasts ten minutes.
+type headTable struct {
+	env     routestest.Env
+	ready   bool
+	records map[string]kruiseRecord
+	fences  map[string]kruiseFence
+	active  map[string]string
+	swept   time.Time
+}
+
+type kruiseRecord struct {
+	kruiseRoute
+	id string
+}
+
+func newHeadTable(env routestest.Env) *headTable {
+	h := &headTable{env: env}
+	h.Restart()
+	return h
+}
+
+func (h *headTable) Restart() {
+	h.ready, h.records, h.fences, h.active = false, map[string]kruiseRecord{}, map[string]kruiseFence{}, map[string]string{}
+}
+
+// sweep drops what has expired, at most once a minute.
+func (h *headTable) sweep() {
+	now := h.env.Clock.Now()
+	if now.Sub(h.swept) < time.Minute {
+		return
+	}
+	h.swept = now
+	maps.DeleteFunc(h.fences, func(_ string, f kruiseFence) bool { return !now.Before(f.expires) })
+}
+
+func (h *headTable) upsert(key string, next kruiseRecord) {
+	h.sweep()
+	if compare(next.version, "0") <= 0 {
+		return
+	}
+	old, ok := h.records[key]
+	if ok && compare(next.version, old.version) <= 0 {
+		return
+	}
+	if f, fenced := h.fences[key]; fenced && compare(next.version, f.version) <= 0 {
+		return
+	}
+	delete(h.fences, key)
+	if ok && old.id != next.id && h.active[old.id] == key {
+		delete(h.active, old.id)
+	}
+	h.records[key], h.active[next.id] = next, key
+}
+
+// remove follows a delete; version "" is that of the record.
+func (h *headTable) remove(key, version string) {
+	h.sweep()
+	old, ok := h.records[key]
+	if version == "" {
+		if !ok {
+			return
+		}
+		version = old.version
+	}
+	if ok && compare(version, old.version) < 0 {
+		return
+	}
+	expires := h.env.Clock.Now().Add(fenceTTL)
+	if f, fenced := h.fences[key]; fenced {
+		if compare(version, f.version) < 0 {
+			return
+		}
+		expires = f.expires
+	}
+	if ok && h.active[old.id] == key {
+		delete(h.active, old.id)
+	}
+	delete(h.records, key)
+	h.fences[key] = kruiseFence{version, expires}
+}
+
+func (h *headTable) Apply(e routestest.Event) {
+	if e.Type == routestest.Listed {
+		h.ready = true
+	}
+	if e.Sandbox == nil {
+		return
+	}
+	key := e.Sandbox.Namespace + "/" + e.Sandbox.Name
+	id := e.Sandbox.ID
+	if id == "" {
+		id = strings.ReplaceAll(key, "/", "--")
+	}
+	switch e.Type {
+	case routestest.Changed:
+		h.upsert(key, kruiseRecord{kruiseRoute{ip: e.Sandbox.PodIP, state: stateOf(e.Sandbox), version: version(e.Sandbox)}, id})
+	case routestest.Deleted:
+		h.remove(key, version(e.Sandbox))
+	case routestest.Vanished:
+		h.remove(key, "")
+	}
+}
+
+func (h *headTable) Refresh(m routestest.Message) {
+	key := m.Namespace + "/" + m.Name
+	if m.State == "dead" {
+		h.remove(key, m.Version)
+		return
+	}
+	h.upsert(key, kruiseRecord{kruiseRoute{ip: m.IP, state: m.State, version: m.Version}, m.ID})
+}
+
+func (h *headTable) Lookup(id string) (string, bool) {
+	if !h.ready {
+		return "", false
+	}
+	r, ok := h.records[h.active[id]]
+	return r.ip, ok && r.state == "running"
+}
