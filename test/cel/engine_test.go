@@ -1,0 +1,196 @@
+package cel
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/admission"
+	celplugin "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	apiservercel "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/utils/ptr"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/webhooks"
+)
+
+const self = "system:serviceaccount:freshbind-system:freshbind"
+
+// write is one request for a Sandbox; old is nil for a CREATE.
+type write struct {
+	old, obj *unstructured.Unstructured
+	user     string
+}
+
+// expression is a validation, as the API server's library takes it.
+type expression string
+
+func (e expression) GetExpression() string  { return string(e) }
+func (expression) ReturnTypes() []*cel.Type { return []*cel.Type{cel.BoolType} }
+
+// hook is a compiled webhook.
+type hook struct {
+	ops     []admissionregistrationv1.OperationType
+	matcher matchconditions.Matcher
+}
+
+// policy is a compiled policy.
+type policy struct {
+	hook
+	rules []celplugin.ConditionEvaluator
+}
+
+// rendered is everything that the API server evaluates for Sandboxes.
+type rendered struct {
+	hooks    map[string]hook
+	policies map[string]policy
+}
+
+func render(t testing.TB) rendered {
+	t.Helper()
+	compiler := celplugin.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	var vars celplugin.OptionalVariableDeclarations
+	matcher := func(conditions []admissionregistrationv1.MatchCondition) matchconditions.Matcher {
+		var all []celplugin.ExpressionAccessor
+		for _, c := range conditions {
+			all = append(all, (*matchconditions.MatchCondition)(&c))
+		}
+		compiled := compiler.CompileCondition(all, vars, environment.StoredExpressions)
+		for _, err := range compiled.CompilationErrors() {
+			t.Fatal(err)
+		}
+		return matchconditions.NewMatcher(compiled, ptr.To(admissionregistrationv1.Fail), "test", "test", "test")
+	}
+	out := rendered{map[string]hook{}, map[string]policy{}}
+	scope := webhooks.Scope{Self: self}
+	mutating, validating := webhooks.Configurations(webhooks.Endpoint{URL: "https://h"}, scope)
+	add := func(name string, rules []admissionregistrationv1.RuleWithOperations, conditions []admissionregistrationv1.MatchCondition) {
+		if rules[0].Resources[0] == "sandboxes" {
+			out.hooks[name] = hook{rules[0].Operations, matcher(conditions)}
+		}
+	}
+	for _, w := range mutating.Webhooks {
+		add(w.Name, w.Rules, w.MatchConditions)
+	}
+	for _, w := range validating.Webhooks {
+		add(w.Name, w.Rules, w.MatchConditions)
+	}
+	for _, p := range webhooks.NewPolicies(scope).Validating {
+		c := policy{hook: hook{p.Spec.MatchConstraints.ResourceRules[0].Operations, matcher(p.Spec.MatchConditions)}}
+		for _, v := range p.Spec.Validations {
+			rule := compiler.CompileCondition([]celplugin.ExpressionAccessor{expression(v.Expression)}, vars, environment.StoredExpressions)
+			for _, err := range rule.CompilationErrors() {
+				t.Fatal(err)
+			}
+			c.rules = append(c.rules, rule)
+		}
+		out.policies[p.Name] = c
+	}
+	return out
+}
+
+func (w write) attributes() *admission.VersionedAttributes {
+	op := admission.Create
+	var old runtime.Object
+	if w.old != nil {
+		op, old = admission.Update, w.old
+	}
+	gvk := w.obj.GroupVersionKind()
+	record := admission.NewAttributesRecord(w.obj, old, gvk, w.obj.GetNamespace(), w.obj.GetName(),
+		gvk.GroupVersion().WithResource("sandboxes"), "", op, nil, false, &user.DefaultInfo{Name: w.user})
+	v := &admission.VersionedAttributes{Attributes: record, VersionedKind: gvk}
+	v.VersionedObject.Set(w.obj)
+	if w.old != nil {
+		v.VersionedOldObject.Set(w.old)
+	}
+	return v
+}
+
+func (h hook) matches(t testing.TB, a *admission.VersionedAttributes) bool {
+	t.Helper()
+	if !slices.Contains(h.ops, admissionregistrationv1.OperationType(a.GetOperation())) {
+		return false
+	}
+	result := h.matcher.Match(t.Context(), a, nil, nil)
+	if result.Error != nil {
+		t.Errorf("evaluating a condition: %v", result.Error)
+	}
+	return result.Matches
+}
+
+// asked returns the webhooks that are asked about a write.
+func (r rendered) asked(t testing.TB, w write) []string {
+	t.Helper()
+	var names []string
+	for name, h := range r.hooks {
+		if h.matches(t, w.attributes()) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// refusing returns the policies that refuse a write.
+func (r rendered) refusing(t testing.TB, w write) []string {
+	t.Helper()
+	var names []string
+	for name, p := range r.policies {
+		if p.matches(t, w.attributes()) && !p.allows(t, w.attributes()) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (p policy) allows(t testing.TB, a *admission.VersionedAttributes) bool {
+	t.Helper()
+	request := celplugin.CreateAdmissionRequest(a.Attributes, metav1.GroupVersionResource(a.GetResource()), metav1.GroupVersionKind(a.VersionedKind))
+	for _, rule := range p.rules {
+		results, _, err := rule.ForInput(t.Context(), a, request, celplugin.OptionalVariableBindings{}, nil, apiservercel.RuntimeCELCostBudget)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range results {
+			if r.Error != nil {
+				t.Errorf("evaluating a rule: %v", r.Error)
+			}
+			if r.EvalResult != types.True {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+var (
+	template = builders.MakeTemplate("ns", "python").Obj()
+	pool     = builders.MakePool("ns", "python").UID("uid-pool").Obj()
+	claim    = builders.MakeClaim("ns", "c1").UID("uid-claim").Obj()
+	another  = builders.MakeClaim("ns", "c2").UID("uid-another").Obj()
+	member   = builders.MakeMember(pool, template).Name("python-abc").Obj()
+)
+
+func owned(refs ...metav1.OwnerReference) *unstructured.Unstructured {
+	return builders.SandboxFrom(member).Owners(refs...).Obj()
+}
+
+func plain(ref metav1.OwnerReference) metav1.OwnerReference {
+	ref.Controller = nil
+	return ref
+}
+
+func of(apiVersion, kind string, ref metav1.OwnerReference) metav1.OwnerReference {
+	ref.APIVersion, ref.Kind = apiVersion, kind
+	return ref
+}
