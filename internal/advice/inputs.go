@@ -179,8 +179,8 @@ func checkTime(at *field.Path, value string) *field.Error {
 }
 
 func checkPaths(at *field.Path, value string) *field.Error {
-	if _, err := revision.ParsePaths(revision.SplitPaths(value)...); err != nil {
-		return field.Invalid(at, value, err.Error())
+	if _, err := revision.ParseList(value); err != nil {
+		return field.Invalid(at, cut(value, MaxLine), err.Error())
 	}
 	return nil
 }

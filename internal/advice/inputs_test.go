@@ -122,3 +122,25 @@ func FuzzRefusals(f *testing.F) {
 		}
 	})
 }
+
+// A list that is too long is refused where it is written, with what to do, and
+// without repeating all of it.
+func TestALongListOfPathsIsRefused(t *testing.T) {
+	list := strings.Repeat("podTemplate.spec.nodeName,", 7000)
+	errs := Refusals(Inputs{}, Inputs{Annotations: map[string]string{InjectedPathsKey: list}})
+	if len(errs) != 1 {
+		t.Fatalf("Refusals() = %v, want one", errs)
+	}
+	text := errs[0].Error()
+	for _, want := range []string{"metadata.annotations[freshbind.dev/injected-paths]", "at most 8192", "write [*] for every element"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("Refusals() = %s, want %q in it", text, want)
+		}
+	}
+	if len(text) > 2000 {
+		t.Errorf("the refusal has %d bytes", len(text))
+	}
+	if errs := Refusals(Inputs{Annotations: map[string]string{InjectedPathsKey: list}}, Inputs{Annotations: map[string]string{InjectedPathsKey: list}}); len(errs) != 0 {
+		t.Errorf("what was there before is refused: %v", errs)
+	}
+}

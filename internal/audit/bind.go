@@ -18,7 +18,9 @@ type Ref struct {
 
 // Finding is one thing that was wrong with a bind.
 type Finding struct {
-	Class   Class  `json:"class"`
+	Class Class `json:"class"`
+	// Reason is empty where the recording does not hold what a judgement takes.
+	Reason  Reason `json:"reason,omitempty"`
 	Message string `json:"message"`
 }
 
@@ -97,9 +99,11 @@ func (b Bind) String() string {
 	return strings.TrimSuffix(line+"): "+strings.Join(messages, "; "), ": ")
 }
 
-func (b *Bind) add(c Class, format string, args ...any) {
-	b.Findings = append(b.Findings, Finding{Class: c, Message: fmt.Sprintf(format, args...)})
+func (b *Bind) add(c Class, r Reason, format string, args ...any) {
+	b.Findings = append(b.Findings, Finding{Class: c, Reason: r, Message: fmt.Sprintf(format, args...)})
 }
+
+func (b *Bind) unjudged(format string, args ...any) { b.add(Unjudged, "", format, args...) }
 
 // judging is a bind under judgement: what the history says about the objects that take part.
 type judging struct {
@@ -134,24 +138,22 @@ func (h *History) judge(p *pending) Bind {
 func (j *judging) run() {
 	written, _ := j.sandbox.line.at(j.p.rv)
 	j.now = written.state
-	for _, o := range j.now.owners {
-		if o.uid == j.p.claim {
-			j.bind.Claim.Name = o.name
-		}
+	if o, ok := j.now.owner(j.p.claim); ok {
+		j.bind.Claim.Name = o.name
 	}
 	if j.p.lost {
-		j.bind.add(Unjudged, "it happened while events of sandboxes were lost")
+		j.bind.unjudged("it happened while events of sandboxes were lost")
 		return
 	}
 	j.prev, _ = j.sandbox.line.before(j.p.rv)
 	if j.claim == nil {
-		j.bind.add(Unjudged, "the claim with uid %s is not in the recording", j.p.claim)
+		j.bind.unjudged("the claim with uid %s is not in the recording", j.p.claim)
 		return
 	}
 	j.bind.Claim.Name = j.claim.name
 	asked, ok := j.claim.line.before(j.p.rv)
 	if !ok {
-		j.bind.add(Unjudged, "no version of the claim is older than the bind")
+		j.bind.unjudged("no version of the claim is older than the bind")
 		return
 	}
 	j.asked = asked.state
@@ -159,6 +161,9 @@ func (j *judging) run() {
 	j.bind.AdmittedAfter = j.admit.lo
 	j.describe()
 	j.freshness()
+	j.workedIn()
+	j.claimed()
+	j.owned()
 	j.holding()
 	if j.p.warm {
 		j.belonging()
@@ -202,11 +207,10 @@ func (j *judging) admittedAfter() bound {
 func (j *judging) describe() {
 	pool := j.poolName()
 	j.bind.Pool = pool
-	if ns, ok := j.h.namespaces[j.bind.Namespace].before(j.p.rv); ok {
-		j.bind.Mode = ns.state.enforcement
-	}
+	ns := j.h.namespaceAt(j.bind.Namespace, j.p.rv)
+	j.bind.Mode = j.h.options.mode(ns)
 	if e, ok := j.h.pools[name{j.bind.Namespace, pool}].before(j.p.rv); ok {
-		j.bind.Strategy = e.state.inForce().String()
+		j.bind.Strategy = j.h.options.strategy(e.state, ns).String()
 		if e.state.enforcement == "enforce" {
 			j.bind.Mode = e.state.enforcement
 		}
@@ -222,6 +226,6 @@ func (j *judging) poolName() string {
 	if j.prev == nil || j.asked.pool == "none" {
 		return ""
 	}
-	o, _ := j.prev.state.member()
+	o, _ := j.h.member(j.prev.state)
 	return o.name
 }

@@ -16,7 +16,9 @@ type demand struct {
 	content  *content
 	// refusal says why nothing would be built at all: a template that never was, or one that refuses the claim.
 	refusal string
-	err     error
+	// gone: the template was not there; what it said last is what is demanded.
+	gone bool
+	err  error
 }
 
 // change is the moment at which a demand began: exactly at hi, or somewhere after lo if the recording missed it.
@@ -95,12 +97,16 @@ func collect[S any](into map[RV]change, line *timeline[S], rv RV) {
 		if !e.first.Before(rv) {
 			return
 		}
-		c := change{bound{lo: e.first, hi: e.first}, e.seen}
-		if e.inexact {
-			c.lo = e.after
-		}
-		into[e.first] = c
+		into[e.first] = changeOf(&e)
 	}
+}
+
+func changeOf[S any](e *entry[S]) change {
+	c := change{bound{lo: e.first, hi: e.first}, e.seen}
+	if e.inexact {
+		c.lo = e.after
+	}
+	return c
 }
 
 func sortedChanges(m map[RV]change) []change {
@@ -126,7 +132,7 @@ func (d demands) at(rv RV) (demand, bool) {
 		out.refusal = fmt.Sprintf("template %s did not exist", template)
 		return out, !line.missed(rv)
 	}
-	if e.gone {
+	if out.gone = e.gone; e.gone {
 		if e, ok = lastStored(line, e.first); !ok {
 			out.refusal = fmt.Sprintf("template %s did not exist", template)
 			return out, true

@@ -13,8 +13,10 @@ import (
 // shownDifferences is how many differing leaves one line names before it counts the rest.
 const shownDifferences = 3
 
-// secretLeaf matches leaves whose values may be secrets and stay out of reports.
-var secretLeaf = regexp.MustCompile(`\.env\[\d+\]\.value$`)
+// shownLeaf matches the leaves whose values can be no secret. Those of all others stay out of reports.
+var shownLeaf = regexp.MustCompile(`^((initContainers|containers)\[\d+\]\.(image|imagePullPolicy|resources\..+)|` +
+	`volumeClaimTemplates\[\d+\]\.spec\.(resources\..+|storageClassName)|` +
+	`runtimeClassName|restartPolicy|dnsPolicy|serviceAccountName|automountServiceAccountToken|host(Network|PID|IPC|Users)|service)$`)
 
 // leaves flattens a blueprint to its leaves by path, in the API types' own JSON form. Paths inside of the pod spec stand
 // without prefix.
@@ -106,10 +108,15 @@ func difference(found, expected blueprint) string {
 }
 
 func leafDifference(path string, found, expected any) string {
-	if secretLeaf.MatchString(path) {
-		return path + " differs (value not shown)"
+	switch {
+	case shownLeaf.MatchString(path):
+		return fmt.Sprintf("%s %s -> %s", path, leaf(found), leaf(expected))
+	case found == nil:
+		return path + " is missing"
+	case expected == nil:
+		return path + " is there and not expected"
 	}
-	return fmt.Sprintf("%s %s -> %s", path, leaf(found), leaf(expected))
+	return path + " differs (value not shown)"
 }
 
 func leaf(v any) string {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -219,6 +220,54 @@ func TestUnknownLeaves(t *testing.T) {
 	}
 }
 
+func withHeader(value string) []any {
+	header := map[string]any{"name": "Authorization", "value": value}
+	probe := map[string]any{"httpGet": map[string]any{"port": int64(80), "httpHeaders": []any{header}}}
+	return []any{map[string]any{"name": "c", "image": "i", "livenessProbe": probe}}
+}
+
+// A canary at every leaf with a string: of what may hold a secret, only the path is printed.
+func TestValuesStayOutOfReports(t *testing.T) {
+	const canary = "hunter2"
+	spec := func(v string) *builders.Template {
+		text := func(key string) map[string]any { return map[string]any{key: v} }
+		return builders.MakeTemplate(ns, "t").PodSpec([]any{map[string]any{
+			"name": "c", "image": "i", "args": []any{v}, "command": []any{v}, "workingDir": v,
+			"env": []any{map[string]any{"name": "A", "value": v}}, "lifecycle": map[string]any{"preStop": map[string]any{"exec": map[string]any{"command": []any{v}}}},
+			"startupProbe": map[string]any{"httpGet": map[string]any{"path": v, "port": int64(1), "httpHeaders": []any{text("value")}}},
+			"later":        v,
+		}}, "containers").PodSpec([]any{map[string]any{"name": "v", "csi": map[string]any{"driver": "d", "volumeAttributes": text("k")}}}, "volumes").
+			PodSpec([]any{map[string]any{"ip": "1.1.1.1", "hostnames": []any{v}}}, "hostAliases").PodSpec(text("k"), "nodeSelector").PodSpec(v, "hostname")
+	}
+	a, errA := decodeBlueprint(spec(canary).Obj())
+	b, errB := decodeBlueprint(spec("other").Obj())
+	if errA != nil || errB != nil {
+		t.Fatalf("decode: %v, %v", errA, errB)
+	}
+	found, err := a.leaves()
+	if err != nil {
+		t.Fatal(err)
+	}
+	expected, err := b.leaves()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for path, value := range found {
+		if value == canary {
+			seen++
+		}
+		for _, line := range []string{leafDifference(path, value, expected[path]), leafDifference(path, value, nil), leafDifference(path, nil, value)} {
+			if strings.Contains(line, canary) {
+				t.Errorf("a report tells %q", line)
+			}
+		}
+	}
+	if seen < 10 {
+		t.Errorf("only %d leaves have the canary: %v", seen, found)
+	}
+}
+
 func TestDifferenceInWords(t *testing.T) {
 	base := func() *builders.Template { return builders.MakeTemplate(ns, "t") }
 	cases := map[string]struct {
@@ -229,10 +278,13 @@ func TestDifferenceInWords(t *testing.T) {
 		"removed field": {a: base().RuntimeClass("gvisor"), b: base(), want: "runtimeClassName gvisor -> <absent>"},
 		"added service": {a: base(), b: base().Service(true), want: "service <absent> -> true"},
 		"volume size":   {a: base().VolumeClaim("v", "1Gi"), b: base().VolumeClaim("v", "2Gi"), want: "volumeClaimTemplates[0].spec.resources.requests.storage 1Gi -> 2Gi"},
-		"unknown leaf":  {a: base(), b: base().PodSpec(map[string]any{"a": "b"}, "new"), want: "new.a <absent> -> b"},
+		"unknown leaf":  {a: base(), b: base().PodSpec(map[string]any{"a": "b"}, "new"), want: "new.a is missing"},
 		"many": {a: base(), b: base().PodSpec("h", "hostname").PodSpec("s", "subdomain").PodSpec("n", "nodeName").PodSpec("x", "schedulerName"),
-			want: "hostname <absent> -> h, nodeName <absent> -> n, schedulerName <absent> -> x, and 1 more"},
-		"a value with spaces": {a: base(), b: base().PodSpec("a b", "hostname"), want: `hostname <absent> -> "a b"`},
+			want: "hostname is missing, nodeName is missing, schedulerName is missing, and 1 more"},
+		"a value with spaces": {a: base(), b: base().RuntimeClass("a b"), want: `runtimeClassName <absent> -> "a b"`},
+		"a removed value":     {a: base().PodSpec("h", "hostname"), b: base(), want: "hostname is there and not expected"},
+		"a header": {a: base().PodSpec(withHeader("Bearer x"), "containers"), b: base().PodSpec(withHeader("Bearer y"), "containers"),
+			want: "containers[0].livenessProbe.httpGet.httpHeaders[0].value differs (value not shown)"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

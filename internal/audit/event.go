@@ -16,6 +16,9 @@ const (
 	labelTemplateRef  = "agents.x-k8s.io/sandbox-template-ref-hash"
 	keySandboxName    = "agents.x-k8s.io/sandbox-name"
 	annotationPodName = "agents.x-k8s.io/pod-name"
+
+	annotationTemplate = "agents.x-k8s.io/sandbox-template-ref"
+	labelNameHash      = "agents.x-k8s.io/sandbox-name-hash"
 )
 
 // Inputs of Freshbind's users, the only keys of ours that the judge reads.
@@ -23,12 +26,15 @@ const (
 	keyStrategy    = "freshbind.dev/rollout-strategy"
 	keyAdmit       = "freshbind.dev/admit"
 	keyEnforcement = "freshbind.dev/enforcement"
+	keyRestarted   = "freshbind.dev/restarted-at"
+	keyInjected    = "freshbind.dev/injected-paths"
+	keyClaims      = "freshbind.dev/claims"
 )
 
 // Resource is a recorded resource, by its plural name.
 type Resource string
 
-// The recorded resources. Namespaces are optional: they only tell the mode.
+// The recorded resources. Namespaces and Nodes are optional: without them modes, floors and leaving nodes are not known.
 const (
 	Templates  Resource = "sandboxtemplates"
 	Pools      Resource = "sandboxwarmpools"
@@ -36,7 +42,11 @@ const (
 	Sandboxes  Resource = "sandboxes"
 	Pods       Resource = "pods"
 	Namespaces Resource = "namespaces"
+	Nodes      Resource = "nodes"
 )
+
+// Optional reports whether a judgement can do without the resource.
+func (r Resource) Optional() bool { return r == Namespaces || r == Nodes }
 
 // Resources lists what has to be recorded for a judgement.
 func Resources() []Resource { return []Resource{Templates, Pools, Claims, Sandboxes, Pods} }
@@ -51,6 +61,7 @@ func ResourceOf(u *unstructured.Unstructured) Resource {
 		groupCore + "/Sandbox":               Sandboxes,
 		"/Pod":                               Pods,
 		"/Namespace":                         Namespaces,
+		"/Node":                              Nodes,
 	}[gvk.Group+"/"+gvk.Kind]
 }
 

@@ -12,17 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// DefaultBesideReady is how long a member must have stood ready before a cold start beside it counts as a symptom of
-// ghosts. Longer than the 2 s for which upstream v0.5.6 waits for a member's addresses.
-const DefaultBesideReady = 5 * time.Second
-
-// Options shape the judgement.
-type Options struct {
-	// BesideReady is how long a member must have been ready, shown and fresh when a claim cold-started beside it, for
-	// that start to be counted as cold beside ready. 0 means DefaultBesideReady.
-	BesideReady time.Duration
-}
-
 // Lost is a span of one resource's events that the recorder did not get.
 type Lost struct {
 	Resource Resource  `json:"resource"`
@@ -47,6 +36,8 @@ type History struct {
 	sandboxesOfClaim map[types.UID][]types.UID
 	sandboxesOfPool  map[types.UID][]types.UID
 	podsOfSandbox    map[types.UID][]types.UID
+	podsOfName       map[name][]types.UID
+	nodes            map[string]*timeline[nodeState]
 	contents         map[[32]byte]*content
 
 	binds       []*pending
@@ -69,6 +60,9 @@ type pending struct {
 	seen           time.Time
 	warm           bool
 	lost           bool // it happened in lost events: its resourceVersion and what was before are not known
+	// named: the owner says that it is a claim. Others are binds if their UID is a claim's, which the watch of claims may tell
+	// later. carried: that UID was an owner's before, under another kind.
+	named, carried bool
 	final          *Bind
 	taken          bool
 }
@@ -89,6 +83,8 @@ func NewHistory(options Options) *History {
 		sandboxesOfClaim: map[types.UID][]types.UID{},
 		sandboxesOfPool:  map[types.UID][]types.UID{},
 		podsOfSandbox:    map[types.UID][]types.UID{},
+		podsOfName:       map[name][]types.UID{},
+		nodes:            map[string]*timeline[nodeState]{},
 		contents:         map[[32]byte]*content{},
 		boundBefore:      map[string]int{},
 		synced:           map[Resource]RV{},
@@ -173,7 +169,9 @@ func (h *History) addObject(e Event) {
 	case Pools:
 		addNamed(h, h.pools, e, poolOf, samePool)
 	case Namespaces:
-		h.addNamespace(e)
+		addCluster(h, h.namespaces, e, namespaceState{labels: e.Object.GetLabels()}, sameNamespace)
+	case Nodes:
+		addCluster(h, h.nodes, e, nodeOf(e.Object), sameNode)
 	case Claims:
 		h.addClaim(e)
 	case Sandboxes:
@@ -199,13 +197,11 @@ func addNamed[S any](h *History, m map[name]*timeline[S], e Event, state func(*u
 	m[key].add(newEntry(h, e, state(e.Object)), same)
 }
 
-func (h *History) addNamespace(e Event) {
-	line := h.namespaces[e.Object.GetName()]
-	if line == nil {
-		line = &timeline[namespaceState]{}
-		h.namespaces[e.Object.GetName()] = line
+func addCluster[S any](h *History, m map[string]*timeline[S], e Event, state S, same func(a, b S) bool) {
+	if m[e.Object.GetName()] == nil {
+		m[e.Object.GetName()] = &timeline[S]{}
 	}
-	line.add(newEntry(h, e, namespaceState{enforcement: e.Object.GetLabels()[keyEnforcement]}), sameNamespace)
+	m[e.Object.GetName()].add(newEntry(h, e, state), same)
 }
 
 // track returns the object's history, new if this is its first event.
@@ -237,14 +233,19 @@ func (h *History) addClaim(e Event) {
 	o.line.add(newEntry(h, e, state), nil)
 }
 
+// addPod passes over Pods that no Sandbox has and that none would adopt.
 func (h *History) addPod(e Event) {
 	state, err := podOf(e.Object)
-	if err != nil || state.sandbox == "" && h.pods[e.Object.GetUID()] == nil {
+	if err != nil || state.sandbox == "" && !state.tracked && h.pods[e.Object.GetUID()] == nil {
 		return
 	}
 	o, isNew := track(h.pods, e)
 	if isNew {
-		h.podsOfSandbox[state.sandbox] = append(h.podsOfSandbox[state.sandbox], o.uid)
+		key := name{o.namespace, o.name}
+		h.podsOfName[key] = append(h.podsOfName[key], o.uid)
+	}
+	if of := h.podsOfSandbox[state.sandbox]; state.sandbox != "" && !slices.Contains(of, o.uid) {
+		h.podsOfSandbox[state.sandbox] = append(of, o.uid)
 	}
 	o.line.add(newEntry(h, e, state), samePod)
 }
@@ -260,35 +261,53 @@ func (h *History) addSandbox(e Event) {
 	if !o.line.add(newEntry(h, e, state), sameSandbox) {
 		return
 	}
-	if pool, ok := state.member(); ok && (isNew || !isMemberOf(before, pool.uid)) {
-		h.sandboxesOfPool[pool.uid] = append(h.sandboxesOfPool[pool.uid], o.uid)
+	if pool, ok := state.controller(); ok && pool.isPool() {
+		if of := h.sandboxesOfPool[pool.uid]; !slices.Contains(of[max(0, len(of)-1):], o.uid) {
+			h.sandboxesOfPool[pool.uid] = append(of, o.uid)
+		}
 	}
 	h.findBinds(e, o, state, before, isNew)
 }
 
-func isMemberOf(s sandboxState, pool types.UID) bool {
-	o, ok := s.member()
+func (h *History) isMemberOf(s sandboxState, pool types.UID) bool {
+	o, ok := h.member(s)
 	return ok && o.uid == pool
 }
 
-// findBinds notes every claim that owns the Sandbox from this version on.
+// findBinds notes every owner that the Sandbox has from this version on and that is, or may turn out to be, a claim.
 func (h *History) findBinds(e Event, o *object[sandboxState], state, before sandboxState, isNew bool) {
-	had := map[types.UID]bool{}
-	for _, uid := range before.claims() {
-		had[uid] = true
+	named, had := map[types.UID]bool{}, map[types.UID]bool{}
+	for _, prev := range before.owners {
+		had[prev.uid] = true
+		named[prev.uid] = named[prev.uid] || prev.isClaim()
 	}
-	for _, claim := range state.claims() {
-		if had[claim] {
+	for _, now := range state.owners {
+		if named[now.uid] || had[now.uid] && !now.isClaim() {
 			continue
 		}
-		h.sandboxesOfClaim[claim] = append(h.sandboxesOfClaim[claim], o.uid)
+		carried := had[now.uid]
+		had[now.uid], named[now.uid] = true, named[now.uid] || now.isClaim()
+		if !carried {
+			h.sandboxesOfClaim[now.uid] = append(h.sandboxesOfClaim[now.uid], o.uid)
+		}
 		if isNew && e.Type == Listed && h.synced[Sandboxes] == "" {
-			h.boundBefore[o.namespace]++
+			if now.isClaim() {
+				h.boundBefore[o.namespace]++
+			}
 			continue
 		}
-		h.binds = append(h.binds, &pending{sandbox: o.uid, claim: claim, rv: e.RV, seen: e.SeenAt, warm: !isNew,
-			lost: e.Type == Listed})
+		h.binds = append(h.binds, &pending{sandbox: o.uid, claim: now.uid, rv: e.RV, seen: e.SeenAt, warm: !isNew,
+			lost: e.Type == Listed, named: now.isClaim(), carried: carried})
 	}
+}
+
+// isBind decides by UID, as upstream does, where the owner does not say that it is a claim.
+func (h *History) isBind(p *pending) bool {
+	known := h.claims[p.claim] != nil
+	if p.carried {
+		return !known
+	}
+	return p.named || known
 }
 
 // finishListing ends a LIST: what it did not return is gone, at an unknown moment before its RV.
@@ -307,6 +326,8 @@ func (h *History) finishListing(e Event) {
 			vanish(h, h.sandboxes, listed, e)
 		case Pods:
 			vanish(h, h.pods, listed, e)
+		case Nodes:
+			vanishNamed(h, h.nodes, listed, e, func(s nodeState) types.UID { return s.uid })
 		}
 	} else {
 		h.synced[e.Resource] = e.RV
@@ -314,7 +335,7 @@ func (h *History) finishListing(e Event) {
 	h.advance(e.Resource, e.RV)
 }
 
-func vanishNamed[S any](h *History, m map[name]*timeline[S], listed map[types.UID]bool, e Event, uid func(S) types.UID) {
+func vanishNamed[K comparable, S any](h *History, m map[K]*timeline[S], listed map[types.UID]bool, e Event, uid func(S) types.UID) {
 	for _, line := range m {
 		if last, ok := line.latest(); ok && !last.gone && !listed[uid(last.state)] {
 			line.add(entry[S]{first: e.RV, seen: e.SeenAt, state: last.state, gone: true, inexact: true, after: h.intact[e.Resource]}, nil)

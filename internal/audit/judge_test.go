@@ -178,7 +178,7 @@ func TestTemplatesAndPoolsThatChange(t *testing.T) {
 			s.create("c1")
 			s.serve()
 		}},
-		"template deleted, nothing newer in force": {strategy: "Recreate", want: []string{"c1: Fresh"}, tell: func(s *scene) {
+		"template deleted, nothing newer in force": {strategy: "Recreate", want: []string{"c1: NotYet"}, tell: func(s *scene) {
 			s.template = s.del(builders.TemplateFrom(s.template))
 			s.create("c1")
 			s.serve()
@@ -231,7 +231,7 @@ func TestTemplatesAndPoolsThatChange(t *testing.T) {
 			s.create("c1")
 			s.serve()
 		}},
-		"content that no revision has": {strategy: "Recreate", want: []string{"c1: Stale"}, tell: func(s *scene) {
+		"content that no revision has": {strategy: "Recreate", want: []string{"c1: Stale NotYet"}, tell: func(s *scene) {
 			s.member = s.add(builders.MakeMember(s.pool, s.template).Name("python-odd").Image("odd:v1"))
 			s.create("c1")
 			s.serve()

@@ -150,17 +150,17 @@ func TestStartOfTheRecording(t *testing.T) {
 		tell func(s *scene)
 		want []string
 	}{
-		"a claim after the start, a member older than the template": {want: []string{"c1: Stale"}, tell: func(s *scene) {
+		"a claim after the start, a member older than the template": {want: []string{"c1: Stale NotYet"}, tell: func(s *scene) {
 			s.sync()
 			s.create("c1")
 			s.serve()
 		}},
-		"a claim that was there already": {want: []string{"c1: Unjudged"}, tell: func(s *scene) {
+		"a claim that was there already": {want: []string{"c1: Unjudged NotYet"}, tell: func(s *scene) {
 			s.claim = s.list(builders.MakeClaim(ns, "c1"))
 			s.sync()
 			s.bind()
 		}},
-		"a choice after the start": {want: []string{"c1: Stale"}, tell: func(s *scene) {
+		"a choice after the start": {want: []string{"c1: Stale NotYet"}, tell: func(s *scene) {
 			s.claim = s.list(builders.MakeClaim(ns, "c1"))
 			s.sync()
 			s.serve()

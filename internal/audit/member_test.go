@@ -54,7 +54,7 @@ func TestDeadMembers(t *testing.T) {
 			s.create("c1")
 			s.serve()
 		}},
-		"the sandbox's Pod was released": {want: []string{"c1: Fresh"}, tell: func(s *scene) {
+		"the sandbox's Pod was released": {want: []string{"c1: DeadMember"}, tell: func(s *scene) {
 			s.pod = s.mod(builders.PodFrom(s.pod).Owners().Phase(corev1.PodFailed))
 			s.create("c1")
 			s.serve()
@@ -65,7 +65,7 @@ func TestDeadMembers(t *testing.T) {
 			s.create("c1")
 			s.serve()
 		}},
-		"a member that never had a Pod": {want: []string{"c1: Fresh"}, tell: func(s *scene) {
+		"a member that never had a Pod": {want: []string{"c1: NotYet"}, tell: func(s *scene) {
 			s.member = s.add(builders.MakeMember(s.pool, s.template).Name("python-m2"))
 			s.create("c1")
 			s.serve()
@@ -84,6 +84,7 @@ func TestOneToOneOnce(t *testing.T) {
 			s.create("c1")
 			s.serve()
 			s.birth("python-m2")
+			s.choose()
 			s.bind()
 		}},
 		"a warm and a cold sandbox": {want: []string{"c1: Fresh", "c1: Duplicate"}, tell: func(s *scene) {
@@ -96,6 +97,7 @@ func TestOneToOneOnce(t *testing.T) {
 			s.serve()
 			s.del(builders.SandboxFrom(s.member))
 			s.birth("python-m2")
+			s.choose()
 			s.bind()
 		}},
 		"a second sandbox while the first is being deleted": {want: []string{"c1: Fresh", "c1: Fresh"}, tell: func(s *scene) {
@@ -103,6 +105,7 @@ func TestOneToOneOnce(t *testing.T) {
 			s.serve()
 			s.mod(builders.SandboxFrom(s.member).Deleting(s.now))
 			s.birth("python-m2")
+			s.choose()
 			s.bind()
 		}},
 		"a sandbox taken from another claim": {want: []string{"c1: Fresh", "c2: Duplicate"}, tell: func(s *scene) {

@@ -61,7 +61,7 @@ func (h *History) countMembers(sums summaries) {
 
 func (h *History) countMember(o *object[sandboxState], s *Summary) {
 	first := o.line.entries[0]
-	if pool, ok := first.state.member(); ok && o.born {
+	if pool, ok := h.member(first.state); ok && o.born {
 		s.Births++
 		if fresh, known := h.freshMember(o, pool, &first, first.first); known && !fresh {
 			s.StaleBirths++
@@ -69,7 +69,7 @@ func (h *History) countMember(o *object[sandboxState], s *Summary) {
 	}
 	for i := range o.line.entries {
 		e := &o.line.entries[i]
-		if _, member := e.state.member(); !member {
+		if _, member := h.member(e.state); !member {
 			continue
 		}
 		if e.gone {
@@ -87,7 +87,7 @@ func (h *History) freshMember(o *object[sandboxState], pool owner, e *entry[sand
 	if !ok || want.err != nil || e.state.err != nil || !d.certain(rv, want.template) {
 		return false, false
 	}
-	return want.content != nil && e.state.content.equal(want.content.blueprint), true
+	return want.content != nil && h.injectedInto(o.namespace, pool.name, rv).same(e.state.content, want.content), true
 }
 
 // coldBesideReady reports whether a claim was cold-started although a member of its pool had been there for it, ready,
@@ -129,12 +129,12 @@ func (h *History) stoodReady(o *object[sandboxState], pool owner, p *pending) bo
 	for i := range o.line.entries {
 		e := &o.line.entries[i]
 		if !e.first.Before(p.rv) {
-			if len(e.state.claims()) > 0 && e.seen.Sub(p.seen) < h.options.BesideReady {
+			if len(h.claimsOf(e.state)) > 0 && e.seen.Sub(p.seen) < h.options.BesideReady {
 				return false
 			}
 			continue
 		}
-		good := !e.gone && e.state.ready && e.state.shown && !e.state.deleting && isMemberOf(e.state, pool.uid)
+		good := !e.gone && e.state.ready && e.state.shown && !e.state.deleting && h.isMemberOf(e.state, pool.uid)
 		if good && !ok {
 			since = e.seen
 		}
@@ -167,6 +167,6 @@ func (h *History) holds(claim types.UID, rv RV) bool {
 			return false
 		}
 		e, ok := o.line.before(rv)
-		return ok && !e.gone && slices.Contains(e.state.claims(), claim)
+		return ok && !e.gone && slices.Contains(h.claimsOf(e.state), claim)
 	})
 }

@@ -4,13 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
 // A Pod cannot be compared for equality: API server, admission plugins and scheduler add to it. So everything that the
 // rendering says must be in the Pod, and of what it does not say, the fields below must be absent: neither defaulting
-// (pkg/apis/core/v1/defaults.go) nor a default admission plugin nor the scheduler sets them.
+// (pkg/apis/core/v1/defaults.go) nor a default admission plugin nor the scheduler sets them. Ephemeral containers are no
+// matter of content: see workedIn.
 var (
 	podOwnFields = []string{"activeDeadlineSeconds", "affinity", "dnsConfig", "hostAliases", "hostIPC", "hostNetwork", "hostPID",
 		"hostUsers", "hostname", "os", "readinessGates", "runtimeClassName", "setHostnameAsFQDN", "shareProcessNamespace",
@@ -19,8 +21,9 @@ var (
 		"securityContext", "startupProbe", "stdin", "tty", "volumeDevices", "workingDir"}
 )
 
-// podDifference says how a Pod differs from what the Sandbox controller makes of a content; "" means not at all.
-func podDifference(stored podState, sandboxName string, c *content) (string, error) {
+// podDifference says how a Pod differs from what the Sandbox controller makes of a content; "" means not at all. Leaves at
+// injected paths may be in the Pod without being in the content.
+func podDifference(stored podState, sandboxName string, c *content, allowed injected) (string, error) {
 	var have corev1.PodSpec
 	if err := json.Unmarshal([]byte(stored.spec), &have); err != nil {
 		return "", fmt.Errorf("decode Pod %s: %w", sandboxName, err)
@@ -33,11 +36,36 @@ func podDifference(stored podState, sandboxName string, c *content) (string, err
 	if err != nil {
 		return "", err
 	}
+	haveTree = allowed.without(haveTree, wantTree)
 	var parts []string
 	contained(wantTree, haveTree, "", &parts)
 	surplus(wantTree, haveTree, podOwnFields, "", &parts)
 	for _, key := range []string{"initContainers", "containers"} {
 		surplusContainers(wantTree, haveTree, key, &parts)
+	}
+	return shorten(parts), nil
+}
+
+// exchanged says which images somebody exchanged in a Pod that was made from this very content. Nothing that a cluster adds
+// by itself does that.
+func exchanged(stored podState, sandboxName string, c *content) (string, error) {
+	var have corev1.PodSpec
+	if err := json.Unmarshal([]byte(stored.spec), &have); err != nil {
+		return "", fmt.Errorf("decode Pod %s: %w", sandboxName, err)
+	}
+	var parts []string
+	for _, list := range []struct {
+		key        string
+		want, have []corev1.Container
+	}{{"initContainers", c.pod.InitContainers, have.InitContainers}, {"containers", c.pod.Containers, have.Containers}} {
+		for i, w := range list.want {
+			at := slices.IndexFunc(list.have, func(h corev1.Container) bool { return h.Name == w.Name })
+			if at < 0 {
+				parts = append(parts, fmt.Sprintf("%s[%d] is not in the Pod", list.key, i))
+			} else if got := list.have[at].Image; got != w.Image {
+				parts = append(parts, leafDifference(fmt.Sprintf("%s[%d].image", list.key, i), got, w.Image))
+			}
+		}
 	}
 	return shorten(parts), nil
 }

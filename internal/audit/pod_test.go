@@ -38,7 +38,7 @@ func TestPodDifference(t *testing.T) {
 			}},
 		"other arguments": {runs: base().PodSpec([]any{map[string]any{"name": "c", "image": "i", "args": []any{"a", "b"}}}, "containers"),
 			asked: base().PodSpec([]any{map[string]any{"name": "c", "image": "i", "args": []any{"a"}}}, "containers"),
-			want:  `containers[0].args ["a","b"] -> ["a"]`},
+			want:  "containers[0].args differs (value not shown)"},
 		"volumes of volumeClaimTemplates": {runs: base().VolumeClaim("data", "1Gi"), asked: base().VolumeClaim("data", "1Gi")},
 		"a volumeClaimTemplate replaces the volume of its name": {
 			runs: base().VolumeClaim("data", "1Gi").PodSpec([]any{map[string]any{"name": "data", "emptyDir": map[string]any{}}}, "volumes"),
@@ -62,7 +62,7 @@ func TestPodDifference(t *testing.T) {
 			if asked.err != nil {
 				t.Fatal(asked.err)
 			}
-			got, err := podDifference(state, "m1", asked.member)
+			got, err := podDifference(state, "m1", asked.member, injected{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +75,7 @@ func TestPodDifference(t *testing.T) {
 
 func TestPodThatCannotBeDecoded(t *testing.T) {
 	h := NewHistory(Options{})
-	if _, err := podDifference(podState{spec: `{"containers": 1}`}, "m1", h.templateOf(builders.MakeTemplate(ns, "t").Obj()).member); err == nil {
+	if _, err := podDifference(podState{spec: `{"containers": 1}`}, "m1", h.templateOf(builders.MakeTemplate(ns, "t").Obj()).member, injected{}); err == nil {
 		t.Error("want an error: what a Pod runs that cannot be decoded is not known")
 	}
 }

@@ -45,8 +45,9 @@ func (h *History) Prune(before RV) {
 
 // settle makes the judgements final that no later event can change.
 func (h *History) settle(before RV) {
+	h.binds = slices.DeleteFunc(h.binds, func(p *pending) bool { return !h.isBind(p) && !before.Before(p.rv) })
 	for _, p := range h.binds {
-		if p.final == nil && !before.Before(p.rv) {
+		if p.final == nil && h.isBind(p) && !before.Before(p.rv) {
 			b := h.judgeBind(p)
 			p.final = &b
 		}
@@ -70,12 +71,28 @@ func (h *History) dropSandboxes(sums summaries, before RV) {
 		delete(h.podsOfSandbox, uid)
 		delete(h.sandboxes, uid)
 	}
+	h.dropPods(before)
 	gone := func(uid types.UID) bool { return h.sandboxes[uid] == nil }
 	for _, index := range []map[types.UID][]types.UID{h.sandboxesOfPool, h.sandboxesOfClaim} {
 		for owner, owned := range index {
 			if index[owner] = slices.DeleteFunc(owned, gone); len(index[owner]) == 0 {
 				delete(index, owner)
 			}
+		}
+	}
+}
+
+// dropPods forgets Pods that are over, but for those of a Sandbox that is not: they say what it ran in.
+func (h *History) dropPods(before RV) {
+	for uid, o := range h.pods {
+		if last, ok := o.line.latest(); ok && over(o, before) && h.sandboxes[last.state.sandbox] == nil {
+			delete(h.pods, uid)
+		}
+	}
+	for key, of := range h.podsOfName {
+		of = slices.DeleteFunc(of, func(uid types.UID) bool { return h.pods[uid] == nil })
+		if h.podsOfName[key] = of; len(of) == 0 {
+			delete(h.podsOfName, key)
 		}
 	}
 }

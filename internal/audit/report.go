@@ -115,7 +115,7 @@ func (h *History) Judge() *Report {
 	r := &Report{Since: h.since, Until: h.until, Lost: h.Lost(), Findings: slices.Clone(h.findings)}
 	r.SinceRV, _ = h.Synced()
 	sums := h.summaries()
-	for _, p := range h.binds {
+	for _, p := range h.bound() {
 		b := h.judgeBind(p)
 		r.Binds = append(r.Binds, b)
 		if b.Class != Fresh {
@@ -143,10 +143,21 @@ func (h *History) Judge() *Report {
 // if they are not. The latter may turn out otherwise in the end.
 func (h *History) Take(deadline time.Time) []Bind {
 	var out []Bind
-	for _, p := range h.binds {
+	for _, p := range h.bound() {
 		if !p.taken && (h.Settled(p.rv) || p.seen.Before(deadline)) {
 			p.taken = true
 			out = append(out, h.judgeBind(p))
+		}
+	}
+	return out
+}
+
+// bound are the binds among what may be one.
+func (h *History) bound() []*pending {
+	var out []*pending
+	for _, p := range h.binds {
+		if h.isBind(p) {
+			out = append(out, p)
 		}
 	}
 	return out
@@ -185,7 +196,7 @@ func (h *History) summaries() summaries {
 		s := out.of(ns)
 		s.BoundBefore = h.boundBefore[ns]
 		if e, ok := h.namespaces[ns].latest(); ok {
-			s.Mode = e.state.enforcement
+			s.Mode = h.options.mode(e.state)
 		}
 	}
 	return out

@@ -123,6 +123,7 @@ func TestABindCountsOncePerClass(t *testing.T) {
 	s.serve()
 	for _, name := range []string{"python-m2", "python-m3"} {
 		s.birth(name)
+		s.choose()
 		s.bind()
 	}
 	report := s.h.Judge()

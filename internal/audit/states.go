@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -28,11 +29,8 @@ func (o owner) isPool() bool  { return o.group == groupExtensions && o.kind == "
 func ownersOf(u *unstructured.Unstructured) []owner {
 	var out []owner
 	for _, ref := range u.GetOwnerReferences() {
-		gv, err := schema.ParseGroupVersion(ref.APIVersion)
-		if err != nil {
-			continue
-		}
-		out = append(out, owner{group: gv.Group, kind: ref.Kind, name: ref.Name, uid: ref.UID,
+		group, _, _ := strings.Cut(ref.APIVersion, "/")
+		out = append(out, owner{group: group, kind: ref.Kind, name: ref.Name, uid: ref.UID,
 			controller: ref.Controller != nil && *ref.Controller})
 	}
 	return out
@@ -53,6 +51,19 @@ type poolState struct {
 	strategy    string // spec.updateStrategy.type
 	admit       string
 	enforcement string
+	restarted   string // freshbind.dev/restarted-at
+	injected    string // freshbind.dev/injected-paths
+	byName      bool   // freshbind.dev/claims
+	deleting    bool
+}
+
+// restartedAt is zero where no restart was asked for in a way that can be read.
+func (p poolState) restartedAt() time.Time {
+	at, err := time.Parse(time.RFC3339, p.restarted)
+	if err != nil {
+		return time.Time{}
+	}
+	return at
 }
 
 type claimState struct {
@@ -78,22 +89,38 @@ type sandboxState struct {
 	ready      bool
 	shown      bool // carries both labels without which agent-sandbox passes over it (isAdoptable)
 	podName    string
+	ips        string // as its status shows them
+	template   string // the name of the template that it says it is of
 }
 
 func sameSandbox(a, b sandboxState) bool {
 	return slices.Equal(a.owners, b.owners) && a.generation == b.generation && a.deleting == b.deleting &&
-		a.content == b.content && a.err == nil && b.err == nil && a.ready == b.ready && a.shown == b.shown && a.podName == b.podName
+		a.content == b.content && a.err == nil && b.err == nil && a.ready == b.ready && a.shown == b.shown && a.podName == b.podName &&
+		a.ips == b.ips && a.template == b.template
 }
 
-// claims returns the UIDs of the claims among the owners.
-func (s sandboxState) claims() []types.UID {
+// claims returns the UIDs of the claims among the owners. Upstream knows its owners by UID alone (metav1.IsControlledBy), so
+// whatever has a claim's UID is that claim.
+func (h *History) claimsOf(s sandboxState) []types.UID {
 	var out []types.UID
 	for _, o := range s.owners {
-		if o.isClaim() {
+		if h.isClaim(o) && !slices.Contains(out, o.uid) {
 			out = append(out, o.uid)
 		}
 	}
 	return out
+}
+
+func (h *History) isClaim(o owner) bool { return o.isClaim() || h.claims[o.uid] != nil }
+
+// owner returns the reference with this UID, the controller if there are several.
+func (s sandboxState) owner(uid types.UID) (out owner, ok bool) {
+	for _, o := range s.owners {
+		if o.uid == uid && (!ok || o.controller) {
+			out, ok = o, true
+		}
+	}
+	return out, ok
 }
 
 func (s sandboxState) controller() (owner, bool) {
@@ -106,23 +133,37 @@ func (s sandboxState) controller() (owner, bool) {
 }
 
 // member reports whether a pool controls the Sandbox and no claim has it.
-func (s sandboxState) member() (pool owner, ok bool) {
+func (h *History) member(s sandboxState) (pool owner, ok bool) {
 	o, ok := s.controller()
-	return o, ok && o.isPool() && len(s.claims()) == 0
+	return o, ok && o.isPool() && len(h.claimsOf(s)) == 0
 }
 
 type podState struct {
-	sandbox  types.UID
-	phase    corev1.PodPhase
-	deleting bool
-	spec     string // JSON, as stored
+	sandbox    types.UID
+	controlled bool // by anything
+	tracked    bool // carries the label by which upstream finds the Pod of a Sandbox
+	ephemeral  bool // has ephemeral containers, which nobody can take off again
+	generation int64
+	phase      corev1.PodPhase
+	deleting   bool
+	node       string
+	ips        string
+	spec       string // JSON, as stored
 }
 
 func samePod(a, b podState) bool { return a == b }
 
-type namespaceState struct{ enforcement string }
+type namespaceState struct{ labels map[string]string }
 
-func sameNamespace(a, b namespaceState) bool { return a == b }
+func sameNamespace(a, b namespaceState) bool { return maps.Equal(a.labels, b.labels) }
+
+// namespaceAt is what is known of a namespace just before rv.
+func (h *History) namespaceAt(namespace string, rv RV) namespaceState {
+	if e, ok := h.namespaces[namespace].before(rv); ok {
+		return e.state
+	}
+	return namespaceState{}
+}
 
 func poolOf(u *unstructured.Unstructured) poolState {
 	annotations := u.GetAnnotations()
@@ -133,6 +174,10 @@ func poolOf(u *unstructured.Unstructured) poolState {
 		annotated:   annotations[keyStrategy],
 		admit:       annotations[keyAdmit],
 		enforcement: annotations[keyEnforcement],
+		restarted:   annotations[keyRestarted],
+		injected:    annotations[keyInjected],
+		byName:      annotations[keyClaims] != "",
+		deleting:    u.GetDeletionTimestamp() != nil,
 	}
 }
 
@@ -177,8 +222,14 @@ func podOf(u *unstructured.Unstructured) (podState, error) {
 	if err != nil {
 		return podState{}, fmt.Errorf("encode spec of Pod %s: %w", u.GetName(), err)
 	}
-	s := podState{phase: corev1.PodPhase(nestedString(u, "status", "phase")), deleting: u.GetDeletionTimestamp() != nil, spec: string(spec)}
+	_, tracked := u.GetLabels()[labelNameHash]
+	ephemeral, _, _ := unstructured.NestedSlice(u.Object, "spec", "ephemeralContainers")
+	s := podState{
+		phase: corev1.PodPhase(nestedString(u, "status", "phase")), deleting: u.GetDeletionTimestamp() != nil, spec: string(spec),
+		tracked: tracked, ephemeral: len(ephemeral) > 0, generation: u.GetGeneration(), node: nestedString(u, "spec", "nodeName"), ips: podIPs(u),
+	}
 	for _, o := range ownersOf(u) {
+		s.controlled = s.controlled || o.controller
 		if o.controller && o.group == groupCore && o.kind == "Sandbox" {
 			s.sandbox = o.uid
 		}
@@ -197,7 +248,11 @@ func (h *History) sandboxOf(u *unstructured.Unstructured) sandboxState {
 		ready:      ready(u),
 		shown:      pooled && referred,
 		podName:    u.GetAnnotations()[annotationPodName],
+		template:   u.GetAnnotations()[annotationTemplate],
 	}
+	addresses, _, _ := unstructured.NestedStringSlice(u.Object, "status", "podIPs")
+	slices.Sort(addresses)
+	s.ips = strings.Join(addresses, ",")
 	if s.podName == "" {
 		s.podName = u.GetName()
 	}
@@ -227,6 +282,20 @@ func ready(u *unstructured.Unstructured) bool {
 		m, _ := c.(map[string]any)
 		return m["type"] == "Ready" && m["status"] == string(metav1.ConditionTrue)
 	})
+}
+
+// podIPs are a Pod's addresses, sorted.
+func podIPs(u *unstructured.Unstructured) string {
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "podIPs")
+	var out []string
+	for _, item := range list {
+		m, _ := item.(map[string]any)
+		if ip, ok := m["ip"].(string); ok {
+			out = append(out, ip)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, ",")
 }
 
 func nestedString(u *unstructured.Unstructured, path ...string) string {

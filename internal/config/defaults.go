@@ -38,7 +38,7 @@ func given() Configuration {
 		ReplacementBudget: 50,
 		Namespaces:        []string{},
 		LeaderElection:    LeaderElection{Enabled: true},
-		Webhook:           Webhook{BindAddress: ":9443"},
+		Webhook:           Webhook{BindAddress: ":9443", Clients: Clients{Names: []string{}}},
 		Metrics:           Listener{BindAddress: ":8080"},
 		Health:            Listener{BindAddress: ":8081"},
 		GracePeriod:       Duration{Duration: 20 * time.Second},

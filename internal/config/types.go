@@ -85,6 +85,16 @@ type Webhook struct {
 	// BindAddress is host:port.
 	BindAddress string      `json:"bindAddress"`
 	Certificate Certificate `json:"certificate"`
+	Clients     Clients     `json:"clients"`
+}
+
+// Clients are those who may ask the webhooks. Without a CA it is whoever reaches
+// them.
+type Clients struct {
+	// CAFile has the CAs, PEM, of which a client needs a certificate.
+	CAFile string `json:"caFile"`
+	// Names are the common names that it may have; any when empty.
+	Names []string `json:"names"`
 }
 
 // Certificate is where the serving certificate comes from: a Secret that is

@@ -107,6 +107,9 @@ func (w Webhook) validate(at *field.Path) field.ErrorList {
 	if w.Certificate.SecretNamespace != "" {
 		errs = append(errs, namespace(cert.Child("secretNamespace"), w.Certificate.SecretNamespace)...)
 	}
+	if len(w.Clients.Names) > 0 && w.Clients.CAFile == "" {
+		errs = append(errs, field.Required(at.Child("clients", "caFile"), "names are given, and no CA that could vouch for them"))
+	}
 	return errs
 }
 

@@ -19,6 +19,14 @@ func (r Rendered) podOnly() Rendered {
 	return out
 }
 
+func (r Rendered) images() Rendered {
+	out := Rendered{Content: r.Content.Images(), Known: make([]Known, len(r.Known))}
+	for i, k := range r.Known {
+		out.Known[i] = Known{Hash: k.Hash, Content: k.Content.Images()}
+	}
+	return out
+}
+
 // takenLives judges the bare Pod that a Sandbox is to run in. It has left its
 // pool already, so what it belongs to was judged then; since then another claim
 // may have taken it (kubernetes-sigs/agent-sandbox#431).

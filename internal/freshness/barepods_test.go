@@ -108,6 +108,7 @@ func TestJudgeWarmStart(t *testing.T) {
 		"pod given to another claim":       {func(s *Snapshot) { s.Pod.ClaimUID = "uid-x" }, MemberClaimed},
 		"node about to go":                 {func(s *Snapshot) { s.Pod.NodeLeaving = "not ready" }, NodeLeaving},
 		"claim gone":                       {func(s *Snapshot) { s.Claim = nil }, ClaimGone},
+		"somebody attached a container":    {func(s *Snapshot) { s.Pod.Ephemeral = true }, PodModified},
 		"claim holds one":                  {func(s *Snapshot) { s.Held = []string{"n"} }, ClaimHoldsAnother},
 		"template gone":                    {func(s *Snapshot) { s.Template = nil }, TemplateGone},
 		"its pool is gone since":           {func(s *Snapshot) { s.Pool = nil }, Fresh},
@@ -145,7 +146,7 @@ func TestColdStartForms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Judge(world(t, builtFrom(v2), func(s *Snapshot) {
-				s.Operation, s.Template.Content, s.Plain = ColdStart, secure, tc.plain
+				s.Operation, s.Template.Content, s.Plain, s.Pod = ColdStart, secure, tc.plain, nil
 			}))
 			if got.Reason != tc.want {
 				t.Errorf("judged %s (%s), want %s", got.Reason, got.Detail, tc.want)

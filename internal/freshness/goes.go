@@ -43,23 +43,31 @@ func (o Outlook) Old(m MemberState) bool {
 	case m.Class == Unknown:
 		return !o.Suspended && (o.Understood || !m.bornSince(o.Started))
 	}
-	return m.Class == Stale
+	return m.Class == Stale || m.Class == Former
 }
 
 // Goes reports whether the member goes at once, whatever the other members are:
 // a Lost one always; under Recreate every old one; under RollingUpdate every old
 // one that is not ready and whose Pod nobody holds back, so that what capacity
-// there is goes to fresh ones first.
+// there is goes to fresh ones first. A Former one is nobody's under any strategy,
+// so that it goes where nothing is replaced otherwise; but not from a paused pool.
 func (o Outlook) Goes(m MemberState) bool {
 	switch {
 	case m.Class == Lost:
 		return !m.Leaving
+	case m.Class == Former && o.Strategy != Recreate && o.Strategy != RollingUpdate:
+		return !m.Leaving && !o.Paused
 	case !o.replaces() || !o.Old(m):
 		return false
 	case o.Strategy == RollingUpdate:
 		return m.ReadySince.IsZero() && !m.Gated
 	}
 	return true
+}
+
+// holds reports whether the pause keeps members that would go otherwise.
+func (o Outlook) holds(members []MemberState) bool {
+	return o.Paused && slices.ContainsFunc(members, func(m MemberState) bool { return m.Class == Former && !m.Leaving })
 }
 
 // replaces reports whether members are deleted for what they are built from.

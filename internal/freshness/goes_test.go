@@ -52,23 +52,25 @@ func TestStraysAreReplacedInSteps(t *testing.T) {
 	current := ready(Current, hour)
 	all := times(4, stray(current))
 	cases := map[string]struct {
-		state PoolState
-		want  []int
+		state     PoolState
+		replacing int
+		want      []int
 	}{
-		"on replenish":                {PoolState{Strategy: OnReplenish, Members: all}, []int{0}},
-		"recreate":                    {PoolState{Strategy: Recreate, Members: all}, []int{0}},
-		"rolling":                     {PoolState{Strategy: RollingUpdate, Members: all}, []int{0}},
-		"paused":                      {PoolState{Strategy: OnReplenish, Paused: true, Members: all}, nil},
-		"one is being replaced":       {PoolState{Strategy: OnReplenish, Members: members(times(3, stray(current)), times(1, unready(Current, 0)))}, nil},
-		"stale ones go once":          {PoolState{Strategy: Recreate, Members: members(times(1, stray(ready(Stale, hour))), times(3, current))}, []int{0}},
-		"others stay":                 {PoolState{Strategy: OnReplenish, Members: times(4, current)}, nil},
-		"not ready: its Pod goes":     {PoolState{Strategy: OnReplenish, Members: members(times(3, current), times(1, stray(unready(Current, hour))))}, nil},
-		"beside stale ones, one step": {PoolState{Strategy: RollingUpdate, Members: members(times(2, stray(current)), times(2, ready(Stale, 2*hour)))}, []int{2}},
+		"on replenish":                {PoolState{Strategy: OnReplenish, Members: all}, 0, []int{0}},
+		"recreate":                    {PoolState{Strategy: Recreate, Members: all}, 0, []int{0}},
+		"rolling":                     {PoolState{Strategy: RollingUpdate, Members: all}, 0, []int{0}},
+		"paused":                      {PoolState{Strategy: OnReplenish, Paused: true, Members: all}, 0, nil},
+		"one is being replaced":       {PoolState{Strategy: OnReplenish, Members: members(times(3, stray(current)), times(1, unready(Current, 0)))}, 1, nil},
+		"stale ones go once":          {PoolState{Strategy: Recreate, Members: members(times(1, stray(ready(Stale, hour))), times(3, current))}, 0, []int{0}},
+		"others stay":                 {PoolState{Strategy: OnReplenish, Members: times(4, current)}, 0, nil},
+		"not ready: its Pod goes":     {PoolState{Strategy: OnReplenish, Members: members(times(3, current), times(1, stray(unready(Current, hour))))}, 0, nil},
+		"beside stale ones, one step": {PoolState{Strategy: RollingUpdate, Members: members(times(2, stray(current)), times(2, ready(Stale, 2*hour)))}, 0, []int{2}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.state.Replicas, tc.state.MaxUnavailable, tc.state.Now = 4, 1, noon
-			tc.state.Rollout = Begin("r", time.Time{}, before(hour))
+			tc.state.Rollout = Begin("r", "python", time.Time{}, before(hour))
+			tc.state.Rollout.Replacing, tc.state.Granted = Replacements(nil).Delete(0, 0, tc.replacing), 100
 			if diff := cmp.Diff(tc.want, MakePlan(tc.state).Delete); diff != "" {
 				t.Errorf("deleted (-want,+got):\n%s", diff)
 			}

@@ -17,23 +17,44 @@ const maxShown = 3
 func Judge(s Snapshot) Verdict {
 	switch s.Operation {
 	case ColdStart:
-		return firstOf(s, claimLives, claimHoldsNone, templateInForce, contentIsCurrent)
+		return firstOf(s, claimLives, oneOwner, claimHoldsNone, nothingToAdopt, templateInForce, contentIsCurrent)
+	case ForeignController:
+		return firstOf(s, ownerIsNoClaim)
 	case Birth:
 		return judgeBirth(s)
 	case Release:
 		return firstOf(s, isMember, memberLives, blueprintKept, belongs, podLives, templateInForce, contentIsCurrent, isYoung)
 	case WarmStart:
-		return firstOf(s, claimLives, claimHoldsNone, templateInForce, takenLives, contentIsCurrent, takenIsCurrent)
+		return firstOf(s, claimLives, oneOwner, claimHoldsNone, templateInForce, takenLives, contentIsCurrent, takenIsCurrent)
 	case Released:
 		return firstOf(s, memberLives, podLives, templateInForce, contentIsCurrent)
 	case Idle:
 		return firstOf(s, isMember, memberLives, belongs, podLives, templateInForce, contentIsCurrent, podIsCurrent, isYoung)
 	case Stored:
-		return firstOf(s, isMember, memberLives, belongs, templateInForce, contentIsCurrent, isYoung)
+		return firstOf(s, isMember, memberLives, belongs, seenUntouched, templateInForce, contentIsCurrent, podIsCurrent, isYoung)
 	default:
-		return firstOf(s, claimLives, isMember, claimWantsThis, claimHoldsNone, memberLives, blueprintKept,
+		return firstOf(s, claimLives, isMember, oneOwner, claimWantsThis, claimHoldsNone, memberLives, blueprintKept, podKept,
 			belongs, podLives, templateInForce, contentIsCurrent, podIsCurrent, isYoung)
 	}
+}
+
+// MaxWork is how many leaves one verdict may look at: some milliseconds. A
+// template of a hundred leaves and ten older revisions takes a thousand.
+const MaxWork = 50_000
+
+// JudgeWithin is Judge within a budget. The error says that it was used up, and
+// is no verdict.
+func JudgeWithin(s Snapshot, b *revision.Budget) (Verdict, error) {
+	return within(Judge, s, b)
+}
+
+func within[T any](find func(Snapshot) T, s Snapshot, b *revision.Budget) (found T, err error) {
+	s.work = b
+	out := find(s)
+	if err := b.Err(); err != nil {
+		return found, fmt.Errorf("comparing %s with the revisions of its template: %w", s.Member.title(), err)
+	}
+	return out, nil
 }
 
 // rule returns a verdict that ends the judging, or nil.
@@ -68,8 +89,7 @@ func claimLives(s Snapshot) *Verdict {
 	case s.Claim == nil:
 		return deny(ClaimGone, "claim %s does not exist", s.ClaimRef.Name)
 	case s.Claim.UID != s.ClaimRef.UID:
-		return deny(ClaimReplaced, "claim %s is another one now (uid %s, the write names %s)",
-			s.ClaimRef.Name, s.Claim.UID, s.ClaimRef.UID)
+		return deny(ClaimReplaced, "claim %s is another one of that name now", s.ClaimRef.Name)
 	case s.Claim.Deleting:
 		return deny(ClaimGone, "claim %s is being deleted", s.ClaimRef.Name)
 	}
@@ -117,7 +137,7 @@ func memberLives(s Snapshot) *Verdict {
 }
 
 func blueprintKept(s Snapshot) *Verdict {
-	if d := revision.Compare(s.Member.Content, s.Member.Proposed, revision.PathSet{}); len(d) > 0 {
+	if d := s.work.Compare(s.Member.Content, s.Member.Proposed, revision.PathSet{}); len(d) > 0 {
 		return deny(BlueprintChanged, "the write changes what %s is built from: %s",
 			s.Member.title(), revision.Summary(d, maxShown))
 	}
@@ -162,7 +182,7 @@ func podLives(s Snapshot) *Verdict {
 	case p.ControllerUID != m.UID:
 		return deny(PodForeign, "pod %s does not belong to sandbox %s", m.PodName, m.Name)
 	case !p.Deleting && !p.Finished && len(m.PodIPs) > 0 && !sameSet(m.PodIPs, p.IPs):
-		return deny(PodForeign, "sandbox %s shows addresses %v, pod %s has %v", m.Name, m.PodIPs, m.PodName, p.IPs)
+		return deny(PodForeign, "sandbox %s shows other addresses than pod %s has", m.Name, m.PodName)
 	}
 	return podGoesOn(m.PodName, p)
 }
@@ -176,7 +196,7 @@ func podGoesOn(name string, p *Pod) *Verdict {
 	case p.NodeLeaving != "":
 		return deny(NodeLeaving, "pod %s is on a node that is about to go: %s", name, p.NodeLeaving)
 	}
-	return nil
+	return untouched(name, p)
 }
 
 func sameSet(a, b []string) bool {
@@ -225,20 +245,10 @@ func contentIsCurrent(s Snapshot) *Verdict {
 	return v
 }
 
-// podIsCurrent compares the Pod itself once the member's spec was written to
-// after its creation: edits of a Sandbox never reach an existing Pod
-// (kubernetes-sigs/agent-sandbox#612).
-func podIsCurrent(s Snapshot) *Verdict {
-	if s.Member.Generation == 1 || s.Member.Bare {
-		return nil
-	}
-	return attribute(s, s.rendered().podOnly(), s.Pod.Content, s.PodInjected)
-}
-
 // attribute compares content with the template in force and, when they differ,
 // names the known revision that it equals.
 func attribute(s Snapshot, r Rendered, content revision.Blueprint, injected revision.PathSet) *Verdict {
-	differences := revision.Compare(r.Content, content, injected)
+	differences := s.work.Compare(r.Content, content, injected)
 	if len(differences) == 0 {
 		return nil
 	}
@@ -253,7 +263,8 @@ func attribute(s Snapshot, r Rendered, content revision.Blueprint, injected revi
 		if k.Hash == v.Expected {
 			continue
 		}
-		d := len(revision.Compare(k.Content, content, injected))
+		// How much farther one is than the nearest changes nothing.
+		d := s.work.Count(k.Content, content, injected, nearest)
 		if d == 0 {
 			v.Reason, v.Found = StaleRevision, k.Hash
 			return tolerate(s, v)
@@ -297,10 +308,18 @@ func RevisionOf(s Snapshot) string {
 	return s.Template.Hash
 }
 
+// RevisionWithin is RevisionOf within a budget, as JudgeWithin.
+func RevisionWithin(s Snapshot, b *revision.Budget) (string, error) { return within(RevisionOf, s, b) }
+
+// PodRevisionWithin is PodRevisionOf within a budget, as JudgeWithin.
+func PodRevisionWithin(s Snapshot, b *revision.Budget) (string, error) {
+	return within(PodRevisionOf, s, b)
+}
+
 // PodRevisionOf names the revision that the Pod is built from, by its content:
 // its Sandbox's, when it is what that Sandbox says.
 func PodRevisionOf(s Snapshot) string {
-	if revision.Equal(s.Member.Content.PodOnly(), s.Pod.Content, s.PodInjected) {
+	if s.work.Count(s.Member.Content.PodOnly(), s.Pod.Content, s.PodInjected, 1) == 0 {
 		return RevisionOf(s)
 	}
 	if s.Template == nil {

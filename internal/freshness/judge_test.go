@@ -2,6 +2,7 @@ package freshness
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -83,7 +84,7 @@ func TestJudgeBind(t *testing.T) {
 		"stale while rolling, admit fresh":     {func(s *Snapshot) { builtFrom(v1)(s); s.Pool.Strategy = RollingUpdate }, deny(StaleRevision)},
 		"stale while rolling, admit any":       {func(s *Snapshot) { builtFrom(v1)(s); s.Pool.Strategy, s.Pool.AdmitAny = RollingUpdate, true }, tolerate(StaleRevision)},
 		"stale under Recreate, admit any":      {func(s *Snapshot) { builtFrom(v1)(s); s.Pool.AdmitAny = true }, deny(StaleRevision)},
-		"rolled back: the old one is in force": {func(s *Snapshot) { builtFrom(v1)(s); s.Template = &Template{"t", v1.Hash(), v1, ""} }, allow},
+		"rolled back: the old one is in force": {func(s *Snapshot) { builtFrom(v1)(s); s.Pod.Content, s.Template = v1, &Template{"t", v1.Hash(), v1, ""} }, allow},
 		"an injected leaf nobody listed":       {builtFrom(blueprint(t, "sandbox:v2", "hostNetwork", true)), deny(UnknownRevision)},
 		"an injected leaf on the list": {func(s *Snapshot) {
 			builtFrom(blueprint(t, "sandbox:v2", "hostNetwork", true))(s)
@@ -97,7 +98,10 @@ func TestJudgeBind(t *testing.T) {
 			s.Pod.Content = blueprint(t, "sandbox:v2", "restartPolicy", "Always")
 			s.PodInjected = paths(t, "podTemplate.spec.restartPolicy=Always")
 		}, allow},
-		"pod untouched since its birth":         {func(s *Snapshot) { s.Pod.Content = v1 }, allow},
+		"claim names another (old releases)":    {func(s *Snapshot) { s.Claim.Names, s.Member.NamedFirst = []string{"n"}, false }, deny(ClaimNamesAnother)},
+		"member names no template":              {func(s *Snapshot) { s.Member.Template = "" }, allow},
+		"pod going, with other addresses":       {func(s *Snapshot) { s.Pod.IPs, s.Pod.Deleting = []string{"10.0.0.2"}, true }, deny(PodTerminating)},
+		"pod ended, with other addresses":       {func(s *Snapshot) { s.Pod.IPs, s.Pod.Finished = nil, true }, deny(PodFinished)},
 		"member being deleted":                  {func(s *Snapshot) { s.Member.Deleting = true }, deny(MemberTerminating)},
 		"member used before":                    {func(s *Snapshot) { s.Member.Used = true }, deny(MemberUsed)},
 		"member of another claim":               {func(s *Snapshot) { s.Member.Controller.Kind = OwnedByClaim }, deny(MemberClaimed)},
@@ -159,6 +163,14 @@ func TestJudgeNamesRevisions(t *testing.T) {
 	}
 }
 
+func TestJudgeNamesTheRevisionInForce(t *testing.T) {
+	v2 := blueprint(t, "sandbox:v2")
+	want := Verdict{Allowed: true, Reason: Fresh, Found: v2.Hash(), Expected: v2.Hash()}
+	if diff := cmp.Diff(want, Judge(world(t))); diff != "" {
+		t.Errorf("Judge() (-want,+got):\n%s", diff)
+	}
+}
+
 func TestJudgeOtherOperations(t *testing.T) {
 	v1, odd := blueprint(t, "sandbox:v1"), blueprint(t, "sandbox:odd")
 	cold := func(s *Snapshot) {
@@ -178,9 +190,12 @@ func TestJudgeOtherOperations(t *testing.T) {
 		"cold start from a late cache":            {[]func(*Snapshot){cold, builtFrom(v1)}, false, StaleRevision},
 		"cold start of something else":            {[]func(*Snapshot){cold, builtFrom(odd)}, false, UnknownRevision},
 		"cold start, stale, under OnReplenish":    {[]func(*Snapshot){cold, builtFrom(v1), func(s *Snapshot) { s.Pool.Strategy = OnReplenish }}, true, StaleRevision},
+		"cold start, unknown, without a pool":     {[]func(*Snapshot){cold, builtFrom(odd), func(s *Snapshot) { s.Pool = nil; s.Claim.Pool, s.Claim.Template = "", "t" }}, false, UnknownRevision},
 		"cold start, stale, without a pool":       {[]func(*Snapshot){cold, builtFrom(v1), func(s *Snapshot) { s.Pool = nil; s.Claim.Pool, s.Claim.Template = "", "t" }}, false, StaleRevision},
 		"cold start the template refuses":         {[]func(*Snapshot){cold, func(s *Snapshot) { s.Template.Unrenderable = "no env" }}, false, UnknownRevision},
 		"cold start beside a warm one":            {[]func(*Snapshot){cold, func(s *Snapshot) { s.Held = []string{"n"} }}, false, ClaimHoldsAnother},
+		"cold start beside a pod of its name":     {[]func(*Snapshot){cold, func(s *Snapshot) { s.Pod = &Pod{Content: s.Template.Content} }}, false, PodForeign},
+		"the same under OnReplenish":              {[]func(*Snapshot){cold, func(s *Snapshot) { s.Pod = &Pod{}; s.Pool.Strategy = OnReplenish }}, false, PodForeign},
 		"cold start, claim gone":                  {[]func(*Snapshot){cold, func(s *Snapshot) { s.Claim = nil }}, false, ClaimGone},
 		"cold start, pool gone":                   {[]func(*Snapshot){cold, func(s *Snapshot) { s.Pool = nil }}, false, PoolGone},
 		"cold start, pool going":                  {[]func(*Snapshot){cold, func(s *Snapshot) { s.Pool.Deleting = true }}, false, PoolGone},
@@ -192,6 +207,13 @@ func TestJudgeOtherOperations(t *testing.T) {
 		"birth of something unknown":              {[]func(*Snapshot){birth, builtFrom(odd)}, true, UnknownRevision},
 		"birth from the template of before":       {[]func(*Snapshot){birth, func(s *Snapshot) { s.Member.Template = "old" }}, false, TemplateMismatch},
 		"birth in a pool that is gone":            {[]func(*Snapshot){birth, builtFrom(v1), func(s *Snapshot) { s.Pool = nil }}, true, Fresh},
+		"birth in a pool that is another one now": {[]func(*Snapshot){birth, builtFrom(v1), func(s *Snapshot) { s.Pool.UID = "uid-p2" }}, true, Fresh},
+		"birth in a pool that is going":           {[]func(*Snapshot){birth, builtFrom(v1), func(s *Snapshot) { s.Pool.Deleting = true }}, true, Fresh},
+		"cold start for no template of its name":  {[]func(*Snapshot){cold, func(s *Snapshot) { s.Member.Template = "" }}, true, Fresh},
+		"birth of a member that names none":       {[]func(*Snapshot){birth, func(s *Snapshot) { s.Member.Template = "" }}, true, Fresh},
+		"idle, created before a restart":          {[]func(*Snapshot){idle, func(s *Snapshot) { s.Pool.Restarted, s.Member.Created = time.Unix(2, 0), time.Unix(1, 0) }}, false, StaleRevision},
+		"idle, restarted at no time":              {[]func(*Snapshot){idle, func(s *Snapshot) { s.Member.Created = time.Unix(1, 0) }}, true, Fresh},
+		"idle, created at no time":                {[]func(*Snapshot){idle, func(s *Snapshot) { s.Pool.Restarted = time.Unix(2, 0) }}, true, Fresh},
 		"birth while the template is gone":        {[]func(*Snapshot){birth, builtFrom(v1), func(s *Snapshot) { s.Template = nil }}, true, Fresh},
 		"idle, current":                           {[]func(*Snapshot){idle}, true, Fresh},
 		"idle, stale":                             {[]func(*Snapshot){idle, builtFrom(v1)}, false, StaleRevision},
@@ -219,11 +241,13 @@ func TestRevisionOf(t *testing.T) {
 		change            func(*Snapshot)
 		wantMember, wantP string
 	}{
-		"both current":            {func(*Snapshot) {}, v2.Hash(), v2.Hash()},
-		"both stale":              {func(s *Snapshot) { builtFrom(v1)(s); s.Pod.Content = v1 }, v1.Hash(), v1.Hash()},
-		"pod older than its spec": {func(s *Snapshot) { s.Pod.Content = v1 }, v2.Hash(), v1.Hash()},
-		"pod of nothing known":    {func(s *Snapshot) { s.Pod.Content = odd }, v2.Hash(), odd.Hash()},
-		"no template":             {func(s *Snapshot) { s.Template = nil; s.Pod.Content = odd }, v2.Hash(), odd.Hash()},
+		"both current":              {func(*Snapshot) {}, v2.Hash(), v2.Hash()},
+		"both stale":                {func(s *Snapshot) { builtFrom(v1)(s); s.Pod.Content = v1 }, v1.Hash(), v1.Hash()},
+		"pod older than its spec":   {func(s *Snapshot) { s.Pod.Content = v1 }, v2.Hash(), v1.Hash()},
+		"pod of nothing known":      {func(s *Snapshot) { s.Pod.Content = odd }, v2.Hash(), odd.Hash()},
+		"no template, pod the same": {func(s *Snapshot) { s.Template = nil }, v2.Hash(), v2.Hash()},
+		"the pod alone is current":  {func(s *Snapshot) { builtFrom(v1)(s) }, v1.Hash(), v2.Hash()},
+		"no template":               {func(s *Snapshot) { s.Template = nil; s.Pod.Content = odd }, v2.Hash(), odd.Hash()},
 		"injected leaf, listed": {func(s *Snapshot) {
 			b := blueprint(t, "sandbox:v2", "hostNetwork", true)
 			builtFrom(b)(s)
@@ -244,7 +268,7 @@ func TestRevisionOf(t *testing.T) {
 }
 
 func TestEveryDenialHasAFault(t *testing.T) {
-	nobody := map[Reason]bool{PodNotYet: true, TemplateGone: true, BlueprintChanged: true, Fresh: true}
+	nobody := map[Reason]bool{PodNotYet: true, TemplateGone: true, BlueprintChanged: true, OwnerMismatch: true, Fresh: true}
 	for _, r := range Reasons() {
 		if got := r.Fault() == FaultNobody; got != nobody[r] {
 			t.Errorf("%s.Fault() == FaultNobody is %t, want %t", r, got, nobody[r])

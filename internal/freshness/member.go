@@ -11,8 +11,11 @@ const (
 	Stale Class = "Stale"
 	// Unknown equals no revision that is known.
 	Unknown Class = "Unknown"
-	// Lost can never be bound, whatever becomes of its template: it is of
-	// another template, or had a claim before.
+	// Former is of another template than the pool refers to now. Nobody can be
+	// given it until the pool refers to that one again.
+	Former Class = "Former"
+	// Lost can never be bound, whatever becomes of its template: it had a claim
+	// before.
 	Lost Class = "Lost"
 	// Unclassified says that what it would be compared with is not there.
 	Unclassified Class = "Unclassified"
@@ -26,6 +29,8 @@ func ClassOf(v Verdict) Class {
 		return Stale
 	case v.Reason == UnknownRevision:
 		return Unknown
+	case v.Reason == TemplateMismatch:
+		return Former
 	case v.Allowed:
 		return Current
 	case v.Reason.Fault() == FaultMember && v.Reason != PoolGone:

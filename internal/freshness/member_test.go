@@ -18,7 +18,7 @@ func TestClassOfAStoredMember(t *testing.T) {
 		"stale and tolerated":           {func(s *Snapshot) { builtFrom(v1)(s); s.Pool.Strategy = OnReplenish }, Stale},
 		"unknown":                       {builtFrom(odd), Unknown},
 		"unknown and let through":       {func(s *Snapshot) { builtFrom(odd)(s); s.Pool.Suspended = s.Template.Hash }, Unknown},
-		"of another template":           {func(s *Snapshot) { s.Pool.Template = "other" }, Lost},
+		"of another template":           {func(s *Snapshot) { s.Pool.Template = "other" }, Former},
 		"used":                          {func(s *Snapshot) { s.Member.Used = true }, Lost},
 		"of a pool that is gone":        {func(s *Snapshot) { s.Pool = nil }, Unclassified},
 		"template gone":                 {func(s *Snapshot) { s.Template = nil }, Unclassified},

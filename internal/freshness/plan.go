@@ -3,51 +3,9 @@ package freshness
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"time"
 )
-
-// MemberState is one idle member, as it was last seen.
-type MemberState struct {
-	Class Class
-	// ReadySince is when it became ready; zero when it is not.
-	ReadySince time.Time
-	Created    time.Time
-	// Shown: the platform offers it to claims.
-	Shown bool
-	// Leaving: its deletion has begun, or was asked for.
-	Leaving bool
-	// Gated: somebody else decides when its Pod may be scheduled.
-	Gated bool
-	// Stray: its Pod was sent to a scheduler that is to go. It runs on, but is not
-	// left behind.
-	Stray bool
-	// Edited: it was written to after it was born, so that what it is now says
-	// nothing about those that are still to be born.
-	Edited bool
-}
-
-// PoolState is what a plan depends on.
-type PoolState struct {
-	Strategy Strategy
-	// Replicas is how many members the pool is to have.
-	Replicas int
-	// MaxUnavailable is resolved: a number of members, at least 1.
-	MaxUnavailable int
-	// MinReady is how long a member has to be ready to count as available.
-	MinReady time.Duration
-	// Deadline is how long a rollout may go without progress; 0 for ever.
-	Deadline time.Duration
-	Paused   bool
-	// Hideable: the platform keeps members that are hidden. Where it replaces
-	// stale members itself it takes hidden ones for stale.
-	Hideable bool
-	// Suspended: unknown members are not to be replaced.
-	Suspended bool
-	Members   []MemberState
-	// Rollout is what the plan before this one left.
-	Rollout Rollout
-	Now     time.Time
-}
 
 // Cause says why a rollout is in its state, in the words of Deployments where
 // they have some. The set is closed.
@@ -86,13 +44,20 @@ const noneFresh = time.Second
 
 // Plan is what to do now. Members are named by their index.
 type Plan struct {
-	// Delete are the members to replace, the most urgent first.
+	// Delete are the members to replace now, the most urgent first. Waiting is how
+	// many there were besides if more were granted, and Wanted the grant that all of
+	// them need: none for one that was not available, and is counted already.
 	Delete, Hide, Show []int
+	Waiting, Wanted    int
 	// Admit is what the pool has to say; "" for nothing.
-	Admit   Admit
-	Counts  Counts
-	Cause   Cause
+	Admit  Admit
+	Counts Counts
+	Cause  Cause
+	// Rollout counts what Delete names as deleted.
 	Rollout Rollout
+	// Stalled: nothing became ready for so long that what was deleted is not
+	// expected to be replaced any more.
+	Stalled bool
 	// Again is when time alone changes the plan; 0 for never.
 	Again time.Duration
 }
@@ -100,6 +65,8 @@ type Plan struct {
 // Counts are of members that are not leaving.
 type Counts struct {
 	Replicas, Ready, Updated, UpdatedReady, Claimable, Stale, Unknown int
+	// WriteFailed are those to replace that could not be written to.
+	WriteFailed int
 }
 
 // MakePlan plans the next step for a pool:
@@ -108,24 +75,32 @@ type Counts struct {
 //   - Recreate: every member that is not Current goes at once;
 //   - RollingUpdate: members that are not Current and not ready go at once, and
 //     of the ready ones the oldest
-//     available - (Replicas - MaxUnavailable)
-//     where available members have been ready for MinReady. So the number of
-//     those that were deleted and are not replaced by available ones never
-//     exceeds MaxUnavailable, and a template whose members never get ready stops
-//     the rollout there. After Deadline without progress nothing is deleted;
-//   - OnReplenish and PlatformOwned: nothing else goes;
-//   - a Stray member that is ready goes under every strategy, in such steps.
+//     MaxUnavailable - Rollout.Replacing.Deleted()
+//     So the number of those that were deleted and are not replaced by available
+//     ones, which have been ready for MinReady, never exceeds MaxUnavailable, and
+//     a template whose members never get ready stops the rollout there. Members
+//     that claims took do not count: they would hold up a pool in use for ever.
+//     After Deadline without progress nothing more is deleted;
+//   - OnReplenish and PlatformOwned: what is Former goes at once, nothing else;
+//   - a Stray member that is ready goes under every strategy, in such steps;
+//   - no more than Granted are in replacement besides those that are already.
 //
-// Hidden is what claims must not be given now. Under RollingUpdate, while older
-// members serve because none of the revision in force is ready, those of it that
-// are not ready are hidden, too.
+// Hidden is what claims must not be given now; whether a member waits for a grant
+// makes no difference. Under RollingUpdate, while older members serve because none
+// of the revision in force is ready, those of it that are not ready are hidden,
+// too, until they are.
 //
 // An Unknown member that was born of the revision in force waits until another
 // one was born that is Current: its replacement would be no better.
 //
-// Deleting, not hiding, stops while the pool is paused.
+// Deleting, not hiding, stops while the pool is paused; only what is Lost goes.
+//
+// A rollout is Complete when nothing is left to replace, and as many members have
+// become available since as were missing or deleted.
 func MakePlan(s PoolState) Plan {
-	p := planner{PoolState: s, outlook: s.Outlook()}
+	p := planner{PoolState: s, missing: s.Missing(), awaits: s.Rollout.Replacing.Awaited() > 0}
+	p.Rollout.Replacing = s.Rollout.Replacing.Postpone(s.Overtaken).Fill(s.Filled).Limit(p.missing)
+	p.outlook = p.Outlook()
 	p.plan.Rollout = p.progress()
 	p.count()
 	p.admit()
@@ -139,29 +114,16 @@ type planner struct {
 	PoolState
 	plan    Plan
 	outlook Outlook
-	// available is how many members a claim could be given now, or that would
-	// be there if they were not hidden.
-	available int
-}
-
-// bornSince reports whether the member was certainly born since a time, and never
-// written to. Births are known to the second: one of the same second may have
-// been before.
-func (m MemberState) bornSince(at time.Time) bool {
-	return !m.Edited && !m.Created.Before(at)
+	// missing is how many members are not available that should be.
+	missing int
+	// awaits: something was to become available.
+	awaits bool
 }
 
 func (p *planner) old(m MemberState) bool { return p.outlook.Old(m) }
 
-func (s *PoolState) availableAt(m MemberState) (bool, time.Duration) {
-	if m.Leaving || m.Class == Lost || m.ReadySince.IsZero() {
-		return false, 0
-	}
-	wait := m.ReadySince.Add(s.MinReady).Sub(s.Now)
-	return wait <= 0, max(wait, 0)
-}
-
-// progress notes what became ready.
+// progress notes what became ready. Time starts anew when a pool that was at rest
+// has something to replace, and after a pause.
 func (p *planner) progress() Rollout {
 	r := p.Rollout
 	for _, m := range p.Members {
@@ -169,11 +131,12 @@ func (p *planner) progress() Rollout {
 			continue
 		}
 		r.Fresh = p.Now
-		if m.ReadySince.After(r.Progressed) {
+		// What takes the place of a member that a claim took brings a rollout no further.
+		if p.awaits && m.ReadySince.After(r.Progressed) {
 			r.Progressed = m.ReadySince
 		}
 	}
-	if r.State == Paused && !p.Paused {
+	if r.State == Paused && !p.Paused || r.State == Complete && p.left() > 0 {
 		r.Progressed = p.Now
 	}
 	return r
@@ -194,8 +157,8 @@ func (p *planner) count() {
 		c.Replicas++
 		available, wait := p.availableAt(m)
 		p.again(wait)
-		if available {
-			p.available++
+		if m.WriteFailed && (p.old(m) || m.Class == Lost) {
+			c.WriteFailed++
 		}
 		if !m.ReadySince.IsZero() {
 			c.Ready++
@@ -206,7 +169,7 @@ func (p *planner) count() {
 			if available {
 				c.UpdatedReady++
 			}
-		case Stale:
+		case Stale, Former:
 			c.Stale++
 		case Unknown:
 			c.Unknown++
@@ -230,6 +193,10 @@ func (p *planner) admit() {
 		return
 	}
 	p.plan.Admit = AdmitFresh
+	// What is Former nobody can be given, whatever is admitted.
+	if !slices.ContainsFunc(p.Members, p.mayServe) {
+		return
+	}
 	wait := p.plan.Rollout.Fresh.Add(noneFresh).Sub(p.Now)
 	if wait <= 0 {
 		p.plan.Admit = AdmitAny
@@ -239,20 +206,28 @@ func (p *planner) admit() {
 
 func (p *planner) rolls() bool { return p.Strategy == Recreate || p.Strategy == RollingUpdate }
 
+// upToDate: nothing is left to do, and what was deleted has been replaced. A rollout
+// that was complete stays so while claims take members.
+func (p *planner) upToDate(left int) bool {
+	r := p.plan.Rollout
+	settled := r.Replacing.Awaited() == 0 && (p.plan.Counts.Unknown == 0 || p.Suspended)
+	return left == 0 && (settled || r.State == Complete)
+}
+
 func (p *planner) outcome() {
 	r, left := &p.plan.Rollout, p.left()
-	upToDate := left == 0 && p.plan.Counts.UpdatedReady+p.unknownReady() >= p.Replicas
 	overdue := time.Duration(1)
 	if p.Deadline > 0 {
 		overdue = later(r.Started, r.Progressed).Add(p.Deadline).Sub(p.Now)
 	}
+	p.plan.Stalled = overdue <= 0 && r.Replacing.Deleted() > 0
 	switch {
-	case left == 0 && (upToDate || r.State == Complete):
+	case p.upToDate(left):
 		r.State, p.plan.Cause = Complete, MembersUpToDate
 		if p.Suspended && p.plan.Counts.Unknown > 0 {
 			p.plan.Cause = AttributionSuspended
 		}
-	case !p.rolls():
+	case !p.rolls() && !p.outlook.holds(p.Members):
 		r.State, p.plan.Cause = Progressing, StaleByStrategy
 		if left == 0 {
 			p.plan.Cause = MembersUpdating
@@ -271,18 +246,6 @@ func (p *planner) outcome() {
 	}
 }
 
-// unknownReady counts what has to do for up to date while nobody understands
-// the pool.
-func (p *planner) unknownReady() int {
-	n := 0
-	for _, m := range p.Members {
-		if available, _ := p.availableAt(m); available && m.Class == Unknown && p.Suspended {
-			n++
-		}
-	}
-	return n
-}
-
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
@@ -291,15 +254,47 @@ func later(a, b time.Time) time.Time {
 }
 
 func (p *planner) replace() {
-	p.outlook.Failed = p.plan.Rollout.State == Failed
-	for i, m := range p.Members {
-		if m.Class == Lost && p.outlook.Goes(m) {
-			p.plan.Delete = append(p.plan.Delete, i)
+	r := &p.plan.Rollout.Replacing
+	// It failed for want of deletes, not of what they would bring.
+	unwritten := p.plan.Counts.WriteFailed > 0 && r.Deleted() == 0
+	p.outlook.Failed = p.plan.Rollout.State == Failed && !unwritten
+	wanted := p.inOrder(func(m MemberState) bool { return m.Class == Lost && p.outlook.Goes(m) })
+	wanted = append(wanted, p.inOrder(func(m MemberState) bool { return m.Class != Lost && p.outlook.Goes(m) })...)
+	steps := p.inOrder(p.stepwise)
+	steps = steps[:min(len(steps), max(0, p.MaxUnavailable-p.deleting(wanted).Deleted()))]
+	wanted = append(wanted, steps...)
+	slices.SortStableFunc(wanted, func(a, b int) int {
+		return cmp.Compare(p.costs(a), p.costs(b))
+	})
+	already := r.Deleted()
+	p.plan.Wanted = max(0, p.deleting(wanted).Deleted()-already)
+	n := sort.Search(len(wanted), func(n int) bool { return p.deleting(wanted[:n+1]).Deleted()-already > p.Granted })
+	p.plan.Delete, p.plan.Waiting = wanted[:n], len(wanted)-n
+	*r = p.deleting(p.plan.Delete)
+}
+
+// costs is 1 for a member that is available, which goes after those that are not.
+func (p *planner) costs(i int) int {
+	if p.Available(p.Members[i]) {
+		return 1
+	}
+	return 0
+}
+
+// deleting is what is being replaced once those members are deleted.
+func (p *planner) deleting(members []int) Replacements {
+	n := 0
+	for _, i := range members {
+		n += p.costs(i)
+	}
+	stuck := 0
+	for _, m := range p.Members {
+		if !m.Leaving && p.outlook.Goes(m) && !p.Available(m) {
+			stuck++
 		}
 	}
-	p.delete(p.inOrder(func(m MemberState) bool { return m.Class != Lost && p.outlook.Goes(m) }))
-	ready := p.inOrder(p.stepwise)
-	p.delete(ready[:min(len(ready), max(0, p.available-(p.Replicas-p.MaxUnavailable)))])
+	unavailable := len(members) - n
+	return p.plan.Rollout.Replacing.DeleteBeside(p.missing, unavailable, n, max(0, stuck-unavailable))
 }
 
 // stepwise reports whether the member is to be replaced and has to wait for its
@@ -311,13 +306,12 @@ func (p *planner) stepwise(m MemberState) bool {
 	return p.old(m) && p.Strategy == RollingUpdate && p.outlook.replaces() || m.Stray && !p.Paused
 }
 
-func (p *planner) delete(members []int) { p.plan.Delete = append(p.plan.Delete, members...) }
-
-// inOrder returns members to replace, the oldest first.
+// inOrder returns members to replace, the oldest first. Those that could not be
+// written to wait for their next turn, and hold up nobody.
 func (p *planner) inOrder(which func(MemberState) bool) []int {
 	var out []int
 	for i, m := range p.Members {
-		if which(m) {
+		if !m.BackedOff && which(m) {
 			out = append(out, i)
 		}
 	}
@@ -330,20 +324,25 @@ func (p *planner) inOrder(which func(MemberState) bool) []int {
 // served reports whether claims may be given the member.
 func (p *planner) served(m MemberState) bool {
 	switch {
-	case m.Class == Current && m.ReadySince.IsZero() && p.plan.Admit == AdmitAny && p.oldServe():
-		// Whoever got it would wait, for ever if none of its revision starts.
+	case m.Class == Current && m.ReadySince.IsZero() && p.plan.Admit == AdmitAny && (!m.Shown || p.oldServe()):
+		// Whoever got it would wait, for ever if none of its revision starts. Once
+		// hidden it stays so until it is ready, however often the old come and go.
 		return false
 	case m.Class == Current, m.Class == Unclassified, m.Class == Unknown && p.Suspended:
 		return true
-	case m.Class == Lost:
+	case m.Class == Lost, m.Class == Former:
 		return false
 	}
 	return ServesStale(p.Strategy, p.plan.Admit == AdmitAny)
 }
 
+// mayServe reports whether the member is to be replaced and claims could be given
+// it until then.
+func (p *planner) mayServe(m MemberState) bool { return p.old(m) && m.Class != Former }
+
 // oldServe reports whether there is a ready one among the members to replace.
 func (p *planner) oldServe() bool {
-	return slices.ContainsFunc(p.Members, func(m MemberState) bool { return p.old(m) && !m.ReadySince.IsZero() })
+	return slices.ContainsFunc(p.Members, func(m MemberState) bool { return p.mayServe(m) && !m.ReadySince.IsZero() })
 }
 
 func (p *planner) show() {
@@ -354,7 +353,7 @@ func (p *planner) show() {
 	for i, m := range p.Members {
 		served := p.served(m)
 		switch {
-		case m.Leaving:
+		case m.Leaving, m.BackedOff:
 		case served && !m.Shown:
 			p.plan.Show = append(p.plan.Show, i)
 		case !served && m.Shown && p.Hideable && !goes[i]:

@@ -13,7 +13,7 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 func before(d time.Duration) time.Time { return noon.Add(-d) }
 
 func ready(c Class, age time.Duration) MemberState {
-	return MemberState{Class: c, Created: before(age), ReadySince: before(age), Shown: true}
+	return MemberState{Class: c, Created: before(age), ReadySince: before(age), Shown: true, ByPool: true}
 }
 
 func unready(c Class, age time.Duration) MemberState {
@@ -25,6 +25,10 @@ func hidden(m MemberState) MemberState { m.Shown = false; return m }
 func leaving(m MemberState) MemberState { m.Leaving = true; return m }
 
 func edited(m MemberState) MemberState { m.Edited = true; return m }
+
+func byHand(m MemberState) MemberState { m.ByPool = false; return m }
+
+func failing(m MemberState) MemberState { m.WriteFailed, m.BackedOff = true, true; return m }
 
 func gated(m MemberState) MemberState { m.Gated = true; return m }
 
@@ -63,12 +67,16 @@ func TestMakePlan(t *testing.T) {
 	of := func(strategy Strategy, replicas int, m []MemberState, changes ...change) PoolState {
 		s := PoolState{
 			Strategy: strategy, Replicas: replicas, MaxUnavailable: 1, Deadline: 10 * time.Minute,
-			Hideable: true, Members: m, Rollout: started, Now: noon,
+			Hideable: true, Members: m, Rollout: started, Now: noon, Granted: 100,
 		}
 		for _, c := range changes {
 			c(&s)
 		}
+		s.Rollout.Replacing = s.Rollout.Replacing.Await(s.Missing())
 		return s
+	}
+	replacing := func(n int) change {
+		return func(s *PoolState) { s.Rollout.Replacing = Replacements(nil).Delete(0, 0, n) }
 	}
 	paused := func(s *PoolState) { s.Paused = true }
 	notHideable := func(s *PoolState) { s.Hideable = false }
@@ -147,7 +155,7 @@ func TestMakePlan(t *testing.T) {
 			want{Delete: []int{0, 1, 2}, Admit: AdmitAny, State: Progressing, Cause: MembersUpdating, Claimable: 4, Again: left},
 		},
 		"rolling: waits for the last step": {
-			of(RollingUpdate, 4, members(times(3, stale), []MemberState{unready(Current, time.Second)})),
+			of(RollingUpdate, 4, members(times(3, stale), []MemberState{unready(Current, time.Second)}), replacing(1)),
 			want{Hide: []int{3}, Admit: AdmitAny, State: Progressing, Cause: MembersUpdating, Claimable: 3, Again: left},
 		},
 		"rolling: fresh ones are served, old ones hidden": {
@@ -161,11 +169,11 @@ func TestMakePlan(t *testing.T) {
 		"rolling: the last fresh one was taken a moment ago": {
 			of(RollingUpdate, 4, members(times(3, hidden(stale)), []MemberState{unready(Current, time.Second)}), func(s *PoolState) {
 				s.Rollout.Fresh = before(400 * time.Millisecond)
-			}),
+			}, replacing(1)),
 			want{Admit: AdmitFresh, State: Progressing, Cause: MembersUpdating, Again: 600 * time.Millisecond},
 		},
 		"rolling: the last fresh one was taken a while ago": {
-			of(RollingUpdate, 4, members(times(3, hidden(stale)), []MemberState{unready(Current, time.Second)})),
+			of(RollingUpdate, 4, members(times(3, hidden(stale)), []MemberState{unready(Current, time.Second)}), replacing(1)),
 			want{Hide: []int{3}, Show: []int{0, 1, 2}, Admit: AdmitAny, State: Progressing, Cause: MembersUpdating, Claimable: 3, Again: left},
 		},
 		"rolling: not ready ones go first, gated ones not": {
@@ -173,12 +181,16 @@ func TestMakePlan(t *testing.T) {
 			want{Delete: []int{2}, Admit: AdmitAny, State: Progressing, Cause: MembersUpdating, Claimable: 2, Again: left},
 		},
 		"rolling: overdue, the old ones keep serving": {
-			of(RollingUpdate, 4, members(times(3, hidden(stale)), []MemberState{unready(Current, time.Minute)}), late),
+			of(RollingUpdate, 4, members(times(3, hidden(stale)), []MemberState{unready(Current, time.Minute)}), late, replacing(1)),
 			want{Hide: []int{3}, Show: []int{0, 1, 2}, Admit: AdmitAny, State: Failed, Cause: ProgressDeadlineExceeded, Claimable: 3},
 		},
 		"rolling: progress makes a failed rollout go on": {
-			of(RollingUpdate, 2, []MemberState{stale, ready(Current, time.Minute)}, late),
+			of(RollingUpdate, 2, []MemberState{stale, ready(Current, time.Minute)}, late, replacing(1)),
 			want{Delete: []int{0}, Admit: AdmitFresh, State: Progressing, Cause: MembersUpdating, Claimable: 1, Again: time.Second},
+		},
+		"rolling: what claims have replaced is no progress": {
+			of(RollingUpdate, 2, []MemberState{failing(stale), ready(Current, time.Minute)}, late),
+			want{Hide: nil, Admit: AdmitFresh, State: Failed, Cause: ProgressDeadlineExceeded, Claimable: 1, Again: time.Second},
 		},
 		"rolling: held up by others is not overdue": {
 			of(RollingUpdate, 2, times(2, stale), late, func(s *PoolState) { s.Rollout.HeldUp = true }),
@@ -193,12 +205,12 @@ func TestMakePlan(t *testing.T) {
 			want{Admit: AdmitAny, State: Paused, Cause: RolloutPaused, Claimable: 2},
 		},
 		"rolling: ready is not ready for long enough": {
-			of(RollingUpdate, 2, []MemberState{stale, ready(Current, 10*time.Second)}, func(s *PoolState) { s.MinReady = 30 * time.Second }),
+			of(RollingUpdate, 2, []MemberState{stale, ready(Current, 10*time.Second)}, func(s *PoolState) { s.MinReady = 30 * time.Second }, replacing(1)),
 			want{Hide: []int{0}, Admit: AdmitFresh, State: Progressing, Cause: MembersUpdating, Claimable: 1, Again: time.Second},
 		},
 		"rolling: claims have taken more than a step": {
 			of(RollingUpdate, 4, times(2, stale)),
-			want{Admit: AdmitAny, State: Progressing, Cause: MembersUpdating, Claimable: 2, Again: left},
+			want{Delete: []int{0}, Admit: AdmitAny, State: Progressing, Cause: MembersUpdating, Claimable: 2, Again: left},
 		},
 		"scaled to nothing in the middle": {
 			of(RollingUpdate, 0, nil), want{State: Complete, Cause: MembersUpToDate},
@@ -234,7 +246,7 @@ func FuzzMakePlan(f *testing.F) {
 		strategies := []Strategy{Recreate, RollingUpdate, OnReplenish, PlatformOwned}
 		s := PoolState{
 			Strategy: strategies[int(strategy)%len(strategies)], Replicas: int(replicas), MaxUnavailable: max(1, int(unavailable)),
-			Deadline: time.Hour, Now: noon, Rollout: Begin("r", time.Time{}, noon), Hideable: strategy&4 != 0, Suspended: strategy&8 != 0, Paused: strategy&16 != 0,
+			Deadline: time.Hour, Now: noon, Rollout: Begin("r", "python", time.Time{}, noon), Granted: 1000, Hideable: strategy&4 != 0, Suspended: strategy&8 != 0, Paused: strategy&16 != 0,
 		}
 		classes := []Class{Current, Stale, Unknown, Lost, Unclassified}
 		for _, b := range raw {
@@ -334,16 +346,19 @@ func TestIncomprehensible(t *testing.T) {
 		"four are not enough":              {times(4, ready(Unknown, young)), 20, false, false},
 		"as many as a small pool has":      {times(2, ready(Unknown, young)), 2, false, true},
 		"from before the template changed": {times(5, ready(Unknown, old)), 20, false, false},
-		"born in the second of the change": {times(5, MemberState{Class: Unknown, Created: since.Truncate(time.Second)}), 20, false, false},
+		"born in the second of the change": {times(5, MemberState{Class: Unknown, Created: since.Truncate(time.Second), ByPool: true}), 20, false, false},
 		"one young current":                {members(times(5, ready(Unknown, young)), times(1, ready(Current, 0))), 20, false, false},
 		"one young stale":                  {members(times(5, ready(Unknown, young)), times(1, ready(Stale, 0))), 20, false, false},
 		"older ones do not matter":         {members(times(5, ready(Unknown, young)), times(9, ready(Stale, old))), 20, false, true},
 		"lost ones do not matter":          {members(times(5, ready(Unknown, young)), times(1, ready(Lost, 0))), 20, false, true},
 		"edited ones do not matter":        {members(times(5, ready(Unknown, young)), times(1, edited(ready(Current, 0)))), 20, false, true},
+		"made by hand":                     {times(5, byHand(ready(Unknown, young))), 20, false, false},
+		"by hand beside the pool's":        {members(times(5, ready(Unknown, young)), times(5, byHand(ready(Current, 0)))), 20, false, true},
 		"no pool":                          {nil, 0, false, false},
 		"it stays, while claims take them": {times(1, ready(Unknown, young)), 20, true, true},
 		"it stays, when claims took all":   {nil, 20, true, true},
 		"it ends with one that is current": {members(times(5, ready(Unknown, young)), times(1, ready(Current, young))), 20, true, false},
+		"not with one made by hand":        {members(times(5, ready(Unknown, young)), times(1, byHand(ready(Current, young)))), 20, true, true},
 		"not with one from before":         {members(times(5, ready(Unknown, young)), times(1, ready(Current, old))), 20, true, true},
 	}
 	for name, tc := range cases {

@@ -18,9 +18,11 @@ const (
 	PodTerminating Reason = "PodTerminating"
 	// PodFinished: the Sandbox's Pod has ended or is gone.
 	PodFinished Reason = "PodFinished"
-	// PodForeign: the Pod of that name is not the Sandbox's, or not the one
-	// whose addresses its status shows.
+	// PodForeign: the Pod of that name is not the Sandbox's, not the one whose
+	// addresses its status shows, or was there before the Sandbox.
 	PodForeign Reason = "PodForeign"
+	// PodModified: the Pod has ephemeral containers, so somebody worked in it.
+	PodModified Reason = "PodModified"
 	// PodNotYet: the Sandbox never had a Pod.
 	PodNotYet Reason = "PodNotYet"
 	// NodeLeaving: the Pod's node is being deleted, drained, or not ready.
@@ -29,6 +31,9 @@ const (
 	MemberUsed Reason = "MemberUsed"
 	// MemberClaimed: the Sandbox belongs to another claim.
 	MemberClaimed Reason = "MemberClaimed"
+	// OwnerMismatch: the write gives the Sandbox to more than one claim, or to
+	// something else beside one, or to another kind of owner with a claim's UID.
+	OwnerMismatch Reason = "OwnerMismatch"
 	// ClaimHoldsAnother: the claim has a sandbox already.
 	ClaimHoldsAnother Reason = "ClaimHoldsAnother"
 	// ClaimNamesAnother: the claim, as stored, names another sandbox.
@@ -71,6 +76,7 @@ var faults = map[Reason]Fault{
 	PodTerminating:    FaultMember,
 	PodFinished:       FaultMember,
 	PodForeign:        FaultMember,
+	PodModified:       FaultMember,
 	NodeLeaving:       FaultMember,
 	MemberUsed:        FaultMember,
 	MemberClaimed:     FaultMember,
@@ -90,8 +96,8 @@ func (r Reason) Fault() Fault { return faults[r] }
 // Reasons returns all reasons, for closed label sets and for documentation.
 func Reasons() []Reason {
 	return []Reason{
-		Fresh, StaleRevision, UnknownRevision, MemberTerminating, PodTerminating, PodFinished, PodForeign,
-		PodNotYet, NodeLeaving, MemberUsed, MemberClaimed, ClaimHoldsAnother, ClaimNamesAnother, ClaimGone, ClaimReplaced,
+		Fresh, StaleRevision, UnknownRevision, MemberTerminating, PodTerminating, PodFinished, PodForeign, PodModified,
+		PodNotYet, NodeLeaving, MemberUsed, MemberClaimed, OwnerMismatch, ClaimHoldsAnother, ClaimNamesAnother, ClaimGone, ClaimReplaced,
 		PoolGone, PoolMismatch, TemplateGone, TemplateMismatch, NotAMember, BlueprintChanged,
 	}
 }

@@ -17,21 +17,47 @@ const (
 
 // Rollout is what has to be remembered from one plan to the next.
 type Rollout struct {
-	// Revision is the one being rolled out, Restarted what the pool said of a
+	// Revision is the one being rolled out and Template the name of the template
+	// that has it, "" when that is not known; Restarted is what the pool said of a
 	// restart when it began.
-	Revision  string
-	Restarted time.Time
+	Revision, Template string
+	Restarted          time.Time
 	// Started is when this rollout began, Progressed when a member of it last
 	// became ready, Fresh when a ready one was last seen.
 	Started, Progressed, Fresh time.Time
 	// HeldUp: it waits for other pools' rollouts, which is nobody's fault.
 	HeldUp bool
 	State  State
+	// Replacing are the members that were deleted and are not replaced yet.
+	Replacing Replacements
+}
+
+// Is reports whether it is the rollout of that revision.
+func (r Rollout) Is(revision, template string, restarted time.Time) bool {
+	return r.Revision == revision && (r.Template == template || r.Template == "") && r.Restarted.Equal(restarted)
 }
 
 // Begin is a rollout that begins now.
-func Begin(revision string, restarted, now time.Time) Rollout {
-	return Rollout{Revision: revision, Restarted: restarted, Started: now, Progressed: now, Fresh: now, State: Progressing}
+func Begin(revision, template string, restarted, now time.Time) Rollout {
+	return Rollout{
+		Revision: revision, Template: template, Restarted: restarted, Started: now, Progressed: now, Fresh: now, State: Progressing,
+	}
+}
+
+// Resume goes on with a rollout that a leader before stored. One that stored no
+// replacements did not know of any: what is missing is taken for deleted then, as
+// far as a step goes, when there is something left to replace.
+func (r Rollout) Resume(s PoolState) Rollout {
+	missing := s.Missing()
+	switch {
+	case r.State == Complete:
+	case r.Template == "" && slices.ContainsFunc(s.Members, s.Outlook().Old):
+		deleted := min(missing, s.MaxUnavailable)
+		r.Replacing = Replacements(nil).add(Replacement{Ahead: missing - deleted, Deleted: deleted})
+	default:
+		r.Replacing = r.Replacing.Await(missing)
+	}
+	return r
 }
 
 // State is the outcome of a rollout so far. The set is closed.
@@ -89,11 +115,12 @@ const suspicious = 5
 // is not understood builds them (a webhook that injects a field), and to replace
 // them would only make more. It stays so, while claims take them, until one is
 // born that is current. since is when that change was seen, was what this
-// reported of the same revision before.
+// reported of the same revision before. Only what a pool's controller made counts:
+// whoever else makes members chooses what they are built from.
 func Incomprehensible(was bool, members []MemberState, replicas int, since time.Time) bool {
 	var newest []MemberState
 	for _, m := range members {
-		if m.Class != Lost && m.Class != Unclassified && !m.Edited {
+		if m.Class != Lost && m.Class != Unclassified && !m.Edited && m.ByPool {
 			newest = append(newest, m)
 		}
 	}

@@ -23,13 +23,17 @@ const (
 	// WarmStart is the CREATE of a Sandbox for a claim that names a bare Pod to
 	// run in: the second half.
 	WarmStart Operation = "warmstart"
+	// ForeignController is the write after which something that is neither pool
+	// nor claim controls a Sandbox that it did not control before.
+	ForeignController Operation = "foreigncontroller"
 	// Released is no write: may the claim that a bare Pod was released to still
 	// take it?
 	Released Operation = "released"
 	// Idle is no write: could any claim of the pool take this member?
 	Idle Operation = "idle"
-	// Stored is no write: what is this member, by itself and its template? Its
-	// Pod does not matter.
+	// Stored is no write: what is this member, by itself, its template and what a
+	// cache shows of its Pod, if any, which is its images? Whether it lives does not
+	// matter.
 	Stored Operation = "stored"
 )
 
@@ -54,9 +58,13 @@ type Owner struct {
 type Snapshot struct {
 	Operation Operation
 	Member    Member
-	// ClaimRef is the claim that the write names; empty for Birth and Idle.
+	// ClaimRef is the claim that the write names; empty for Birth and Idle. For
+	// ForeignController it is the controller, and Claim the claim of its UID.
 	ClaimRef Owner
 	Claim    *Claim
+	// Besides are the claims, pools and other controllers that would own the
+	// Sandbox together with the claim.
+	Besides []Owner
 	// Held are the live sandboxes, other than Member, that the claim controls.
 	Held     []string
 	Pool     *Pool
@@ -71,6 +79,9 @@ type Snapshot struct {
 	// Injected and PodInjected are the paths at which a member and its Pod may
 	// have leaves that the template has not.
 	Injected, PodInjected revision.PathSet
+
+	// work bounds the comparisons; nil for no bound.
+	work *revision.Budget
 }
 
 // Member is the Sandbox, as it was before the write (for Birth and ColdStart:
@@ -93,8 +104,9 @@ type Member struct {
 	Content  revision.Blueprint
 	// Proposed is its content after the write; used by Bind only.
 	Proposed revision.Blueprint
-	// PodName is the Pod that it says is its own.
-	PodName string
+	// PodName is the Pod that it says is its own, and ProposedPodName the one
+	// after the write; used by Bind only.
+	PodName, ProposedPodName string
 	// PodIPs are the addresses its status shows.
 	PodIPs []string
 	// Bare: it is a Pod itself, without a Sandbox.
@@ -155,13 +167,19 @@ type Template struct {
 	Unrenderable string
 }
 
-// Pod is the Pod that the member says is its own.
+// Pod is the Pod that the member says is its own; for a ColdStart the one that
+// there is of its name.
 type Pod struct {
 	ControllerUID string
-	Deleting      bool
-	Finished      bool
-	IPs           []string
-	Content       revision.Blueprint
+	// Generation is metadata.generation: above 1 it was written to. 0 where the API
+	// server counts none.
+	Generation int64
+	// Ephemeral: it has ephemeral containers.
+	Ephemeral bool
+	Deleting  bool
+	Finished  bool
+	IPs       []string
+	Content   revision.Blueprint
 	// ClaimUID is the claim that it was released to, where it says so.
 	ClaimUID string
 	// NodeLeaving says why its node is about to go; "" when it is not, or when

@@ -95,7 +95,7 @@ func TestAFailedRolloutReplacesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := MakePlan(PoolState{
-				Strategy: RollingUpdate, Replicas: 2, MaxUnavailable: 1, Deadline: tc.deadline, Now: now, Members: []MemberState{old, old},
+				Strategy: RollingUpdate, Replicas: 2, MaxUnavailable: 1, Deadline: tc.deadline, Now: now, Members: []MemberState{old, old}, Granted: 2,
 				Rollout: Rollout{Revision: "r", Started: started, Progressed: started, Fresh: started, State: Progressing},
 			})
 			if diff := cmp.Diff(tc.want, p.Delete); diff != "" || p.Rollout.State != tc.state {

@@ -19,7 +19,7 @@ import (
 type API map[audit.Resource]schema.GroupVersionResource
 
 // startOrder lists Sandboxes last, see Recorder.run.
-var startOrder = []audit.Resource{audit.Namespaces, audit.Templates, audit.Pools, audit.Claims, audit.Pods, audit.Sandboxes}
+var startOrder = []audit.Resource{audit.Namespaces, audit.Nodes, audit.Templates, audit.Pools, audit.Claims, audit.Pods, audit.Sandboxes}
 
 // versions of agent-sandbox's groups, the preferred one first: it is the one that v0.5 and later store.
 var versions = []string{"v1beta1", "v1alpha1"}
@@ -55,6 +55,7 @@ func discover(ctx context.Context, config *rest.Config) (API, error) {
 	api := API{
 		audit.Pods:       {Version: "v1", Resource: string(audit.Pods)},
 		audit.Namespaces: {Version: "v1", Resource: string(audit.Namespaces)},
+		audit.Nodes:      {Version: "v1", Resource: string(audit.Nodes)},
 	}
 	missing, err := api.find(ctx, client)
 	if err != nil {

@@ -50,7 +50,7 @@ type Recorder struct {
 	history *audit.History
 	changed chan struct{} // closed at the next event
 	stopped error
-	noModes bool
+	unread  map[audit.Resource]bool // optional ones that must not be read
 }
 
 // New looks up which API versions are served. It fails with a *NotInstalledError if agent-sandbox's resources are not.
@@ -79,6 +79,7 @@ func newRecorder(options Options) *Recorder {
 		clock:   clock.RealClock{},
 		retry:   wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 7, Cap: 10 * time.Second},
 		history: audit.NewHistory(options.Audit),
+		unread:  map[audit.Resource]bool{},
 		changed: make(chan struct{}),
 	}
 }
@@ -109,10 +110,10 @@ func (r *Recorder) run(ctx context.Context) error {
 	var started []*stream
 	for _, s := range r.streams {
 		err := s.list(ctx)
-		if s.resource == audit.Namespaces && refused(err) {
-			log.V(2).Info("Namespaces cannot be read, modes are not known", "reason", err.Error())
+		if s.resource.Optional() && refused(err) {
+			log.V(2).Info("Recording goes on without a resource that cannot be read", "resource", s.resource, "reason", err.Error())
 			r.mu.Lock()
-			r.noModes = true
+			r.unread[s.resource] = true
 			r.mu.Unlock()
 			continue
 		}
@@ -169,10 +170,12 @@ func (r *Recorder) Report() *audit.Report {
 }
 
 // ModesKnown reports whether Namespaces could be read, whose labels tell the mode.
-func (r *Recorder) ModesKnown() bool {
+func (r *Recorder) ModesKnown() bool { return r.reads(audit.Namespaces) }
+
+func (r *Recorder) reads(resource audit.Resource) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !r.noModes
+	return !r.unread[resource]
 }
 
 // Synced reports whether the start is complete: every resource listed, and followed from there.

@@ -131,7 +131,7 @@ func TestConsistentStart(t *testing.T) {
 			t.Errorf("a WATCH that does not start at the LIST, with bookmarks: %s", request)
 		}
 	}
-	if got, want := len(requests(f, "watch= ")), 6+2; got != want {
+	if got, want := len(requests(f, "watch= ")), 7+2; got != want {
 		t.Errorf("%d lists and look-ups, want %d:\n%s", got, want, strings.Join(f.Requests(), "\n"))
 	}
 	if rv := r.Report().SinceRV; rv != "102" {
@@ -183,7 +183,7 @@ func TestGapIsNoticed(t *testing.T) {
 				f.Put(template("sandbox:v3"))
 			})
 			r.until("GAP sandboxtemplates 102..105")
-			err := r.WaitFor(r.ctx, func(h *audit.History) bool { return len(h.Lost()) == 6 })
+			err := r.WaitFor(r.ctx, func(h *audit.History) bool { return len(h.Lost()) == len(startOrder) })
 			if err != nil {
 				t.Fatalf("wait for all resources to notice: %v: %v", err, r.Report().Lost)
 			}
@@ -265,6 +265,60 @@ func TestNamespacesAreOptional(t *testing.T) {
 	if err := r.CatchUp(r.ctx); err != nil {
 		t.Errorf("catch up: %v", err)
 	}
+}
+
+func TestNodesAreOptional(t *testing.T) {
+	f := recordertest.New(t, recordertest.Settings{Refuse: "nodes"})
+	r := startSynced(t, f, Options{})
+	if !r.ModesKnown() {
+		t.Error("modes are not known, though it is nodes that cannot be read")
+	}
+	if err := r.CatchUp(r.ctx); err != nil {
+		t.Errorf("catch up: %v", err)
+	}
+}
+
+func TestNodesAreRecordedWithoutTheirImages(t *testing.T) {
+	f := recordertest.New(t, recordertest.Settings{})
+	var sink nodeEvents
+	r := startSynced(t, f, Options{Namespace: ns, Sink: &sink})
+	node := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": "n", "uid": "n"},
+		"spec":   map[string]any{"taints": []any{map[string]any{"key": "k", "effect": "NoExecute"}}},
+		"status": map[string]any{"images": []any{map[string]any{"names": []any{"a"}}}},
+	}}
+	f.Put(node)
+	if err := r.CatchUp(r.ctx); err != nil {
+		t.Fatal(err)
+	}
+	sink.mu.Lock()
+	defer sink.mu.Unlock()
+	if len(sink.nodes) == 0 {
+		t.Fatal("no node is recorded")
+	}
+	for _, u := range sink.nodes {
+		if _, found, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "images"); found {
+			t.Error("its images are recorded")
+		}
+		if taints, _, _ := unstructured.NestedSlice(u.Object, "spec", "taints"); len(taints) != 1 {
+			t.Errorf("its taints are %v", taints)
+		}
+	}
+}
+
+// nodeEvents keeps the nodes of a recording.
+type nodeEvents struct {
+	mu    sync.Mutex
+	nodes []*unstructured.Unstructured
+}
+
+func (n *nodeEvents) Write(e audit.Event) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if e.Object != nil && e.Object.GetKind() == "Node" {
+		n.nodes = append(n.nodes, e.Object)
+	}
+	return nil
 }
 
 func TestFailures(t *testing.T) {

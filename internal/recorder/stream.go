@@ -52,7 +52,7 @@ type stream struct {
 func newStream(r *Recorder, resource audit.Resource, client dynamic.Interface, gvr schema.GroupVersionResource, namespace string) *stream {
 	s := &stream{r: r, resource: resource, client: client.Resource(gvr)}
 	switch {
-	case namespace == "":
+	case namespace == "", resource == audit.Nodes:
 	case resource == audit.Namespaces:
 		s.only = fields.OneTermEqualSelector("metadata.name", namespace).String()
 	default:
@@ -115,6 +115,12 @@ func (s *stream) list(ctx context.Context) error {
 
 // deliver hands events over and moves the stream's own state, which waiters read, in one step.
 func (s *stream) deliver(events []audit.Event, move func()) error {
+	for _, e := range events {
+		if s.resource == audit.Nodes && e.Object != nil {
+			// Most of a Node is the list of its images.
+			unstructured.RemoveNestedField(e.Object.Object, "status", "images")
+		}
+	}
 	if err := s.r.emit(move, events...); err != nil {
 		return &fatalError{err}
 	}

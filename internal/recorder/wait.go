@@ -70,7 +70,7 @@ func (r *Recorder) CatchUp(ctx context.Context) error {
 		return err
 	}
 	for _, s := range r.streams {
-		if s.resource == audit.Namespaces && !r.ModesKnown() {
+		if !r.reads(s.resource) {
 			continue
 		}
 		if err := s.catchUp(ctx); err != nil {

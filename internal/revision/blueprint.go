@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/util/json"
@@ -18,6 +19,7 @@ const (
 	volumeClaimTemplatesKey = "volumeClaimTemplates"
 	serviceKey              = "service"
 	redactedKey             = "redacted"
+	schedulingGatesKey      = "schedulingGates"
 )
 
 // HashPrefix names the scheme of the hashes that Hash returns.
@@ -35,6 +37,7 @@ type content struct {
 	hash     string
 	redacted *redaction
 	podOnly  func() Blueprint
+	images   func() Blueprint
 }
 
 // redaction is what a redacted blueprint keeps of the original.
@@ -144,7 +147,8 @@ func podBlueprint(podSpec any) *object {
 func newBlueprint(root *object) Blueprint {
 	data := appendJSON(make([]byte, 0, 2048), root)
 	c := &content{root: root, json: data, hash: hashOf(data)}
-	c.podOnly = sync.OnceValue(func() Blueprint { return newBlueprint(podBlueprint(podSpecOf(root))) })
+	c.podOnly = sync.OnceValue(func() Blueprint { return newBlueprint(podOnly(root)) })
+	c.images = sync.OnceValue(func() Blueprint { return newBlueprint(imagesOf(root)) })
 	return Blueprint{c: c}
 }
 
@@ -154,9 +158,23 @@ func newRedacted(root *object, kept *redaction) Blueprint {
 	stored.sort()
 	c := &content{root: root, json: appendJSON(nil, stored), hash: kept.hash, redacted: kept}
 	c.podOnly = sync.OnceValue(func() Blueprint {
-		return newRedacted(podBlueprint(podSpecOf(root)), &redaction{hash: kept.podHash, podHash: kept.podHash})
+		return newRedacted(podOnly(root), &redaction{hash: kept.podHash, podHash: kept.podHash})
 	})
+	c.images = sync.OnceValue(func() Blueprint { return newRedacted(imagesOf(root), kept) })
 	return Blueprint{c: c}
+}
+
+// podOnly leaves scheduling gates out: a Pod that runs has none any more.
+func podOnly(root *object) *object {
+	podSpec, ok := podSpecOf(root).(*object)
+	if !ok {
+		return podBlueprint(nil)
+	}
+	gated := func(f field) bool { return f.name == schedulingGatesKey }
+	if slices.ContainsFunc(podSpec.fields, gated) {
+		podSpec = &object{fields: slices.DeleteFunc(slices.Clone(podSpec.fields), gated)}
+	}
+	return podBlueprint(podSpec)
 }
 
 func podSpecOf(root *object) any {
@@ -177,7 +195,7 @@ var (
 	emptyHash = hashOf([]byte("{}"))
 )
 
-// PodOnly is the blueprint with nothing but podTemplate.spec: what a Pod of the sandbox shows.
+// PodOnly is the blueprint with nothing but podTemplate.spec, less its scheduling gates: what a Pod of the sandbox shows.
 func (b Blueprint) PodOnly() Blueprint {
 	if b.c == nil {
 		return b
@@ -206,6 +224,18 @@ func (b Blueprint) JSON() []byte {
 	}
 	return bytes.Clone(b.c.json)
 }
+
+// Bytes is about what the blueprint takes in memory, its tree and the rendering of its Pod alone included.
+func (b Blueprint) Bytes() int {
+	if b.c == nil {
+		return 0
+	}
+	return treeFactor * len(b.c.json)
+}
+
+// treeFactor is how much larger than its JSON a blueprint is in memory: each field of the tree is a name, an interface and its value, and
+// PodOnly has JSON of its own.
+const treeFactor = 8
 
 // Equal says whether both have the same canonical JSON. A redacted blueprint never equals one that is not; the function Equal compares
 // those.

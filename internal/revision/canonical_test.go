@@ -54,6 +54,8 @@ func TestCanonicalForm(t *testing.T) {
 		"field names are case-sensitive":                {"{hostName: a}", "{hostname: a}", false},
 		"times by instant":                              {timeYAML("2026-01-02T03:04:05Z"), timeYAML("2026-01-02T04:04:05+01:00"), true},
 		"times that differ":                             {timeYAML("2026-01-02T03:04:05Z"), timeYAML("2026-01-02T03:04:05+01:00"), false},
+		"a quantity in a plain field is a value":        {divisorYAML("divisor: '1'"), divisorYAML(""), false},
+		"a time in a plain field is a value":            {creationYAML("'2026-01-02T03:04:05Z'"), creationYAML("null"), false},
 		"the zero time in a plain field is absence":     {creationYAML("'0001-01-01T00:00:00Z'"), creationYAML("null"), true},
 		"a string that looks like a number is a string": {"{hostname: '1'}", "{hostname: '1.0'}", false},
 	}
@@ -173,7 +175,7 @@ func TestErrorsNameTheField(t *testing.T) {
 	}{
 		"quantity": {
 			fromYAML(t, "{podTemplate: {spec: {containers: [{resources: {limits: {cpu: abc}}}]}}}"),
-			`spec.podTemplate.spec.containers[0].resources.limits.cpu: "abc" is not a quantity`,
+			`spec.podTemplate.spec.containers[0].resources.limits.cpu: must be a quantity`,
 		},
 		"quantity of a wrong type": {
 			fromYAML(t, "{podTemplate: {spec: {containers: [{resources: {limits: {cpu: true}}}]}}}"),
@@ -181,7 +183,7 @@ func TestErrorsNameTheField(t *testing.T) {
 		},
 		"quantity that costs seconds to parse": {
 			fromYAML(t, "{podTemplate: {spec: {overhead: {cpu: '1e-1000000000'}}}}"),
-			`spec.podTemplate.spec.overhead.cpu: "1e-1000000000" is not a quantity of at most 999 characters with an exponent of at most 999`,
+			`spec.podTemplate.spec.overhead.cpu: must be a quantity of at most 999 characters with an exponent of at most 999`,
 		},
 		"key with dots": {
 			fromYAML(t, "{podTemplate: {spec: {nodeSelector: {kubernetes.io/os: 5}}}}"),
@@ -197,14 +199,14 @@ func TestErrorsNameTheField(t *testing.T) {
 		"boolean":        {fromYAML(t, "{podTemplate: {spec: {hostNetwork: 'true'}}}"), `spec.podTemplate.spec.hostNetwork: must be true or false, is a string`},
 		"integer":        {fromYAML(t, "{podTemplate: {spec: {priority: '5'}}}"), `spec.podTemplate.spec.priority: must be an integer, is a string`},
 		"fraction":       {fromYAML(t, "{podTemplate: {spec: {priority: 5.5}}}"), `spec.podTemplate.spec.priority: must be an integer, is a number`},
-		"32 bits":        {fromYAML(t, "{podTemplate: {spec: {priority: 2147483648}}}"), `spec.podTemplate.spec.priority: 2147483648 does not fit into 32 bits`},
+		"32 bits":        {fromYAML(t, "{podTemplate: {spec: {priority: 2147483648}}}"), `spec.podTemplate.spec.priority: does not fit into 32 bits`},
 		"64 bits":        {fromYAML(t, "{podTemplate: {spec: {activeDeadlineSeconds: 1.0e+30}}}"), `spec.podTemplate.spec.activeDeadlineSeconds: must be an integer, is a number`},
 		"port":           {map[string]any{"podTemplate": map[string]any{"spec": fromYAML(t, portYAML("1.5"))}}, `spec.podTemplate.spec.containers[0].livenessProbe.tcpSocket.port: must be an integer or a string, is a number`},
-		"time":           {map[string]any{"podTemplate": map[string]any{"spec": fromYAML(t, timeYAML("noon"))}}, `spec.podTemplate.spec.volumes[0].ephemeral.volumeClaimTemplate.metadata.deletionTimestamp: "noon" is not a time (RFC 3339)`},
+		"time":           {map[string]any{"podTemplate": map[string]any{"spec": fromYAML(t, timeYAML("noon"))}}, `spec.podTemplate.spec.volumes[0].ephemeral.volumeClaimTemplate.metadata.deletionTimestamp: must be a time (RFC 3339)`},
 		"time type":      {map[string]any{"podTemplate": map[string]any{"spec": fromYAML(t, creationYAML("5"))}}, `spec.podTemplate.spec.volumes[0].ephemeral.volumeClaimTemplate.metadata.creationTimestamp: must be a time, is an integer`},
 		"pod template":   {fromYAML(t, "{podTemplate: 5}"), `spec.podTemplate: must be an object, is an integer`},
 		"pod spec":       {fromYAML(t, "{podTemplate: {spec: []}}"), `spec.podTemplate.spec: must be an object, is a list`},
-		"claim template": {fromYAML(t, "{volumeClaimTemplates: [{spec: {resources: {requests: {storage: ten}}}}]}"), `spec.volumeClaimTemplates[0].spec.resources.requests.storage: "ten" is not a quantity`},
+		"claim template": {fromYAML(t, "{volumeClaimTemplates: [{spec: {resources: {requests: {storage: ten}}}}]}"), `spec.volumeClaimTemplates[0].spec.resources.requests.storage: must be a quantity`},
 		"service":        {fromYAML(t, "{service: 'yes'}"), `spec.service: must be true or false, is a string`},
 		"no JSON":        {map[string]any{"podTemplate": map[string]any{"spec": map[string]any{"x": []any{struct{}{}}}}}, `spec.podTemplate.spec.x[0]: must be JSON, is of the Go type struct {}, which is not JSON`},
 		"no number":      {map[string]any{"podTemplate": map[string]any{"spec": map[string]any{"x": math.NaN()}}}, `spec.podTemplate.spec.x: must be JSON, is a number`},

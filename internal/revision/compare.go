@@ -4,43 +4,57 @@ package revision
 // the same value. Elements of lists are told apart by their merge key where the API names one and the keys are unique, else by position;
 // those that both have must come in the same order.
 func Equal(want, got Blueprint, allowed PathSet) bool {
-	if want.Equal(got) {
-		return true
-	}
-	c := newComparer(want, got, allowed)
-	c.firstOnly = true
-	c.objects(want.tree(), got.tree())
-	return len(c.diffs) == 0
+	return (*Budget)(nil).Count(want, got, allowed, 1) == 0
 }
 
 // Compare lists the leaves in which got differs from want in a way that Equal does not accept, in the order of want's canonical form.
 func Compare(want, got Blueprint, allowed PathSet) []Difference {
+	return (*Budget)(nil).Compare(want, got, allowed)
+}
+
+// Compare is the function Compare within the budget.
+func (b *Budget) Compare(want, got Blueprint, allowed PathSet) []Difference {
 	if want.Equal(got) {
 		return nil
 	}
-	c := newComparer(want, got, allowed)
+	c := newComparer(b, want, got, allowed)
 	c.objects(want.tree(), got.tree())
 	return c.diffs
 }
 
+// Count is how many leaves Compare would list, but never more than enough.
+func (b *Budget) Count(want, got Blueprint, allowed PathSet, enough int) int {
+	if enough <= 0 || want.Equal(got) {
+		return 0
+	}
+	c := newComparer(b, want, got, allowed)
+	c.enough = enough
+	c.objects(want.tree(), got.tree())
+	return c.count
+}
+
 type comparer struct {
-	allowed   PathSet
-	leaves    leafComparer
-	firstOnly bool
+	budget  *Budget
+	allowed PathSet
+	leaves  leafComparer
+	// enough differences end the comparison, and are counted only; 0 for all of them, listed.
+	enough int
 
 	steps []step
 	diffs []Difference
+	count int
 }
 
-func newComparer(want, got Blueprint, allowed PathSet) *comparer {
+func newComparer(b *Budget, want, got Blueprint, allowed PathSet) *comparer {
 	return &comparer{
+		budget:  b,
 		allowed: allowed,
 		leaves:  leafComparer{want: want.isRedacted(), got: got.isRedacted()},
 		steps:   make([]step, 0, 16),
 	}
 }
 
-func (c *comparer) done() bool { return c.firstOnly && len(c.diffs) > 0 }
+func (c *comparer) done() bool { return c.enough > 0 && c.count >= c.enough || c.budget.Err() != nil }
 
 func (c *comparer) push(s step) { c.pushAs(s, s) }
 
@@ -48,6 +62,7 @@ func (c *comparer) push(s step) { c.pushAs(s, s) }
 func (c *comparer) pushAs(s, redacted step) {
 	c.steps = append(c.steps, s)
 	c.leaves.push(redacted)
+	c.budget.spend(1)
 }
 
 func (c *comparer) pop() {
@@ -70,8 +85,7 @@ func (c *comparer) values(want, got any) {
 	default:
 		if isScalar(got) {
 			if !c.leaves.equal(want, got, c.atMergeKey()) {
-				path := pathText(c.steps)
-				c.report(Difference{Path: path, Root: path, Want: compact(want), Got: compact(got)})
+				c.report(len(c.steps), func() (string, string) { return compact(want), compact(got) })
 			}
 			return
 		}
@@ -118,6 +132,9 @@ func (c *comparer) objects(want, got *object) {
 }
 
 func (c *comparer) lists(want, got *list) {
+	if !c.budget.spend(len(want.items) + len(got.items)) {
+		return
+	}
 	wantKeys, wantKeyed := want.keys()
 	gotKeys, gotKeyed := got.keys()
 	if wantKeyed && gotKeyed {
@@ -179,8 +196,10 @@ func (c *comparer) keyedLists(want, got *list, wantKeys, gotKeys []any) {
 		c.pop()
 	}
 	if !inOrder {
-		path := pathText(c.steps)
-		c.report(Difference{Path: path, Root: path, Want: keyList(wantKeys, common), Got: keyList(gotKeys, common)})
+		c.report(len(c.steps), func() (string, string) { return keyList(wantKeys, common), keyList(gotKeys, common) })
+		if n := len(c.diffs); n > 0 && c.enough == 0 {
+			c.diffs[n-1].Reordered = true
+		}
 	}
 	for i, key := range gotKeys {
 		if common[key] || c.done() {
@@ -202,14 +221,25 @@ func keyList(keys []any, common map[any]bool) string {
 	return compact(l)
 }
 
-func (c *comparer) report(d Difference) {
+// report counts a difference at the current path, and lists it where they are listed.
+func (c *comparer) report(root int, values func() (want, got string)) {
+	c.count++
+	if c.enough > 0 || !c.budget.spend(differenceCost) {
+		return
+	}
+	d := Difference{Path: pathText(c.steps)}
+	d.Root = d.Path
+	if root < len(c.steps) {
+		d.Root = pathText(c.steps[:root])
+	}
+	d.Want, d.Got = values()
 	c.diffs = append(c.diffs, d)
 }
 
 // missing reports each leaf of v, which want has at the current path and got has not.
 func (c *comparer) missing(v any) {
 	c.eachLeaf(v, c.rootDepth(), func(leaf any, root int) {
-		c.report(Difference{Path: pathText(c.steps), Root: pathText(c.steps[:root]), Want: compact(leaf)})
+		c.report(root, func() (string, string) { return compact(leaf), "" })
 	}, nil)
 }
 
@@ -218,18 +248,22 @@ func (c *comparer) extra(v any) {
 	if c.atMergeKey() {
 		// Paired by position with an element without key: what has a key is another
 		// element, whatever may be added inside of that.
-		path := pathText(c.steps)
-		c.report(Difference{Path: path, Root: path, Got: compact(v)})
+		c.report(len(c.steps), func() (string, string) { return "", compact(v) })
 		return
 	}
-	if c.allowed.covers(c.steps, 0) {
+	if c.covered(0) {
 		return
 	}
 	c.eachLeaf(v, c.rootDepth(), func(leaf any, root int) {
-		if !c.allowed.allowsLeaf(c.steps, leaf) {
-			c.report(Difference{Path: pathText(c.steps), Root: pathText(c.steps[:root]), Got: compact(leaf)})
+		if c.budget.spend(c.allowed.Len()/pathsPerLeaf) && !c.allowed.allowsLeaf(c.steps, leaf) {
+			c.report(root, func() (string, string) { return "", compact(leaf) })
 		}
-	}, func() bool { return c.allowed.covers(c.steps, len(c.steps)) })
+	}, func() bool { return c.covered(len(c.steps)) })
+}
+
+// covered says whether everything at the current path and below is allowed.
+func (c *comparer) covered(minLength int) bool {
+	return c.budget.spend(c.allowed.Len()/pathsPerLeaf) && c.allowed.covers(c.steps, minLength)
 }
 
 // rootDepth is the number of steps to what one side has not. An element that only its position names stands for its list: the list is

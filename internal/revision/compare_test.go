@@ -26,16 +26,16 @@ func TestCompare(t *testing.T) {
 			"{volumes: [{name: a, emptyDir: {}}]}", "{volumes: [{name: a, emptyDir: {medium: Memory}}]}",
 			[]string{`volumes[name=a].emptyDir.medium: (absent) -> "Memory"`}, nil,
 		},
-		"values of the environment are hidden": {
+		"the environment": {
 			"{containers: [{name: c, env: [{name: A, value: s3cret}]}]}", "{containers: [{name: c, env: [{name: A, value: other}, {name: B, value: more}]}]}",
-			[]string{`containers[name=c].env[name=A].value: <hidden> -> <hidden>`, `containers[name=c].env[name=B].name: (absent) -> "B"`, `containers[name=c].env[name=B].value: (absent) -> <hidden>`},
+			[]string{`containers[name=c].env[name=A].value: "s3cret" -> "other"`, `containers[name=c].env[name=B].name: (absent) -> "B"`, `containers[name=c].env[name=B].value: (absent) -> "more"`},
 			[]string{"podTemplate.spec.containers[name=c].env[name=A].value", "podTemplate.spec.containers[name=c].env[name=B]", "podTemplate.spec.containers[name=c].env[name=B]"},
 		},
-		"and of HTTP headers": {
+		"HTTP headers": {
 			headerYAML("a"), headerYAML("b"),
-			[]string{`containers[name=c].livenessProbe.httpGet.httpHeaders[0].value: <hidden> -> <hidden>`}, nil,
+			[]string{`containers[name=c].livenessProbe.httpGet.httpHeaders[0].value: "a" -> "b"`}, nil,
 		},
-		"sources of the environment are not hidden": {
+		"sources of the environment": {
 			"{containers: [{name: c, env: [{name: A, valueFrom: {fieldRef: {fieldPath: a}}}]}]}", "{containers: [{name: c, env: [{name: A, valueFrom: {fieldRef: {fieldPath: b}}}]}]}",
 			[]string{`containers[name=c].env[name=A].valueFrom.fieldRef.fieldPath: "a" -> "b"`}, nil,
 		},
@@ -116,7 +116,7 @@ func TestCompare(t *testing.T) {
 			diffs := Compare(want, got, PathSet{})
 			var texts, roots, paths []string
 			for _, d := range diffs {
-				texts = append(texts, d.String())
+				texts = append(texts, raw(d))
 				roots = append(roots, d.Root)
 				paths = append(paths, d.Path)
 			}
@@ -137,6 +137,11 @@ func TestCompare(t *testing.T) {
 			}
 		})
 	}
+}
+
+// raw shows what String hides.
+func raw(d Difference) string {
+	return shortPath(d.Path) + ": " + display(d.Want) + " -> " + display(d.Got)
 }
 
 func headerYAML(value string) string {
@@ -232,7 +237,7 @@ func TestInjectedPathsAllowWhatWasInjected(t *testing.T) {
 		t.Errorf("still different: %v", left)
 	}
 	text := Summary(diffs, 2)
-	wantText := `containers[name=istio-proxy]: added (5 fields); serviceAccountName: (absent) -> "default"; and 3 more`
+	wantText := `containers[name=istio-proxy]: added (5 fields); serviceAccountName: added; and 3 more`
 	if diff := cmp.Diff(wantText, text); diff != "" {
 		t.Errorf("Summary (-want,+got):\n%s", diff)
 	}

@@ -5,10 +5,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Difference is one leaf in which two blueprints differ. Its fields can hold secrets; String and Summary do not print the values of
-// environment variables and HTTP headers.
+// Difference is one leaf in which two blueprints differ. Want and Got can hold secrets; String and Summary print only those that cannot.
 type Difference struct {
 	// Path of the leaf, in the grammar of ParsePaths; of the list where the order of elements differs.
 	Path string `json:"path"`
@@ -19,31 +20,60 @@ type Difference struct {
 	// Root is the highest path at or above Path where one side has nothing at all: an added container has a leaf for each of its fields,
 	// and all have the container for their root. An element that only its position names has its list for a root.
 	Root string `json:"root"`
+	// Reordered: both have these elements of a list, in another order.
+	Reordered bool `json:"reordered,omitempty"`
 }
 
 const (
-	hidden       = "<hidden>"
 	absent       = "(absent)"
 	maxValueText = 64
 )
 
-var secretPath = regexp.MustCompile(`(^|\.)(env|httpHeaders)\[.*\]\.value$`)
-
 // String is for people: containers[name=python].image: "sandbox:v1" -> "sandbox:v2". The path is relative to podTemplate.spec if it can
-// be, and long values are cut.
+// be. Values are shown only where both sides have one that can hold no secret, and long ones are cut; of others it says what became of
+// them: containers[name=python].args[0]: changed.
 func (d Difference) String() string {
-	return fmt.Sprintf("%s: %s -> %s", shortPath(d.Path), d.display(d.Want), d.display(d.Got))
+	path := shortPath(d.Path)
+	switch {
+	case d.Reordered:
+		return path + ": in another order"
+	case d.shows(d.Want) && d.shows(d.Got):
+		return fmt.Sprintf("%s: %s -> %s", path, display(d.Want), display(d.Got))
+	case d.Want == "":
+		return path + ": added"
+	case d.Got == "":
+		return path + ": removed"
+	default:
+		return path + ": changed"
+	}
 }
 
-func (d Difference) display(value string) string {
-	switch {
-	case value == "":
+func display(value string) string {
+	if value == "" {
 		return absent
-	case secretPath.MatchString(d.Path):
-		return hidden
-	default:
-		return truncate(value, maxValueText)
 	}
+	return truncate(value, maxValueText)
+}
+
+// element is the step into a list, by merge key or by position. What stands in quotes is kept together, so that no name looks like a path.
+const element = `\[(?:\d+|\w+=(?:[^\[\]",]+|"(?:[^"\\]|\\.)*"))\]`
+
+var (
+	shownPath = regexp.MustCompile(`^(?:podTemplate\.spec\.(?:initContainers|containers|ephemeralContainers)` + element + `\.(?:image|resources\.(?:limits|requests)[.\[].+)` +
+		`|podTemplate\.spec\.resources\.(?:limits|requests)[.\[].+|podTemplate\.spec\.overhead[.\[].+` +
+		`|volumeClaimTemplates` + element + `\.spec\.resources\.(?:limits|requests)[.\[].+)$`)
+	numberPath  = regexp.MustCompile(`^podTemplate\.spec\.(?:priority|terminationGracePeriodSeconds|activeDeadlineSeconds|securityContext\.(?:runAsUser|runAsGroup|fsGroup))$`)
+	wholeNumber = regexp.MustCompile(`^-?\d+$`)
+)
+
+// shownWords are values that are shown wherever they stand: words of the API, which say nothing that is not public.
+var shownWords = sets.New("", "true", "false", "{}", "[]",
+	`"Always"`, `"IfNotPresent"`, `"Never"`, `"OnFailure"`, `"ClusterFirst"`, `"ClusterFirstWithHostNet"`, `"Default"`, `"None"`,
+	`"TCP"`, `"UDP"`, `"SCTP"`, `"Memory"`, `"ReadWriteOnce"`, `"ReadOnlyMany"`, `"ReadWriteMany"`, `"ReadWriteOncePod"`, `"Filesystem"`, `"Block"`)
+
+// shows says whether the value can hold no secret.
+func (d Difference) shows(value string) bool {
+	return shownWords.Has(value) || shownPath.MatchString(d.Path) || wholeNumber.MatchString(value) && numberPath.MatchString(d.Path)
 }
 
 func shortPath(path string) string {

@@ -24,6 +24,26 @@ func ParsePaths(paths ...string) (PathSet, error) {
 	return set, nil
 }
 
+// What one list of paths may hold. Each path is held against each leaf that is more than was asked for.
+const (
+	MaxPaths     = 64
+	MaxPathBytes = 8 << 10
+)
+
+// ParseList parses a list of paths, as an annotation holds it, of at most MaxPaths paths in MaxPathBytes bytes.
+func ParseList(list string) (PathSet, error) {
+	if len(list) > MaxPathBytes {
+		return PathSet{}, fmt.Errorf("%d bytes are too many, at most %d: %s", len(list), MaxPathBytes, useFewer)
+	}
+	paths := SplitPaths(list)
+	if len(paths) > MaxPaths {
+		return PathSet{}, fmt.Errorf("%d paths are too many, at most %d: %s", len(paths), MaxPaths, useFewer)
+	}
+	return ParsePaths(paths...)
+}
+
+const useFewer = "name the object or the list above them in their place, or write [*] for every element"
+
 // SplitPaths cuts a list of paths, as an annotation holds it, at commas and white space outside of quotes and brackets.
 func SplitPaths(list string) []string {
 	var paths []string

@@ -2,6 +2,7 @@ package revision
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -138,4 +139,33 @@ func FuzzParsePath(f *testing.F) {
 			t.Errorf("%q splits into %q", text, split)
 		}
 	})
+}
+
+func TestParseListRefusesTooMuch(t *testing.T) {
+	path := "podTemplate.spec.containers[name=c].env[name=E]"
+	cases := map[string]struct {
+		list string
+		want int
+		err  string
+	}{
+		"some":                {path + ", " + path + "\n" + path, 3, ""},
+		"none":                {" ", 0, ""},
+		"as many as may be":   {strings.Repeat(path+",", MaxPaths), MaxPaths, ""},
+		"one more":            {strings.Repeat(path+",", MaxPaths+1), 0, "65 paths are too many, at most 64: " + useFewer},
+		"as long as may be":   {path + strings.Repeat(" ", MaxPathBytes-len(path)), 1, ""},
+		"longer":              {path + strings.Repeat(" ", MaxPathBytes-len(path)+1), 0, "8193 bytes are too many, at most 8192: " + useFewer},
+		"one that is no path": {path + ",nonsense", 0, `path "nonsense": accepted are paths that begin with ` + acceptedRoots},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			set, err := ParseList(tc.list)
+			text := ""
+			if err != nil {
+				text = err.Error()
+			}
+			if set.Len() != tc.want || text != tc.err {
+				t.Errorf("ParseList() = %d paths, %q, want %d, %q", set.Len(), text, tc.want, tc.err)
+			}
+		})
+	}
 }

@@ -61,7 +61,7 @@ func canonicalInt(in any, bits int) (any, error) {
 		return nil, wrongType(in, "an integer")
 	}
 	if bits == 32 && (n < math.MinInt32 || n > math.MaxInt32) {
-		return nil, problemf("%d does not fit into 32 bits", n)
+		return nil, problemf("does not fit into 32 bits")
 	}
 	return v, nil
 }
@@ -84,11 +84,11 @@ func canonicalTime(in any) (any, error) {
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return nil, problemf("%q is not a time (RFC 3339)", s)
+		return nil, problemf("must be a time (RFC 3339)")
 	}
 	t = t.UTC()
 	if t.Year() < 0 || t.Year() > 9999 {
-		return nil, problemf("%q is not a time within the years 0 to 9999 (UTC)", s)
+		return nil, problemf("must be a time within the years 0 to 9999 (UTC)")
 	}
 	return t.Format(time.RFC3339Nano), nil
 }
@@ -104,21 +104,21 @@ func canonicalQuantity(in any) (any, error) {
 	}
 	s = strings.TrimSpace(s)
 	if len(s) > maxQuantityLength || exponentTooLarge(s) {
-		return nil, outOfRange(s)
+		return nil, outOfRange()
 	}
 	q, err := resource.ParseQuantity(s)
 	if err != nil {
-		return nil, problemf("%q is not a quantity", truncate(s, 64))
+		return nil, problemf("must be a quantity")
 	}
 	text := quantityText(q)
 	if exponentTooLarge(text) {
-		return nil, outOfRange(s)
+		return nil, outOfRange()
 	}
 	return text, nil
 }
 
-func outOfRange(s string) *fieldError {
-	return problemf("%q is not a quantity of at most %d characters with an exponent of at most %d", truncate(s, 64), maxQuantityLength, maxQuantityExponent)
+func outOfRange() *fieldError {
+	return problemf("must be a quantity of at most %d characters with an exponent of at most %d", maxQuantityLength, maxQuantityExponent)
 }
 
 // exponentTooLarge looks at what follows the last e or E, which can also be the suffix for 10^18 or, as Ei, for 2^60.

@@ -2,7 +2,9 @@ package revision
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -23,12 +25,11 @@ type (
 
 // get returns nil for a field that is not there.
 func (o *object) get(name string) any {
-	for _, f := range o.fields {
-		if f.name == name {
-			return f.value
-		}
+	i, found := slices.BinarySearchFunc(o.fields, name, func(f field, name string) int { return strings.Compare(f.name, name) })
+	if !found {
+		return nil
 	}
-	return nil
+	return o.fields[i].value
 }
 
 // keys returns the merge key of each element, or nil and false unless every element has one and no two are equal.

@@ -1,0 +1,120 @@
+package freshness
+
+// Replacement is a group of members that were deleted together. They count as
+// replaced once so many more members have become available: those that were
+// missing before, and then as many as were deleted.
+type Replacement struct {
+	Ahead   int `json:"ahead,omitempty"`
+	Deleted int `json:"deleted,omitempty"`
+}
+
+// replacementsKept bounds how many groups are told apart; any more are taken for
+// one.
+const replacementsKept = 32
+
+// Replacements are the members that are being replaced, the oldest first. A pool
+// in use lacks members all the time, because claims take them; whatever becomes
+// available fills the gap that is open for the longest, so that only gaps which
+// deletes left are charged to a rollout. What is stored with the pool may be
+// late: it then says that more are being replaced than really are, never fewer.
+type Replacements []Replacement
+
+// Deleted is how many members were deleted and are not replaced.
+func (r Replacements) Deleted() int {
+	n := 0
+	for _, g := range r {
+		n += g.Deleted
+	}
+	return n
+}
+
+// Awaited is how many members have to become available until all is replaced.
+func (r Replacements) Awaited() int {
+	n := 0
+	for _, g := range r {
+		n += g.Ahead + g.Deleted
+	}
+	return n
+}
+
+// Fill notes that n members have become available.
+func (r Replacements) Fill(n int) Replacements {
+	for n > 0 && len(r) > 0 {
+		g := r[0]
+		before := min(n, g.Ahead)
+		g.Ahead, n = g.Ahead-before, n-before
+		now := min(n, g.Deleted)
+		g.Deleted, n = g.Deleted-now, n-now
+		if g != (Replacement{}) {
+			return append(Replacements{g}, r[1:]...)
+		}
+		r = r[1:]
+	}
+	if len(r) == 0 {
+		return nil
+	}
+	return r
+}
+
+// Limit drops what cannot be missing, because no more than n members are.
+func (r Replacements) Limit(n int) Replacements { return r.Fill(r.Awaited() - max(n, 0)) }
+
+// Postpone notes that n more members went before those whose deletes have not
+// been seen yet.
+func (r Replacements) Postpone(n int) Replacements {
+	if n <= 0 || len(r) == 0 {
+		return r
+	}
+	first := r[0]
+	first.Ahead += n
+	return append(Replacements{first}, r[1:]...)
+}
+
+// Await has everything awaited that is missing now.
+func (r Replacements) Await(missing int) Replacements {
+	return r.add(Replacement{Ahead: missing - r.Awaited()})
+}
+
+// Delete notes deletes of members, of which some were available, while so many
+// were missing. One that was not available leaves its gap open, but is waited for
+// from now on.
+func (r Replacements) Delete(missing, unavailable, available int) Replacements {
+	return r.DeleteBeside(missing, unavailable, available, 0)
+}
+
+// DeleteBeside is Delete while so many more members are to go that are not
+// available either: nothing is awaited in their places before they went.
+func (r Replacements) DeleteBeside(missing, unavailable, available, stuck int) Replacements {
+	n := unavailable + available
+	if n == 0 {
+		return r
+	}
+	return r.add(Replacement{Ahead: max(0, missing-unavailable-stuck-r.Awaited()), Deleted: n}).Limit(missing + available)
+}
+
+// Keep notes that n of the members last deleted were not deleted after all. When
+// none was, nothing is awaited for them.
+func (r Replacements) Keep(n int) Replacements {
+	if n <= 0 || len(r) == 0 {
+		return r
+	}
+	before, last := r[:len(r)-1:len(r)-1], r[len(r)-1]
+	if last.Deleted <= n {
+		return before
+	}
+	last.Deleted -= n
+	return before.add(last)
+}
+
+func (r Replacements) add(g Replacement) Replacements {
+	if g.Ahead <= 0 && g.Deleted == 0 {
+		return r
+	}
+	out := append(append(Replacements(nil), r...), g)
+	if len(out) > replacementsKept {
+		last := &out[len(out)-2]
+		last.Ahead, last.Deleted = last.Ahead+g.Ahead, last.Deleted+g.Deleted
+		out = out[:len(out)-1]
+	}
+	return out
+}
