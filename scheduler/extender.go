@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -19,24 +18,23 @@ import (
 const (
 	// StaleMember: the pod's member is about to be deleted.
 	StaleMember = mark + "StaleMember"
-	// NodeLeaving: no claim could be given a member on that node.
+	// NodeLeaving: no claim could be given that member on that node.
 	NodeLeaving = mark + "NodeLeaving"
 
 	mark = "freshbind: "
 )
 
-// Members knows what becomes of pods and where a pool's members are.
+// Members knows what becomes of pods.
 type Members interface {
 	// Of returns the zero Prospect for a pod that no pool has.
 	Of(ctx context.Context, pod metav1.Object) (freshness.Prospect, error)
-	// Placed returns the nodes of a pool's members by the UIDs of their pods.
-	Placed(ctx context.Context, namespace, pool string) (map[types.UID]string, error)
 }
 
 // Extender answers kube-scheduler. All fields have to be set.
 type Extender struct {
 	Members Members
 	Nodes   *Nodes
+	Placed  *Placed
 	Ledger  *Ledger
 	Weights Weights
 	Metrics *Metrics
@@ -94,7 +92,7 @@ func (c candidates) without(failed extenderv1.FailedNodesMap) candidates {
 }
 
 // Filter refuses every node to the pod of a member that is about to be deleted,
-// and nodes that leave to those of all others.
+// and nodes that leave for them to those of all others.
 func (e *Extender) Filter(ctx context.Context, args *extenderv1.ExtenderArgs) *extenderv1.ExtenderFilterResult {
 	given := candidatesOf(args)
 	prospect, outcome := e.prospect(ctx, args.Pod)
@@ -102,6 +100,7 @@ func (e *Extender) Filter(ctx context.Context, args *extenderv1.ExtenderArgs) *e
 	switch {
 	case prospect.Goes:
 		why := staleMessage(prospect)
+		failed = make(extenderv1.FailedNodesMap, given.count())
 		given.each(func(name string) { failed[name] = why })
 		outcome = refused
 		e.Ledger.refuse(args.Pod.UID)
@@ -109,7 +108,7 @@ func (e *Extender) Filter(ctx context.Context, args *extenderv1.ExtenderArgs) *e
 			"found", prospect.Found, "expected", prospect.Expected)
 	case prospect.Pool != "":
 		e.Ledger.forgive(args.Pod.UID)
-		if failed = e.Nodes.leavingAmong(given); len(failed) > 0 {
+		if failed = e.Nodes.leavingAmong(given, args.Pod); len(failed) > 0 {
 			outcome = narrowed
 		}
 	}
@@ -126,7 +125,7 @@ func (e *Extender) Filter(ctx context.Context, args *extenderv1.ExtenderArgs) *e
 func (e *Extender) noteChoice(pod *corev1.Pod, p freshness.Prospect, left candidates) {
 	e.Ledger.drop(p.PoolUID, pod.UID)
 	if left.count() == 1 {
-		left.each(func(name string) { e.Ledger.assume(p.PoolUID, pod.UID, name) })
+		left.each(func(name string) { e.Ledger.assume(p.PoolUID, pod, name) })
 	}
 }
 
@@ -164,7 +163,7 @@ func (e *Extender) Preempt(ctx context.Context, args *extenderv1.ExtenderPreempt
 		return &extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: victims}
 	}
 	keep := func(node string, v *extenderv1.MetaVictims) {
-		if prospect.Pool != "" && e.Nodes.isLeaving(node) {
+		if prospect.Pool != "" && e.Nodes.isLeaving(node, args.Pod) {
 			outcome = narrowed
 			return
 		}
@@ -216,26 +215,24 @@ func (e *Extender) Prioritize(ctx context.Context, args *extenderv1.ExtenderArgs
 		e.Metrics.count(verbPrioritize, outcome)
 		return &scores
 	}
-	placed, err := e.Members.Placed(ctx, args.Pod.Namespace, prospect.Pool)
-	if err != nil {
-		logf.FromContext(ctx).V(2).Info("Spread without what is placed", "pool", prospect.Pool, "reason", err.Error())
-		outcome = undecided
-	}
-	on := e.Ledger.merge(prospect.PoolUID, args.Pod.UID, placed)
 	given.each(func(name string) { scores = append(scores, extenderv1.HostPriority{Host: name}) })
 	nodes := e.Nodes.sites(scores, imagesOf(args.Pod))
-	if best := score(scores, nodes, e.Nodes.tally(on), e.Weights, args.Pod.UID); best >= 0 {
-		e.Ledger.assume(prospect.PoolUID, args.Pod.UID, scores[best].Host)
+	best := -1
+	e.Placed.with(prospect.PoolUID, args.Pod, e.Ledger, func(has tally) {
+		best = score(scores, nodes, has, e.Weights, args.Pod.UID)
+	})
+	if best >= 0 {
+		e.Ledger.assume(prospect.PoolUID, args.Pod, scores[best].Host)
 	}
 	e.Metrics.count(verbPrioritize, outcome)
 	return &scores
 }
 
-func imagesOf(pod *corev1.Pod) []string {
-	var images []string
+func imagesOf(pod *corev1.Pod) []uint64 {
+	var images []uint64
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
-			images = append(images, imageName(list[i].Image))
+			images = append(images, imageHash(list[i].Image))
 		}
 	}
 	return images

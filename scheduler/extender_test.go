@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 
 	"github.com/freshbind/freshbind/internal/freshness"
 )
@@ -21,16 +23,14 @@ import (
 // members says of each pod, by its name, what becomes of it.
 type members struct {
 	prospects map[string]freshness.Prospect
-	placed    map[types.UID]string
-	err       error
+	// placed are the nodes that members of the pool p are on, by the UIDs of their
+	// pods.
+	placed map[types.UID]string
+	err    error
 }
 
 func (m members) Of(_ context.Context, pod metav1.Object) (freshness.Prospect, error) {
 	return m.prospects[pod.GetName()], m.err
-}
-
-func (m members) Placed(context.Context, string, string) (map[types.UID]string, error) {
-	return m.placed, m.err
 }
 
 // known are the prospects of the pods that tests ask about.
@@ -46,8 +46,14 @@ func newExtender(m members) *Extender {
 	nodes.OnAdd(makeNode("a1", "a"), true)
 	nodes.OnAdd(makeNode("b1", "b"), true)
 	nodes.OnAdd(tainted(makeNode("leaving", "b")), true)
+	placed := NewPlaced(nodes)
+	for uid, node := range m.placed {
+		name := strings.TrimPrefix(string(uid), "uid-")
+		placed.Members().OnAdd(makeMember("p", name, ""), true)
+		placed.Pods().OnAdd(makePlaced(name, uid, node), true)
+	}
 	return &Extender{
-		Members: m, Nodes: nodes, Ledger: NewLedger(clocktesting.NewFakePassiveClock(start)),
+		Members: m, Nodes: nodes, Placed: placed, Ledger: NewLedger(clocktesting.NewFakePassiveClock(start)),
 		Weights: Weights{Zone: 2, Node: 2, Image: 1}, Metrics: NewMetrics(prometheus.NewRegistry()),
 	}
 }
@@ -73,6 +79,13 @@ func tainted(node *unstructured.Unstructured) *unstructured.Unstructured {
 
 func podNamed(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name)}}
+}
+
+// tolerating is a pod that tolerates the taint of nodes that leave.
+func tolerating(name string, seconds *int64) *corev1.Pod {
+	pod := podNamed(name)
+	pod.Spec.Tolerations = []corev1.Toleration{{Key: "going", Operator: corev1.TolerationOpExists, TolerationSeconds: seconds}}
+	return pod
 }
 
 func nodeList(names ...string) *corev1.NodeList {
@@ -115,6 +128,14 @@ func TestFilter(t *testing.T) {
 		},
 		"a fresh member": {
 			args: extenderv1.ExtenderArgs{Pod: podNamed("fresh"), NodeNames: &all},
+			want: extenderv1.ExtenderFilterResult{NodeNames: &stays, FailedAndUnresolvableNodes: leaving}, as: narrowed,
+		},
+		"a fresh member that tolerates the taint": {
+			args: extenderv1.ExtenderArgs{Pod: tolerating("fresh", nil), NodeNames: &all},
+			want: extenderv1.ExtenderFilterResult{NodeNames: &all, FailedAndUnresolvableNodes: extenderv1.FailedNodesMap{}}, as: passed,
+		},
+		"a fresh member that tolerates it for a while": {
+			args: extenderv1.ExtenderArgs{Pod: tolerating("fresh", ptr.To(int64(60))), NodeNames: &all},
 			want: extenderv1.ExtenderFilterResult{NodeNames: &stays, FailedAndUnresolvableNodes: leaving}, as: narrowed,
 		},
 		"a stale member, nodes in full": {
@@ -182,6 +203,8 @@ func TestPreempt(t *testing.T) {
 		"a stale member":         {args: extenderv1.ExtenderPreemptionArgs{Pod: podNamed("stale"), NodeNameToMetaVictims: meta}, want: map[string]*extenderv1.MetaVictims{}},
 		"a stale member, full":   {args: extenderv1.ExtenderPreemptionArgs{Pod: podNamed("stale"), NodeNameToVictims: full}, want: map[string]*extenderv1.MetaVictims{}},
 		"a fresh member":         {args: extenderv1.ExtenderPreemptionArgs{Pod: podNamed("fresh"), NodeNameToMetaVictims: meta}, want: stays},
+		"tolerates the taint":    {args: extenderv1.ExtenderPreemptionArgs{Pod: tolerating("fresh", nil), NodeNameToVictims: full}, want: all},
+		"tolerates it a while":   {args: extenderv1.ExtenderPreemptionArgs{Pod: tolerating("fresh", ptr.To(int64(60))), NodeNameToVictims: full}, want: stays},
 		"nothing":                {args: extenderv1.ExtenderPreemptionArgs{Pod: podNamed("other")}, want: map[string]*extenderv1.MetaVictims{}},
 	}
 	for name, tc := range cases {

@@ -1,9 +1,11 @@
 package scheduler
 
 import (
+	"strings"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
@@ -13,8 +15,13 @@ import (
 // cache shows it somewhere. Binding takes no longer, or has failed.
 const assumedFor = 30 * time.Second
 
-// refusedKept bounds how many refused pods are remembered.
-const refusedKept = 8192
+const (
+	// refusedKept bounds how many refused pods are remembered.
+	refusedKept = 8192
+	// assumedKept bounds how many pods are that were sent to a node: more than a
+	// scheduler places while it takes one to be there.
+	assumedKept = 16384
+)
 
 // Ledger remembers what was answered: where pods of members were sent that no
 // cache shows on a node yet, because the scheduler asks for the next one first, and
@@ -25,11 +32,14 @@ type Ledger struct {
 
 	mu    sync.Mutex
 	pools map[string]map[types.UID]sent
+	// kept is how many pods there are in pools.
+	kept int
 	// tidied is when the pools were last looked through that nobody asks about.
 	tidied time.Time
 }
 
 type sent struct {
+	pod  types.NamespacedName
 	node string
 	at   time.Time
 }
@@ -48,16 +58,23 @@ func (l *Ledger) forgive(pod types.UID) bool {
 	return was
 }
 
-func (l *Ledger) assume(pool string, pod types.UID, node string) {
+// assume notes that the pod goes to the node, unless too many others do.
+func (l *Ledger) assume(pool string, pod *corev1.Pod, node string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.clock.Since(l.tidied) > assumedFor {
 		l.tidy()
 	}
+	l.remove(pool, pod.UID)
+	if l.kept >= assumedKept {
+		return
+	}
 	if l.pools[pool] == nil {
 		l.pools[pool] = map[types.UID]sent{}
 	}
-	l.pools[pool][pod] = sent{node, l.clock.Now()}
+	// The node's name is a part of the whole request's text.
+	l.pools[pool][pod.UID] = sent{nameOf(pod), strings.Clone(node), l.clock.Now()}
+	l.kept++
 }
 
 func (l *Ledger) drop(pool string, pod types.UID) {
@@ -67,30 +84,29 @@ func (l *Ledger) drop(pool string, pod types.UID) {
 }
 
 func (l *Ledger) remove(pool string, pod types.UID) {
-	delete(l.pools[pool], pod)
+	if _, ok := l.pools[pool][pod]; ok {
+		delete(l.pools[pool], pod)
+		l.kept--
+	}
 	if len(l.pools[pool]) == 0 {
 		delete(l.pools, pool)
 	}
 }
 
-// merge returns where the pool's pods are or were sent, but for that pod. What a
-// cache shows wins.
-func (l *Ledger) merge(pool string, but types.UID, placed map[types.UID]string) map[types.UID]string {
+// moved counts, by node, the pool's pods that were sent there, but for that pod
+// and for those that a cache shows somewhere: these are forgotten.
+func (l *Ledger) moved(pool string, but types.UID, shown func(name types.NamespacedName, pod types.UID) bool) map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := make(map[types.UID]string, len(placed))
-	for pod, node := range placed {
-		out[pod] = node
-	}
+	out := map[string]int{}
 	for pod, s := range l.pools[pool] {
-		_, shown := placed[pod]
-		if shown || l.clock.Since(s.at) > assumedFor {
+		switch {
+		case l.clock.Since(s.at) > assumedFor || shown(s.pod, pod):
 			l.remove(pool, pod)
-			continue
+		case pod != but:
+			out[s.node]++
 		}
-		out[pod] = s.node
 	}
-	delete(out, but)
 	return out
 }
 

@@ -1,16 +1,17 @@
 package scheduler
 
 import (
+	"hash/maphash"
+	"slices"
 	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	toolscache "k8s.io/client-go/tools/cache"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
+	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
@@ -19,17 +20,22 @@ import (
 type Nodes struct {
 	mu     sync.RWMutex
 	byName map[string]node
-	// leaving are those that no member may go to.
-	leaving sets.Set[string]
+	// zoned counts how often a node's zone became another.
+	zoned int
+	// leaving are those that are about to go for some pods.
+	leaving map[string]freshness.Node
 }
 
 type node struct {
-	zone   string
-	images sets.Set[string]
+	zone string
+	// images are hashes of their names, sorted: a node can have a hundred.
+	images []uint64
 }
 
 // NewNodes knows no node. A node that it does not know takes every pod.
-func NewNodes() *Nodes { return &Nodes{byName: map[string]node{}, leaving: sets.New[string]()} }
+func NewNodes() *Nodes {
+	return &Nodes{byName: map[string]node{}, leaving: map[string]freshness.Node{}}
+}
 
 var _ toolscache.ResourceEventHandler = (*Nodes)(nil)
 
@@ -48,7 +54,8 @@ func (n *Nodes) OnDelete(obj any) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		delete(n.byName, u.GetName())
-		n.leaving.Delete(u.GetName())
+		n.zoned++
+		delete(n.leaving, u.GetName())
 	}
 }
 
@@ -58,28 +65,42 @@ func (n *Nodes) set(obj any) {
 		return
 	}
 	next := node{zone: u.GetLabels()[corev1.LabelTopologyZone], images: nodeImages(u)}
+	state := agentsandbox.NodeStateOf(u)
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.byName[u.GetName()].zone != next.zone {
+		n.zoned++
+	}
 	n.byName[u.GetName()] = next
-	if !leaves(u) {
-		n.leaving.Delete(u.GetName())
+	if state.Leaving(nil) == "" {
+		delete(n.leaving, u.GetName())
 	} else {
-		n.leaving.Insert(u.GetName())
+		n.leaving[u.GetName()] = state
 	}
 }
 
-func nodeImages(u *unstructured.Unstructured) sets.Set[string] {
-	list, _, _ := unstructured.NestedSlice(u.Object, "status", "images")
-	names := sets.New[string]()
-	for _, v := range list {
+func nodeImages(u *unstructured.Unstructured) []uint64 {
+	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "images")
+	images, _ := list.([]any)
+	var hashes []uint64
+	for _, v := range images {
 		image, _ := v.(map[string]any)
-		known, _, _ := unstructured.NestedStringSlice(image, "names")
-		for _, name := range known {
-			names.Insert(imageName(name))
+		names, _ := image["names"].([]any)
+		for _, v := range names {
+			if name, ok := v.(string); ok {
+				hashes = append(hashes, imageHash(name))
+			}
 		}
 	}
-	return names
+	slices.Sort(hashes)
+	return slices.Clip(slices.Compact(hashes))
 }
+
+var imageSeed = maphash.MakeSeed()
+
+// imageHash stands for a name. Two names of one hash would cost a node a part of
+// a point.
+func imageHash(name string) uint64 { return maphash.String(imageSeed, imageName(name)) }
 
 // imageName is what one image is called by pods and by nodes alike.
 func imageName(name string) string {
@@ -90,22 +111,29 @@ func imageName(name string) string {
 	return name
 }
 
-func (n *Nodes) isLeaving(name string) bool {
+// isLeaving reports whether the node is about to go for a pod.
+func (n *Nodes) isLeaving(name string, pod *corev1.Pod) bool {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
-	return n.leaving.Has(name)
+	return n.leaves(name, pod)
 }
 
-// leavingAmong returns those that leave, with what to say of them.
-func (n *Nodes) leavingAmong(c candidates) extenderv1.FailedNodesMap {
+// leaves has to be called with the lock held.
+func (n *Nodes) leaves(name string, pod *corev1.Pod) bool {
+	state, some := n.leaving[name]
+	return some && state.Leaving(pod.Spec.Tolerations) != ""
+}
+
+// leavingAmong returns those that leave for a pod, with what to say of them.
+func (n *Nodes) leavingAmong(c candidates, pod *corev1.Pod) extenderv1.FailedNodesMap {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	failed := extenderv1.FailedNodesMap{}
-	if n.leaving.Len() == 0 {
+	if len(n.leaving) == 0 {
 		return failed
 	}
 	c.each(func(name string) {
-		if n.leaving.Has(name) {
+		if n.leaves(name, pod) {
 			failed[name] = NodeLeaving
 		}
 	})
@@ -113,7 +141,7 @@ func (n *Nodes) leavingAmong(c candidates) extenderv1.FailedNodesMap {
 }
 
 // sites returns the nodes in the order of scores.
-func (n *Nodes) sites(scores extenderv1.HostPriorityList, images []string) []site {
+func (n *Nodes) sites(scores extenderv1.HostPriorityList, images []uint64) []site {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	out := make([]site, len(scores))
@@ -121,7 +149,7 @@ func (n *Nodes) sites(scores extenderv1.HostPriorityList, images []string) []sit
 		known := n.byName[scores[i].Host]
 		out[i].zone = known.zone
 		for _, image := range images {
-			if known.images.Has(image) {
+			if _, has := slices.BinarySearch(known.images, image); has {
 				out[i].images += 1 / float64(len(images))
 			}
 		}
@@ -129,18 +157,27 @@ func (n *Nodes) sites(scores extenderv1.HostPriorityList, images []string) []sit
 	return out
 }
 
-func (n *Nodes) tally(on map[types.UID]string) tally {
+// zone returns that of a node, and how often any node's became another.
+func (n *Nodes) zone(name string) (zone string, zoned int) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
-	t := tally{nodes: map[string]int{}, zones: map[string]int{}}
-	for _, name := range on {
-		t.nodes[name]++
-		t.zones[n.byName[name].zone]++
-	}
-	return t
+	return n.byName[name].zone, n.zoned
 }
 
-func leaves(obj any) bool {
-	u, ok := obj.(*unstructured.Unstructured)
-	return ok && agentsandbox.Leaving(u) != ""
+// byZone adds up what is counted by node.
+func (n *Nodes) byZone(nodes map[string]int) (zones map[string]int, zoned int) {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	zones = map[string]int{}
+	for name, members := range nodes {
+		zones[n.byName[name].zone] += members
+	}
+	return zones, n.zoned
+}
+
+// becameBetter reports whether a node has come to stay for some pod.
+func becameBetter(before, now any) bool {
+	old, wasNode := before.(*unstructured.Unstructured)
+	u, isNode := now.(*unstructured.Unstructured)
+	return wasNode && isNode && agentsandbox.NodeStateOf(old).WorseThan(agentsandbox.NodeStateOf(u))
 }

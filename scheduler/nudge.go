@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -79,7 +80,10 @@ func SetupNudger(mgr manager.Manager, w Watched, members Members, m *Metrics) er
 		WatchesRawSource(source.TypedKind(w.Informers, client.Object(object(nodeKind)), n.nodes())).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&corev1.Namespace{}), n.around(client.Object.GetName),
 			predicate.LabelChangedPredicate{}))
-	for _, kind := range []schema.GroupVersionKind{w.Pools, w.Templates, w.Sandboxes} {
+	sandboxes := &metav1.PartialObjectMetadata{}
+	sandboxes.SetGroupVersionKind(w.Sandboxes)
+	b = b.WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(sandboxes), n.around(client.Object.GetNamespace)))
+	for _, kind := range []schema.GroupVersionKind{w.Pools, w.Templates} {
 		b = b.WatchesRawSource(source.TypedKind(w.Informers, client.Object(object(kind)), n.around(client.Object.GetNamespace)))
 	}
 	if err := b.Complete(n); err != nil {
@@ -149,7 +153,7 @@ func (n *Nudger) around(namespace func(client.Object) string) handler.TypedEvent
 func (n *Nudger) nodes() handler.TypedEventHandler[client.Object, Nudged] {
 	return handler.TypedFuncs[client.Object, Nudged]{
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			if leaves(e.ObjectOld) && !leaves(e.ObjectNew) {
+			if becameBetter(e.ObjectOld, e.ObjectNew) {
 				n.enqueue(ctx, q, Nudged{Node: true})
 			}
 		},

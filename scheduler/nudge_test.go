@@ -163,7 +163,7 @@ func TestStrays(t *testing.T) {
 				objs = append(objs, tc.sandbox.DeepCopy())
 			}
 			c := fakeClient(objs...)
-			s := &Strays{cache: c, client: c, live: c, sandboxes: member.GroupVersionKind(), scheduler: "second"}
+			s := &Strays{cache: c, client: c, live: c, sandboxes: member.GroupVersionKind(), scheduler: "second", leads: func() bool { return true }}
 			key := client.ObjectKeyFromObject(stored)
 			if _, err := s.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
 				t.Fatal(err)

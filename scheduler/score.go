@@ -25,7 +25,15 @@ type site struct {
 }
 
 // tally counts a pool's members by node and by zone.
-type tally struct{ nodes, zones map[string]int }
+type tally struct {
+	nodes, zones map[string]int
+	// moved and movedZones come on top.
+	moved, movedZones map[string]int
+}
+
+func (t tally) on(node string) int { return t.nodes[node] + t.moved[node] }
+
+func (t tally) in(zone string) int { return t.zones[zone] + t.movedZones[zone] }
 
 // othersAtMost leaves a gap below the best, so that the scheduler's own opinion
 // on capacity and images does not close it.
@@ -52,7 +60,7 @@ func score(nodes extenderv1.HostPriorityList, sites []site, has tally, w Weights
 	best, least, greatest := 0, 0.0, 0.0
 	var lot uint32
 	for i, node := range nodes {
-		c := float64(w.Zone*has.zones[sites[i].zone]+w.Node*has.nodes[node.Host]) - float64(w.Image)*sites[i].images
+		c := float64(w.Zone*has.in(sites[i].zone)+w.Node*has.on(node.Host)) - float64(w.Image)*sites[i].images
 		costs[i] = c
 		if i == 0 {
 			least, greatest, lot = c, c, draw(pod, node.Host)

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -130,26 +131,52 @@ func TestScoresSpreadAPool(t *testing.T) {
 func TestLedger(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(start)
 	l := NewLedger(clock)
-	l.assume("pool", "bound", "a")
-	l.assume("pool", "sent", "b")
-	l.assume("pool", "asks", "c")
-	l.assume("other", "x", "d")
-	placed := map[types.UID]string{"bound": "z", "old": "y"}
-	want := map[types.UID]string{"bound": "z", "old": "y", "sent": "b"}
-	if diff := cmp.Diff(want, l.merge("pool", "asks", placed)); diff != "" {
+	for pod, to := range map[string][2]string{"bound": {"pool", "a"}, "sent": {"pool", "b"}, "asks": {"pool", "c"}, "x": {"other", "d"}} {
+		l.assume(to[0], podNamed(pod), to[1])
+	}
+	shows := func(names ...string) func(types.NamespacedName, types.UID) bool {
+		return func(name types.NamespacedName, pod types.UID) bool {
+			return slices.Contains(names, name.Name) && pod == types.UID("uid-"+name.Name)
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"b": 1}, l.moved("pool", "uid-asks", shows("bound"))); diff != "" {
 		t.Errorf("(-want,+got):\n%s", diff)
 	}
-	l.drop("pool", "asks")
-	if diff := cmp.Diff(map[types.UID]string{"sent": "b"}, l.merge("pool", "", nil)); diff != "" {
+	l.drop("pool", "uid-asks")
+	if diff := cmp.Diff(map[string]int{"b": 1}, l.moved("pool", "", shows())); diff != "" {
 		t.Errorf("after the cache showed one and one was dropped (-want,+got):\n%s", diff)
 	}
 	clock.SetTime(start.Add(assumedFor + time.Second))
-	if got := l.merge("pool", "", nil); len(got) > 0 {
+	if got := l.moved("pool", "", shows()); len(got) > 0 {
 		t.Errorf("%v, want nothing: binding does not take that long", got)
 	}
-	l.assume("pool", "next", "a")
+	l.assume("pool", podNamed("next"), "a")
 	if _, left := l.pools["other"]; left {
 		t.Error("a pool that nobody asks about is still remembered")
+	}
+	if l.kept != 1 {
+		t.Errorf("%d pods counted, want 1", l.kept)
+	}
+}
+
+// However many pods somebody asks about, so many are remembered.
+func TestLedgerIsBounded(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(start)
+	l := NewLedger(clock)
+	for i := range assumedKept + 10 {
+		l.assume(fmt.Sprint("pool-", i%7), podNamed(fmt.Sprint(i)), "a")
+	}
+	n := 0
+	for _, pods := range l.pools {
+		n += len(pods)
+	}
+	if n != assumedKept || l.kept != n {
+		t.Errorf("%d pods remembered, %d counted, want %d", n, l.kept, assumedKept)
+	}
+	clock.SetTime(start.Add(assumedFor + time.Second))
+	l.assume("pool", podNamed("next"), "a")
+	if l.kept != 1 {
+		t.Errorf("%d pods remembered when the others are in their places, want 1", l.kept)
 	}
 }
 
@@ -157,21 +184,21 @@ func TestNodes(t *testing.T) {
 	n := NewNodes()
 	n.OnAdd(makeNode("n", "a", "docker.io/library/python:3", "python@sha256:1", "quay.io:80/x"), true)
 	list := extenderv1.HostPriorityList{{Host: "n"}, {Host: "nobody-knows"}}
-	images := []string{imageName("python:3"), imageName("quay.io:80/x"), imageName("quay.io:80/x:latest"), imageName("python")}
+	images := []uint64{imageHash("python:3"), imageHash("quay.io:80/x"), imageHash("quay.io:80/x:latest"), imageHash("python")}
 	if diff := cmp.Diff([]site{{"a", .75}, {}}, n.sites(list, images), cmp.AllowUnexported(site{})); diff != "" {
 		t.Errorf("sites (-want,+got):\n%s", diff)
 	}
 	n.OnUpdate(nil, tainted(makeNode("n", "b")))
-	if !n.isLeaving("n") || n.sites(list, nil)[0].zone != "b" {
+	if !n.isLeaving("n", podNamed("fresh")) || n.sites(list, nil)[0].zone != "b" {
 		t.Error("an update was not taken in")
 	}
 	n.OnUpdate(nil, makeNode("n", "b"))
-	if n.isLeaving("n") {
+	if n.isLeaving("n", podNamed("fresh")) {
 		t.Error("a node that stays is still refused")
 	}
 	n.OnUpdate(nil, tainted(makeNode("n", "b")))
 	n.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "n", Obj: makeNode("n", "b")})
-	if n.isLeaving("n") || n.sites(list, nil)[0].zone != "" {
+	if n.isLeaving("n", podNamed("fresh")) || n.sites(list, nil)[0].zone != "" {
 		t.Error("a node that is gone is still known")
 	}
 	n.OnAdd("no node", true)

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
@@ -19,54 +21,73 @@ const (
 	PrioritizePath = PathPrefix + "/" + verbPrioritize
 )
 
-// maxBody bounds a request, in bytes: a pod and the names of all nodes take less
-// than 2 MiB, some hundred nodes in full (nodeCacheCapable: false) up to this.
-const maxBody = 32 << 20
+const (
+	// maxBody bounds a request, in bytes: a pod and the names of all nodes take less
+	// than 2 MiB, some hundred nodes in full (nodeCacheCapable: false) up to this.
+	maxBody = 32 << 20
+	// usualBody is how much is made room for at once: a pod and 5,000 names.
+	usualBody = 512 << 10
+)
 
 // Handlers returns what to serve, by path.
 func (e *Extender) Handlers() map[string]http.Handler {
 	return map[string]http.Handler{
-		FilterPath:     handle(e.Metrics, verbFilter, e.Filter),
-		PreemptPath:    handle(e.Metrics, verbPreempt, e.Preempt),
-		PrioritizePath: handle(e.Metrics, verbPrioritize, e.Prioritize),
+		FilterPath: handle(e.Metrics, verbFilter, readQuestion, func(ctx context.Context, q *question) ([]byte, error) {
+			return q.appendFilter(nil, e.Filter(ctx, &q.ExtenderArgs))
+		}),
+		PreemptPath: handle(e.Metrics, verbPreempt, readWhole, func(ctx context.Context, args *extenderv1.ExtenderPreemptionArgs) ([]byte, error) {
+			return json.Marshal(e.Preempt(ctx, args))
+		}),
+		PrioritizePath: handle(e.Metrics, verbPrioritize, readQuestion, func(ctx context.Context, q *question) ([]byte, error) {
+			return appendPriorities(nil, *e.Prioritize(ctx, &q.ExtenderArgs)), nil
+		}),
 	}
 }
 
 // handle answers 200 to whatever is a request, and 4xx to what is none.
-func handle[Args, Result any](m *Metrics, verb string, answer func(context.Context, *Args) *Result) http.Handler {
+func handle[Args any](m *Metrics, verb string, read func(body []byte) (*Args, error), answer func(context.Context, *Args) ([]byte, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
-		args := new(Args)
-		if status, err := decode(w, r, args); err != nil {
+		body, status, err := readBody(w, r)
+		var args *Args
+		if err == nil {
+			if args, err = read(body); err != nil {
+				status, err = http.StatusBadRequest, fmt.Errorf("body: not a request of kube-scheduler/extender/v1: %w", err)
+			}
+		}
+		if err != nil {
 			m.count(verb, invalid)
 			http.Error(w, err.Error(), status)
 			return
 		}
-		body, err := json.Marshal(answer(r.Context(), args))
+		said, err := answer(r.Context(), args)
 		m.took(verb, time.Since(start))
 		if err != nil {
 			http.Error(w, fmt.Sprintf("encoding the answer: %v", err), http.StatusInternalServerError)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		if _, err := w.Write(body); err != nil {
+		if _, err := w.Write(said); err != nil {
 			logf.FromContext(r.Context()).V(2).Info("Scheduler went away", "verb", verb, "reason", err.Error())
 		}
 	})
 }
 
-// decode returns the status to answer with when the body is no request.
-func decode(w http.ResponseWriter, r *http.Request, into any) (int, error) {
+// readBody returns the status to answer with when there is no body to read.
+func readBody(w http.ResponseWriter, r *http.Request) (body []byte, status int, err error) {
 	if r.Method != http.MethodPost {
-		return http.StatusMethodNotAllowed, fmt.Errorf("method %s: use POST", r.Method)
+		return nil, http.StatusMethodNotAllowed, fmt.Errorf("method %s: use POST", r.Method)
 	}
-	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(into)
+	var b bytes.Buffer
+	// What is announced may never come.
+	b.Grow(int(min(max(r.ContentLength, 0), usualBody)) + bytes.MinRead)
+	_, err = b.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return http.StatusRequestEntityTooLarge, fmt.Errorf("body: more than %d bytes (set nodeCacheCapable: true)", large.Limit)
+		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("body: more than %d bytes (set nodeCacheCapable: true)", large.Limit)
 	case err != nil:
-		return http.StatusBadRequest, fmt.Errorf("body: not a request of kube-scheduler/extender/v1: %w", err)
+		return nil, http.StatusBadRequest, fmt.Errorf("body: %w", err)
 	}
-	return http.StatusOK, nil
+	return b.Bytes(), http.StatusOK, nil
 }

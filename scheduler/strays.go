@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,11 +35,16 @@ type Strays struct {
 	live      client.Reader
 	sandboxes schema.GroupVersionKind
 	scheduler string
+	// leads is asked before each delete: whether this process leads for certain.
+	leads func() bool
 }
 
+// errNotLeading leaves a Pod to the next leader.
+var errNotLeading = errors.New("the lease was not renewed in time, so another leader may be at work")
+
 // SetupStrays adds the controller, which runs on the leader, to the manager.
-func SetupStrays(mgr manager.Manager, informers cache.Cache, sandboxes schema.GroupVersionKind, scheduler string) error {
-	s := &Strays{cache: informers, client: mgr.GetClient(), live: mgr.GetAPIReader(), sandboxes: sandboxes, scheduler: scheduler}
+func SetupStrays(mgr manager.Manager, informers cache.Cache, sandboxes schema.GroupVersionKind, scheduler string, leads func() bool) error {
+	s := &Strays{cache: informers, client: mgr.GetClient(), live: mgr.GetAPIReader(), sandboxes: sandboxes, scheduler: scheduler, leads: leads}
 	err := ctrl.NewControllerManagedBy(mgr).Named("strays").
 		WatchesRawSource(source.Kind(informers, client.Object(object(podKind)), &handler.EnqueueRequestForObject{},
 			predicate.NewPredicateFuncs(s.strayed))).
@@ -77,6 +83,9 @@ func (s *Strays) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	// Another Pod would say the same.
 	if agentsandbox.NamesScheduler(sandbox) {
 		return reconcile.Result{}, nil
+	}
+	if !s.leads() {
+		return reconcile.Result{}, errNotLeading
 	}
 	err := s.client.Delete(ctx, pod, client.Preconditions{
 		UID: ptr.To(pod.GetUID()), ResourceVersion: ptr.To(pod.GetResourceVersion()),

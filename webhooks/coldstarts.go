@@ -2,8 +2,8 @@ package webhooks
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/utils/lru"
 
+	"github.com/freshbind/freshbind/internal/bounded"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 )
@@ -20,18 +20,19 @@ const (
 	poolEmpty coldCause = "PoolEmpty"
 )
 
-// refusedClaims bounds how many claims are remembered, some 200 bytes each.
-const refusedClaims = 8192
+// refusedBytes bounds how many claims are remembered, twice, in bytes: a UID in
+// an owner reference is as long as who writes it likes.
+const refusedBytes = 2 << 20
 
 // coldStarts counts cold starts by their cause, from what the verdict read and
 // what this process itself has refused: to ask who was refused elsewhere would
 // cost every cold start a LIST.
 type coldStarts struct {
 	total   *prometheus.CounterVec
-	refused *lru.Cache
+	refused *bounded.Cache[string, struct{}]
 	// counted are the claims that count already: a controller whose cache is late
 	// creates what is there, and is told so only after admission.
-	counted *lru.Cache
+	counted *bounded.Cache[string, struct{}]
 }
 
 func newColdStarts(reg prometheus.Registerer) *coldStarts {
@@ -44,8 +45,8 @@ func newColdStarts(reg prometheus.Registerer) *coldStarts {
 				"or one that named no claim, as those of agent-sandbox v0.1 do, the cause is PoolEmpty) " +
 				"or PoolEmpty (anything else: its controller found no member to take).",
 		}, []string{"cause"}),
-		refused: lru.New(refusedClaims),
-		counted: lru.New(refusedClaims),
+		refused: bounded.NewCache[string, struct{}](refusedBytes),
+		counted: bounded.NewCache[string, struct{}](refusedBytes),
 	}
 	for _, cause := range []coldCause{claimRequires, memberRefused, poolEmpty} {
 		c.total.WithLabelValues(string(cause))
@@ -67,11 +68,11 @@ func (c *coldStarts) observe(w platform.Write, o outcome) {
 		case passes:
 			c.refused.Remove(w.Claim.UID)
 		default:
-			c.refused.Add(w.Claim.UID, nil)
+			c.refused.Add(w.Claim.UID, struct{}{}, len(w.Claim.UID))
 		}
 	case freshness.ColdStart:
 		if _, again := c.counted.Get(w.Claim.UID); passes && !again {
-			c.counted.Add(w.Claim.UID, nil)
+			c.counted.Add(w.Claim.UID, struct{}{}, len(w.Claim.UID))
 			c.total.WithLabelValues(string(c.causeOf(w.Claim.UID, o))).Inc()
 		}
 	}

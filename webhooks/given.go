@@ -5,15 +5,15 @@ import (
 	"slices"
 	"sync"
 
-	"k8s.io/utils/lru"
-
+	"github.com/freshbind/freshbind/internal/bounded"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 )
 
 const (
-	// givenClaims bounds how many claims are remembered, some 300 bytes each.
-	givenClaims = 8192
+	// givenBytes bounds how many claims are remembered, some 300 bytes each: more
+	// where who writes an owner reference makes its UID longer.
+	givenBytes = 3 << 20
 	// givenEach bounds how many sandboxes of one claim are.
 	givenEach = 4
 )
@@ -28,12 +28,12 @@ type Given struct {
 	Index func(ctx context.Context, namespace, claimUID string) []string
 
 	mu    sync.Mutex
-	names *lru.Cache
+	names *bounded.Cache[string, []string]
 }
 
 // NewGiven returns an empty memory.
 func NewGiven(index func(ctx context.Context, namespace, claimUID string) []string) *Given {
-	return &Given{Index: index, names: lru.New(givenClaims)}
+	return &Given{Index: index, names: bounded.NewCache[string, []string](givenBytes)}
 }
 
 // hints are names of sandboxes that the write's claim may have.
@@ -62,11 +62,15 @@ func (g *Given) note(w platform.Write) {
 	name := w.Judged().GetName()
 	names := slices.DeleteFunc(slices.Clone(g.of(w.Claim.UID)), func(n string) bool { return n == name })
 	names = append(names, name)
-	g.names.Add(w.Claim.UID, names[max(0, len(names)-givenEach):])
+	names = names[max(0, len(names)-givenEach):]
+	bytes := len(w.Claim.UID)
+	for _, n := range names {
+		bytes += len(n)
+	}
+	g.names.Add(w.Claim.UID, names, bytes)
 }
 
 func (g *Given) of(claim string) []string {
 	names, _ := g.names.Get(claim)
-	list, _ := names.([]string)
-	return list
+	return names
 }

@@ -2,6 +2,8 @@ package webhooks
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +42,9 @@ func TestGiven(t *testing.T) {
 		"a cold start has a name":  {passed: []platform.Write{write(freshness.ColdStart, "u1", "c1")}, asked: bind("u1", "m1")},
 		"a release tells no claim": {passed: []platform.Write{bind("u1", "m1")}, asked: write(freshness.Release, "u1", "m2")},
 		"a birth is for no claim":  {asked: write(freshness.Birth, "", "m2")},
+		"known to the cache only":  {index: indexed, asked: bind("u1", "m2"), want: []string{"m0"}},
+		"nobody's in the cache":    {index: func(context.Context, string, string) []string { return []string{"m9"} }, asked: write(freshness.Birth, "", "m2")},
+		"one often, another once":  {passed: []platform.Write{bind("u1", "b"), bind("u1", "a"), bind("u1", "a"), bind("u1", "a"), bind("u1", "a")}, asked: bind("u1", "m"), want: []string{"a", "b"}},
 		"known to the cache":       {passed: []platform.Write{bind("u1", "m1"), bind("u1", "m0")}, index: indexed, asked: bind("u1", "m2"), want: []string{"m0", "m1"}},
 	}
 	for name, tc := range cases {
@@ -61,6 +66,24 @@ func TestNoMemoryNoHints(t *testing.T) {
 	g.note(w)
 	if got := g.hints(t.Context(), w); got != nil {
 		t.Errorf("hints() = %v", got)
+	}
+}
+
+// What was given a moment ago is in no cache yet: the snapshot has to look there.
+func TestGuardLooksWhereTheClaimMayHaveASandbox(t *testing.T) {
+	f := &fakePlatform{facts: facts(func(*platform.Facts) {})}
+	g := &Guard{
+		Platform: f, Modes: modes(t, Enforce, nil), Metrics: NewMetrics(prometheus.NewRegistry()), Aftermath: &hints{},
+		Given: NewGiven(nil), Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0)), Timeout: time.Minute,
+	}
+	second := builders.MakeMember(pool, template).Name("python-def").Obj()
+	g.Handle(t.Context(), bindRequest(t))
+	if len(f.asked.MayHold) > 0 {
+		t.Errorf("the first bind has %v to look for", f.asked.MayHold)
+	}
+	g.Handle(t.Context(), request(t, admissionv1.Update, second, builders.Bound(second, claim, template).Obj()))
+	if diff := cmp.Diff([]string{"python-abc"}, f.asked.MayHold); diff != "" {
+		t.Errorf("the second bind looks at (-want,+got):\n%s", diff)
 	}
 }
 
@@ -93,5 +116,21 @@ func TestGuardRemembersWhatItLetsPass(t *testing.T) {
 				t.Errorf("remembered (-want,+got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Who writes an owner reference chooses how long its UID is.
+func TestWhatIsRememberedOfClaimsIsBoundedInBytes(t *testing.T) {
+	g, p := NewGiven(nil), NewPatience(testingclock.NewFakePassiveClock(time.Unix(0, 0)))
+	for i := range 200 {
+		w := platform.Write{Operation: freshness.Bind, Old: member, New: member, Claim: freshness.Owner{UID: fmt.Sprint(i) + strings.Repeat("x", 100_000)}}
+		g.note(w)
+		p.over(w, freshness.Verdict{Reason: freshness.ClaimHoldsAnother})
+		if given, tried := g.names.Bytes(), p.tries.Bytes(); given > givenBytes || tried > triesBytes {
+			t.Fatalf("after %d claims %d and %d bytes are remembered", i+1, given, tried)
+		}
+	}
+	if g.names.Len() == 0 || p.tries.Len() == 0 {
+		t.Error("nothing is remembered")
 	}
 }

@@ -16,8 +16,10 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/freshbind/freshbind/internal/fair"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/revision"
 )
 
 // Platform is what the guard needs to know of a warm-pool system.
@@ -70,6 +72,8 @@ type Guard struct {
 	// nobody wants to know.
 	Released func(pod *unstructured.Unstructured)
 	Clock    clock.PassiveClock
+	// Turns shares the CPU that verdicts take between namespaces; nil for no bound.
+	Turns *fair.Turns
 	// Timeout bounds one verdict. It has to be shorter than the webhook's own,
 	// or the answer comes when nobody listens any more.
 	Timeout time.Duration
@@ -158,10 +162,21 @@ func (g *Guard) judge(ctx context.Context, namespace string, w platform.Write) o
 	if err = errors.Join(err, modeErr); err != nil {
 		return outcome{mode: mode, err: err}
 	}
+	v, err := g.verdict(ctx, namespace, facts.Snapshot)
 	return outcome{
 		mode: mode, pool: facts.Pool, taken: facts.Taken, alwaysCold: facts.AlwaysCold,
-		Verdict: freshness.Judge(facts.Snapshot),
+		Verdict: v, err: err,
 	}
+}
+
+// verdict judges when it is the namespace's turn.
+func (g *Guard) verdict(ctx context.Context, namespace string, s freshness.Snapshot) (freshness.Verdict, error) {
+	done, err := g.Turns.Take(ctx, namespace)
+	if err != nil {
+		return freshness.Verdict{}, err
+	}
+	defer done()
+	return freshness.JudgeWithin(s, revision.NewBudget(freshness.MaxWork, ctx.Err))
 }
 
 func (g *Guard) hint(w platform.Write, o outcome) {

@@ -40,9 +40,12 @@ type fakePlatform struct {
 	agentsandbox.Platform
 	facts platform.Facts
 	err   error
+	// asked is the last write that a snapshot was taken for.
+	asked platform.Write
 }
 
 func (f *fakePlatform) Snapshot(ctx context.Context, w platform.Write) (platform.Facts, error) {
+	f.asked = w
 	if f.err != nil {
 		return platform.Facts{}, f.err
 	}
@@ -51,7 +54,12 @@ func (f *fakePlatform) Snapshot(ctx context.Context, w platform.Write) (platform
 	}
 	f.facts.Operation = w.Operation
 	f.facts.ClaimRef = w.Claim
-	return f.facts, nil
+	facts := f.facts
+	if w.Operation == freshness.ColdStart {
+		// Its Pod comes later.
+		facts.Pod = nil
+	}
+	return facts, nil
 }
 
 // hints records what the guard tells the controllers.
@@ -209,6 +217,32 @@ func TestGuard(t *testing.T) {
 			}
 			if resp.Result.Details != nil && resp.Result.Details.RetryAfterSeconds != 0 {
 				t.Error("retryAfterSeconds makes client-go sleep inside the controller's worker")
+			}
+		})
+	}
+}
+
+// A stored object may carry the self-test's key; only a dry run is one.
+func TestGuardTakesOnlyDryRunsForSelfTests(t *testing.T) {
+	dead := facts(func(f *platform.Facts) { f.Pod.Deleting = true })
+	for name, tc := range map[string]struct{ dryRun, asked, want bool }{
+		"a write with the key":      {false, true, true},
+		"a dry run without the key": {true, false, true},
+		"a self-test":               {true, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := &Guard{
+				Platform: &fakePlatform{facts: dead}, Modes: modes(t, Audit, nil), Metrics: NewMetrics(prometheus.NewRegistry()),
+				Aftermath: &hints{}, Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0)), Timeout: time.Minute,
+			}
+			bound := builders.Bound(member, claim, template)
+			if tc.asked {
+				bound.Annotation(platform.SelfTestKey, "true")
+			}
+			req := request(t, admissionv1.Update, member, bound.Obj())
+			req.DryRun = ptr.To(tc.dryRun)
+			if resp := g.Handle(t.Context(), req); resp.Allowed != tc.want {
+				t.Errorf("allowed is %t, want %t: %v", resp.Allowed, tc.want, resp.Result)
 			}
 		})
 	}

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
@@ -27,8 +26,6 @@ type Hook struct {
 
 	rules      []admissionregistrationv1.RuleWithOperations
 	conditions []admissionregistrationv1.MatchCondition
-	// enforcing: only where the namespace says so, as for policies.
-	enforcing bool
 	// only and not narrow down the namespaces by name.
 	only, not []string
 }
@@ -36,18 +33,6 @@ type Hook struct {
 const (
 	create = admissionregistrationv1.Create
 	update = admissionregistrationv1.Update
-
-	claimOwner = `o.kind == 'SandboxClaim' && o.apiVersion.startsWith('` + agentsandbox.ExtensionsGroup + `/')`
-	poolOwner  = `o.kind == 'SandboxWarmPool' && o.apiVersion.startsWith('` + agentsandbox.ExtensionsGroup + `/')`
-	boxOwner   = `o.kind == 'Sandbox' && o.apiVersion.startsWith('` + agentsandbox.CoreGroup + `/')`
-	owners     = `object.metadata.?ownerReferences.orValue([])`
-	oldOwners  = `oldObject.metadata.?ownerReferences.orValue([])`
-	oldLabels  = `oldObject.metadata.?labels.orValue({})`
-	newLabels  = `object.metadata.?labels.orValue({})`
-	poolLabel  = `'` + agentsandbox.PodPoolLabel + `'`
-	claimLabel = `'` + agentsandbox.PodClaimLabel + `'`
-	controls   = `o.?controller.orValue(false)`
-	carries    = `'` + platform.StampKey + `' in object.metadata.?labels.orValue({})`
 )
 
 // The hooks. Each condition says exactly what the handler judges, so that no
@@ -55,9 +40,17 @@ const (
 var (
 	BindHook = Hook{
 		Name: "bind.freshbind.dev", Path: "/bind", Timeout: 2 * time.Second,
-		rules: sandboxes(update),
-		conditions: when("a-claim-gains-the-sandbox",
-			owners+`.exists(o, `+claimOwner+` && !`+oldOwners+`.exists(p, p.uid == o.uid))`),
+		rules:      sandboxes(update),
+		conditions: when("a-claim-gains-the-sandbox", gainsAClaim),
+	}
+	// ForeignControllerHook judges what controls a Sandbox and is neither pool nor
+	// claim by its kind: it may be a claim by its UID.
+	ForeignControllerHook = Hook{
+		Name: "foreigncontroller.freshbind.dev", Path: "/foreigncontroller", Timeout: 2 * time.Second,
+		rules: sandboxes(create, update),
+		conditions: when("a-controller-that-is-neither-pool-nor-claim",
+			`request.operation == 'CREATE' ? `+owners+`.exists(o, `+foreignController+`) && !`+owners+`.exists(o, `+claimOwner+`) : `+
+				gainsAForeignController+` && !`+gainsAClaim),
 	}
 	// BindPodHook judges binds in releases whose members are bare Pods. Orphaning
 	// a pool's Pods keeps the label, and is no bind.
@@ -78,9 +71,8 @@ var (
 	}
 	BirthHook = Hook{
 		Name: "birth.freshbind.dev", Path: "/birth", FailOpen: true, Timeout: 2 * time.Second,
-		rules: sandboxes(create),
-		conditions: when("made-for-a-pool",
-			owners+`.exists(o, `+poolOwner+`) && !`+owners+`.exists(o, `+claimOwner+`)`),
+		rules:      sandboxes(create),
+		conditions: when("made-for-a-pool", bornForAPool),
 	}
 	// BirthPodHook judges births in releases whose members are bare Pods. It is
 	// served where BirthHook is.
@@ -92,8 +84,15 @@ var (
 	StampHook = Hook{
 		Name: "stamp.freshbind.dev", Path: "/stamp", FailOpen: true, Timeout: 2 * time.Second,
 		rules: sandboxes(create),
-		conditions: when("made-for-a-pool-or-claim-or-carrying-a-stamp",
-			owners+`.exists(o, `+poolOwner+` || `+claimOwner+`) || `+carries),
+		conditions: when("made-for-a-pool-or-claim-or-carrying-a-mark",
+			owners+`.exists(o, `+poolOwner+` || `+claimOwner+`) || `+carries+` || `+carriesBirth),
+	}
+	// StampBirthHook stamps the members that the users of Scope.PoolControllers
+	// make, in place of StampHook, and marks them as such.
+	StampBirthHook = Hook{
+		Name: "stamp-birth.freshbind.dev", Path: "/stamp-birth", FailOpen: true, Timeout: 2 * time.Second,
+		rules:      sandboxes(create),
+		conditions: when("made-for-a-pool", bornForAPool),
 	}
 	// ProtectHook judges deletes by the users of Scope.PoolControllers only.
 	ProtectHook = Hook{
@@ -127,15 +126,15 @@ func when(name, expression string) []admissionregistrationv1.MatchCondition {
 	return []admissionregistrationv1.MatchCondition{{Name: name, Expression: expression}}
 }
 
-func sandboxes(op admissionregistrationv1.OperationType) []admissionregistrationv1.RuleWithOperations {
+func sandboxes(ops ...admissionregistrationv1.OperationType) []admissionregistrationv1.RuleWithOperations {
 	// Every version, so that no request has to pass the conversion webhook
 	// first, which may be down.
-	return []admissionregistrationv1.RuleWithOperations{rule(agentsandbox.CoreGroup, "*", "sandboxes", op)}
+	return []admissionregistrationv1.RuleWithOperations{rule(agentsandbox.CoreGroup, "*", "sandboxes", ops...)}
 }
 
-func rule(group, version, resource string, op admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+func rule(group, version, resource string, ops ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
 	return admissionregistrationv1.RuleWithOperations{
-		Operations: []admissionregistrationv1.OperationType{op},
+		Operations: ops,
 		Rule: admissionregistrationv1.Rule{
 			APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource},
 			Scope: ptr.To(admissionregistrationv1.NamespacedScope),
@@ -189,18 +188,26 @@ type Scope struct {
 	// Exempt are namespaces that are left out besides kube-system, our own
 	// above all: a guard that stands in its own way cannot come back.
 	Exempt []string
-	// PoolControllers are the users whose deletes of a claim's sandbox are taken
-	// to be meant for an idle member; agent-sandbox's own when empty.
+	// PoolControllers are the users that make a pool's members, and whose deletes
+	// of a claim's sandbox are taken to be meant for an idle one; agent-sandbox's
+	// own when empty.
 	PoolControllers []string
+	// Enforced are the namespaces that are enforced whatever their labels of that
+	// name say, and EnforcedByDefault that those are which say nothing: policies
+	// hold in them as well.
+	Enforced          []metav1.LabelSelector
+	EnforcedByDefault bool
 	// Restamp has changed stamps of Pods put back by a webhook, for API servers
 	// that serve no mutating policies (Policies.WithoutMutating).
 	Restamp bool
-	// Self is the user that Freshbind runs as; needed with Restamp.
+	// Self is the user that Freshbind runs as; needed for policies, and with
+	// Restamp.
 	Self string
 }
 
-// madeBy is the condition that one of the pool controllers makes the request.
-func (s Scope) madeBy() []admissionregistrationv1.MatchCondition {
+// byAPoolController is the expression that one of the pool controllers makes the
+// request.
+func (s Scope) byAPoolController() string {
 	users := s.PoolControllers
 	if len(users) == 0 {
 		users = []string{agentsandbox.ControllerUser}
@@ -209,12 +216,18 @@ func (s Scope) madeBy() []admissionregistrationv1.MatchCondition {
 	for i, u := range users {
 		quoted[i] = strconv.Quote(u)
 	}
-	return when("by-a-pool-controller", `request.userInfo.username in [`+strings.Join(quoted, ", ")+`]`)
+	return `request.userInfo.username in [` + strings.Join(quoted, ", ") + `]`
 }
 
 // byPools narrows a hook down to what the pool controllers write.
 func (s Scope) byPools(h Hook) Hook {
-	h.conditions = slices.Concat(s.madeBy(), h.conditions)
+	h.conditions = slices.Concat(when("by-a-pool-controller", s.byAPoolController()), h.conditions)
+	return h
+}
+
+// exceptBirthsByPools leaves out what StampBirthHook is asked about.
+func (s Scope) exceptBirthsByPools(h Hook) Hook {
+	h.conditions = slices.Concat(h.conditions, when("not-born-by-a-pool-controller", `!(`+s.byAPoolController()+` && `+bornForAPool+`)`))
 	return h
 }
 
@@ -228,7 +241,7 @@ func Configurations(e Endpoint, s Scope) (
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},
 		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName},
 	}
-	hooks := []Hook{StampHook, StampPodHook}
+	hooks := []Hook{s.exceptBirthsByPools(StampHook), s.byPools(StampBirthHook), StampPodHook}
 	if s.Restamp {
 		hooks = append(hooks, restampHook(s.Self))
 	}

@@ -22,16 +22,18 @@ func TestConfigurations(t *testing.T) {
 		check(t, w.Name, w.ClientConfig, w.MatchConditions, w.SideEffects, w.NamespaceSelector.MatchExpressions[0].Values)
 	}
 	want := map[string]admissionregistrationv1.FailurePolicyType{
-		"bind.freshbind.dev":        admissionregistrationv1.Fail,
-		"bind-pod.freshbind.dev":    admissionregistrationv1.Fail,
-		"coldstart.freshbind.dev":   admissionregistrationv1.Fail,
-		"birth.freshbind.dev":       admissionregistrationv1.Ignore,
-		"birth-pod.freshbind.dev":   admissionregistrationv1.Ignore,
-		"protect.freshbind.dev":     admissionregistrationv1.Ignore,
-		"protect-pod.freshbind.dev": admissionregistrationv1.Ignore,
-		"advise.freshbind.dev":      admissionregistrationv1.Ignore,
-		"stamp.freshbind.dev":       admissionregistrationv1.Ignore,
-		"stamp-pod.freshbind.dev":   admissionregistrationv1.Ignore,
+		"bind.freshbind.dev":              admissionregistrationv1.Fail,
+		"bind-pod.freshbind.dev":          admissionregistrationv1.Fail,
+		"coldstart.freshbind.dev":         admissionregistrationv1.Fail,
+		"foreigncontroller.freshbind.dev": admissionregistrationv1.Fail,
+		"birth.freshbind.dev":             admissionregistrationv1.Ignore,
+		"birth-pod.freshbind.dev":         admissionregistrationv1.Ignore,
+		"protect.freshbind.dev":           admissionregistrationv1.Ignore,
+		"protect-pod.freshbind.dev":       admissionregistrationv1.Ignore,
+		"advise.freshbind.dev":            admissionregistrationv1.Ignore,
+		"stamp.freshbind.dev":             admissionregistrationv1.Ignore,
+		"stamp-birth.freshbind.dev":       admissionregistrationv1.Ignore,
+		"stamp-pod.freshbind.dev":         admissionregistrationv1.Ignore,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("failure policies (-want,+got):\n%s", diff)
@@ -123,7 +125,7 @@ func TestEndpointValidate(t *testing.T) {
 }
 
 func TestHandlersAnswerBeforeTheAPIServerGivesUp(t *testing.T) {
-	for _, h := range []Hook{BindHook, BindPodHook, ColdStartHook, BirthHook, BirthPodHook, StampHook, StampPodHook, ProtectHook, ProtectPodHook, AdviseHook} {
+	for _, h := range []Hook{BindHook, BindPodHook, ColdStartHook, ForeignControllerHook, BirthHook, BirthPodHook, StampHook, StampBirthHook, StampPodHook, ProtectHook, ProtectPodHook, AdviseHook} {
 		if h.HandlerTimeout() >= h.Timeout || h.HandlerTimeout() <= 0 {
 			t.Errorf("%s: handler may take %s of %s", h.Name, h.HandlerTimeout(), h.Timeout)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -76,6 +77,12 @@ func (m *Modes) Known(ctx context.Context, namespace, pool string) (bool, error)
 	return Mode(pool) == Enforce || m.lastKnown(ctx, namespace) == Enforce, nil
 }
 
+// Acts reports whether Freshbind is to act, as the namespace is stored now.
+func (m *Modes) Acts(ctx context.Context, namespace, pool string) (bool, error) {
+	mode, err := m.Of(ctx, namespace, pool)
+	return err == nil && mode == Enforce, err
+}
+
 // lastKnown reads the cache even when the caller's time is up: the cache needs
 // none.
 func (m *Modes) lastKnown(ctx context.Context, namespace string) Mode {
@@ -110,8 +117,30 @@ func (m *Modes) LeastStrategy(ctx context.Context, namespace string) (freshness.
 	return m.Floors.Strategy(obj.GetLabels()), nil
 }
 
+// KnownStrategy is LeastStrategy by the cache: it may be late, and costs no read.
+func (m *Modes) KnownStrategy(ctx context.Context, namespace string) (freshness.Strategy, error) {
+	if !m.Floors.HasStrategy() {
+		return "", nil
+	}
+	var ns corev1.Namespace
+	if err := m.Cached.Get(ctx, types.NamespacedName{Name: namespace}, &ns); err != nil {
+		if apierrors.IsNotFound(err) {
+			return "", nil
+		}
+		return "", fmt.Errorf("reading the floor of namespace %s from the cache: %w", namespace, err)
+	}
+	return m.Floors.Strategy(ns.Labels), nil
+}
+
 // Enforced reports whether binds in the namespace are enforced.
 func (m *Modes) Enforced(ctx context.Context, namespace string) (bool, error) {
 	mode, err := m.Of(ctx, namespace, "")
+	return mode == Enforce, err
+}
+
+// Marks reports whether a sandbox is to say whose it is: where the namespace is
+// enforced, or the sandbox was made while its pool was.
+func (m *Modes) Marks(ctx context.Context, namespace, sandbox string) (bool, error) {
+	mode, err := m.Of(ctx, namespace, sandbox)
 	return mode == Enforce, err
 }

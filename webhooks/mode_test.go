@@ -1,10 +1,13 @@
 package webhooks
 
 import (
+	"context"
 	"errors"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freshbind/freshbind/internal/floor"
 	"github.com/freshbind/freshbind/internal/freshness"
@@ -52,6 +55,13 @@ func TestNoLabelGoesBelowAFloor(t *testing.T) {
 			if least != tc.strategy || err != nil {
 				t.Errorf("LeastStrategy = %q, %v, want %q", least, err, tc.strategy)
 			}
+			m.Live = nil
+			if known, err := m.KnownStrategy(t.Context(), "ns"); known != tc.strategy || err != nil {
+				t.Errorf("KnownStrategy = %q, %v, want %q", known, err, tc.strategy)
+			}
+			if known, err := m.KnownStrategy(t.Context(), "gone"); known != "" || err != nil {
+				t.Errorf("KnownStrategy of a namespace that is gone = %q, %v", known, err)
+			}
 		})
 	}
 }
@@ -61,5 +71,48 @@ func TestAFloorOfStrategiesThatCannotBeReadIsAnError(t *testing.T) {
 	m.Floors = floor.Floors{floorOf(t, &metav1.LabelSelector{}, false, freshness.Recreate)}
 	if _, err := m.LeastStrategy(t.Context(), "ns"); err == nil {
 		t.Error("nothing was read, and nothing said so")
+	}
+}
+
+// absent is an API server that has no namespace.
+type absent struct{}
+
+func (absent) Get(context.Context, schema.GroupResource, string, string) (*unstructured.Unstructured, error) {
+	return nil, nil
+}
+
+func TestModesOfANamespaceThatIsGone(t *testing.T) {
+	for _, byDefault := range []Mode{Audit, Enforce} {
+		m := modes(t, "", nil)
+		m.Live, m.Default = absent{}, byDefault
+		m.Floors = floor.Floors{floorOf(t, &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, true, freshness.Recreate)}
+		if got, err := m.Of(t.Context(), "gone", ""); got != byDefault || err != nil {
+			t.Errorf("Of = %s, %v, want %s", got, err, byDefault)
+		}
+		if known, err := m.Known(t.Context(), "gone", ""); known != (byDefault == Enforce) || err != nil {
+			t.Errorf("Known = %t, %v", known, err)
+		}
+		if least, err := m.LeastStrategy(t.Context(), "gone"); least != "" || err != nil {
+			t.Errorf("LeastStrategy = %q, %v", least, err)
+		}
+		if enforced, err := m.Enforced(t.Context(), "gone"); enforced != (byDefault == Enforce) || err != nil {
+			t.Errorf("Enforced = %t, %v", enforced, err)
+		}
+		if marked, err := m.Marks(t.Context(), "gone", ""); marked != (byDefault == Enforce) || err != nil {
+			t.Errorf("Marks = %t, %v", marked, err)
+		}
+		if marked, err := m.Marks(t.Context(), "gone", string(Enforce)); !marked || err != nil {
+			t.Errorf("Marks of what a pool enforced = %t, %v", marked, err)
+		}
+	}
+}
+
+func TestNoFloorsNoReads(t *testing.T) {
+	m := &Modes{Default: Audit}
+	if least, err := m.LeastStrategy(t.Context(), "ns"); least != "" || err != nil {
+		t.Errorf("LeastStrategy = %q, %v", least, err)
+	}
+	if least, err := m.KnownStrategy(t.Context(), "ns"); least != "" || err != nil {
+		t.Errorf("KnownStrategy = %q, %v", least, err)
 	}
 }

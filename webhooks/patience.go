@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
-	"k8s.io/utils/lru"
 
+	"github.com/freshbind/freshbind/internal/bounded"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 )
@@ -16,8 +16,8 @@ const (
 	// of its own. Its controller learns of the fault from its cache, mostly within
 	// that time; when it does not, only another answer makes it give up.
 	patience = time.Second
-	// triesKept bounds how many pairs of claim and member are remembered.
-	triesKept = 8192
+	// triesBytes bounds how many pairs of claim and member are remembered.
+	triesBytes = 3 << 20
 )
 
 // Patience remembers since when claims have tried in vain. A claim of v1.0.3
@@ -27,12 +27,12 @@ type Patience struct {
 	clock clock.PassiveClock
 
 	mu    sync.Mutex
-	tries *lru.Cache
+	tries *bounded.Cache[pair, tries]
 }
 
 // NewPatience returns an empty memory.
 func NewPatience(c clock.PassiveClock) *Patience {
-	return &Patience{clock: c, tries: lru.New(triesKept)}
+	return &Patience{clock: c, tries: bounded.NewCache[pair, tries](triesBytes)}
 }
 
 // pair is a claim and a member that it wants.
@@ -57,16 +57,13 @@ func (p *Patience) over(w platform.Write, v freshness.Verdict) bool {
 	key, now := pair{w.Claim.UID, string(w.Judged().GetUID())}, p.clock.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var t tries
-	if kept, known := p.tries.Get(key); known {
-		t = kept.(tries)
-	}
+	t, _ := p.tries.Get(key)
 	switch {
 	case t.since.IsZero(), !t.over.IsZero() && now.Sub(t.over) >= patience:
 		t = tries{since: now}
 	case t.over.IsZero() && now.Sub(t.since) >= patience:
 		t.over = now
 	}
-	p.tries.Add(key, t)
+	p.tries.Add(key, t, len(key.claim)+len(key.member))
 	return !t.over.IsZero()
 }

@@ -14,7 +14,8 @@ import (
 )
 
 // Policies are rules that the API server applies by itself: they need no call,
-// and hold while Freshbind is down. They hold in namespaces that enforce.
+// and hold while Freshbind is down. They hold wherever binds are enforced,
+// whichever way that was said.
 type Policies struct {
 	Validating        []*admissionregistrationv1.ValidatingAdmissionPolicy
 	ValidatingBinding []*admissionregistrationv1.ValidatingAdmissionPolicyBinding
@@ -26,74 +27,96 @@ type Policies struct {
 	MutatingBinding []*admissionregistrationv1.MutatingAdmissionPolicyBinding
 }
 
-const (
-	stampOf    = `.metadata.?labels['` + platform.StampKey + `'].orValue('')`
-	boundToOf  = `.metadata.?annotations['` + platform.BoundToKey + `'].orValue('')`
-	stampPath  = `'/metadata/labels/' + jsonpatch.escapeKey('` + platform.StampKey + `')`
-	wasClaimed = `(oldObject` + boundToOf + ` != '' || ` + oldOwners + `.exists(o, ` + claimOwner + `))`
-	// putBack gives a stamp the value that it had, or takes away one that was not
-	// there.
-	putBack = `oldObject` + stampOf + ` == '' ? [JSONPatch{op: 'remove', path: ` + stampPath + `}] : ` +
-		`has(object.metadata.labels) ? [JSONPatch{op: 'add', path: ` + stampPath + `, value: oldObject` + stampOf + `}] : ` +
-		`[JSONPatch{op: 'add', path: '/metadata/labels', value: {'` + platform.StampKey + `': oldObject` + stampOf + `}}]`
-)
-
-var stampChanges = when("changes-a-stamp", `object`+stampOf+` != oldObject`+stampOf)
-
 // notBy is the condition that somebody else than this user makes the request.
 func notBy(user string) []admissionregistrationv1.MatchCondition {
 	return when("not-freshbind", `request.userInfo.username != `+strconv.Quote(user))
 }
 
-// NewPolicies returns the policies. self is the user that Freshbind runs as.
-func NewPolicies(self string) Policies {
+// NewPolicies returns the policies for this scope.
+func NewPolicies(s Scope) Policies {
 	var p Policies
-	notUs := notBy(self)
-	p.validate("freshbind-stamp", notUs, admissionregistrationv1.Validation{
-		Expression: `object` + stampOf + ` == oldObject` + stampOf,
-		Message:    "metadata.labels[" + platform.StampKey + "]: says what the sandbox was built from, and is Freshbind's to write",
+	places := s.places()
+	notUs := notBy(s.Self)
+	p.validate(places, "freshbind-stamp", update, notUs, stampStays, enforcementStays, birthStays)
+	p.validate(places, "freshbind-born", create, when("says-who-made-it", carriesBirth), admissionregistrationv1.Validation{
+		Expression: s.byAPoolController(),
+		Message:    "metadata.annotations[" + platform.CreatedByKey + "]: says that a pool's controller created the sandbox, and is not yours to write",
 	})
 	// A used sandbox never goes back to a pool, whoever takes its owner away: the
 	// next tenant would get it (upstream adopts what carries a pool's label).
-	p.validate("freshbind-used", when("had-a-claim", wasClaimed),
-		admissionregistrationv1.Validation{
-			Expression: `!` + owners + `.exists(o, ` + poolOwner + `)`,
-			Message:    "metadata.ownerReferences: this sandbox had a claim, and can never be a member of a pool again",
-		},
-		admissionregistrationv1.Validation{
-			Expression: `oldObject` + boundToOf + ` == '' || object` + boundToOf + ` == oldObject` + boundToOf,
-			Message:    "metadata.annotations[" + platform.BoundToKey + "]: says whose sandbox this is or was, and stays",
-		})
+	p.validate(places, "freshbind-used", update, when("had-a-claim", wasClaimed), noPoolAgain, boundToStays, leavesAMark)
+	p.validate(places, "freshbind-owners", update, when("has-owners", owners+`.size() > 0`), noDisguise, noOtherController)
 	// Upstream's Sandbox controller copies template metadata onto Pods: a policy
 	// that refused it would make Sandboxes not ready, so the change is undone.
-	p.mutate("freshbind-pod-stamp", namedRules("", "v1", "pods", admissionregistrationv1.Update),
-		slices.Concat(notUs, stampChanges), putBack)
+	p.mutate(places, "freshbind-pod-stamp", namedRules("", "v1", "pods", update), slices.Concat(notUs, stampChanges), putBack)
 	return p
 }
 
-func (p *Policies) validate(name string, conditions []admissionregistrationv1.MatchCondition, rules ...admissionregistrationv1.Validation) {
+// place is where a policy holds.
+type place struct {
+	// suffix makes the binding's name.
+	suffix              string
+	namespaces, objects *metav1.LabelSelector
+}
+
+func (p place) resources() *admissionregistrationv1.MatchResources {
+	return &admissionregistrationv1.MatchResources{NamespaceSelector: p.namespaces.DeepCopy(), ObjectSelector: p.objects.DeepCopy()}
+}
+
+// places are where binds are enforced: by a namespace's label or the default, by
+// the pool that something was made for, and by a floor.
+func (s Scope) places() []place {
+	byLabel := s.namespaces()
+	if s.EnforcedByDefault {
+		byLabel.MatchExpressions = append(byLabel.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: platform.EnforcementKey, Operator: metav1.LabelSelectorOpNotIn, Values: []string{string(Audit)},
+		})
+	} else {
+		byLabel.MatchLabels = enforcing().MatchLabels
+	}
+	places := []place{{namespaces: byLabel}, {suffix: "-by-pool", namespaces: s.namespaces(), objects: enforcing()}}
+	for i, floor := range s.Enforced {
+		selected := s.namespaces()
+		selected.MatchLabels = floor.MatchLabels
+		selected.MatchExpressions = append(selected.MatchExpressions, floor.MatchExpressions...)
+		places = append(places, place{suffix: "-by-floor-" + strconv.Itoa(i), namespaces: selected})
+	}
+	return places
+}
+
+func enforcing() *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{platform.EnforcementKey: string(Enforce)}}
+}
+
+func (p *Policies) validate(places []place, name string, op admissionregistrationv1.OperationType,
+	conditions []admissionregistrationv1.MatchCondition, rules ...admissionregistrationv1.Validation,
+) {
 	p.Validating = append(p.Validating, &admissionregistrationv1.ValidatingAdmissionPolicy{
 		TypeMeta:   typeMeta("ValidatingAdmissionPolicy"),
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: sandboxRules(admissionregistrationv1.Update)},
-			MatchConditions:  conditions,
-			FailurePolicy:    ptr.To(admissionregistrationv1.Fail),
-			Validations:      rules,
+			MatchConstraints: &admissionregistrationv1.MatchResources{
+				ResourceRules: namedRules(agentsandbox.CoreGroup, "*", "sandboxes", op),
+			},
+			MatchConditions: conditions,
+			FailurePolicy:   ptr.To(admissionregistrationv1.Fail),
+			Validations:     rules,
 		},
 	})
-	p.ValidatingBinding = append(p.ValidatingBinding, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-		TypeMeta:   typeMeta("ValidatingAdmissionPolicyBinding"),
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName:        name,
-			ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-			MatchResources:    &admissionregistrationv1.MatchResources{NamespaceSelector: enforcing()},
-		},
-	})
+	for _, at := range places {
+		p.ValidatingBinding = append(p.ValidatingBinding, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+			TypeMeta:   typeMeta("ValidatingAdmissionPolicyBinding"),
+			ObjectMeta: metav1.ObjectMeta{Name: name + at.suffix},
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName:        name,
+				ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+				MatchResources:    at.resources(),
+			},
+		})
+	}
 }
 
-func (p *Policies) mutate(name string, rules []admissionregistrationv1.NamedRuleWithOperations,
+func (p *Policies) mutate(places []place, name string, rules []admissionregistrationv1.NamedRuleWithOperations,
 	conditions []admissionregistrationv1.MatchCondition, patch string,
 ) {
 	p.Mutating = append(p.Mutating, &admissionregistrationv1.MutatingAdmissionPolicy{
@@ -110,28 +133,17 @@ func (p *Policies) mutate(name string, rules []admissionregistrationv1.NamedRule
 			}},
 		},
 	})
-	p.MutatingBinding = append(p.MutatingBinding, &admissionregistrationv1.MutatingAdmissionPolicyBinding{
-		TypeMeta:   typeMeta("MutatingAdmissionPolicyBinding"),
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{
-			PolicyName:     name,
-			MatchResources: &admissionregistrationv1.MatchResources{NamespaceSelector: enforcing()},
-		},
-	})
-}
-
-func enforcing() *metav1.LabelSelector {
-	return &metav1.LabelSelector{MatchLabels: map[string]string{platform.EnforcementKey: string(Enforce)}}
-}
-
-func sandboxRules(ops ...admissionregistrationv1.OperationType) []admissionregistrationv1.NamedRuleWithOperations {
-	return namedRules(agentsandbox.CoreGroup, "*", "sandboxes", ops...)
+	for _, at := range places {
+		p.MutatingBinding = append(p.MutatingBinding, &admissionregistrationv1.MutatingAdmissionPolicyBinding{
+			TypeMeta:   typeMeta("MutatingAdmissionPolicyBinding"),
+			ObjectMeta: metav1.ObjectMeta{Name: name + at.suffix},
+			Spec:       admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name, MatchResources: at.resources()},
+		})
+	}
 }
 
 func namedRules(group, version, resource string, ops ...admissionregistrationv1.OperationType) []admissionregistrationv1.NamedRuleWithOperations {
-	r := rule(group, version, resource, "")
-	r.Operations = ops
-	return []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: r}}
+	return []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: rule(group, version, resource, ops...)}}
 }
 
 func typeMeta(kind string) metav1.TypeMeta {
@@ -145,29 +157,20 @@ func (p Policies) WithoutMutating() Policies {
 	return p
 }
 
-// Only narrows the policies down to these namespaces; none given, they hold in
-// all that enforce.
-func (p Policies) Only(namespaces ...string) Policies {
-	if len(namespaces) == 0 {
-		return p
-	}
-	for _, b := range p.ValidatingBinding {
-		named(b.Spec.MatchResources.NamespaceSelector, metav1.LabelSelectorOpIn, namespaces)
-	}
-	for _, b := range p.MutatingBinding {
-		named(b.Spec.MatchResources.NamespaceSelector, metav1.LabelSelectorOpIn, namespaces)
-	}
-	return p
-}
-
 // Objects returns all policies and their bindings.
 func (p Policies) Objects() []client.Object {
 	var out []client.Object
-	for i := range p.Validating {
-		out = append(out, p.Validating[i], p.ValidatingBinding[i])
+	for _, o := range p.Validating {
+		out = append(out, o)
 	}
-	for i := range p.Mutating {
-		out = append(out, p.Mutating[i], p.MutatingBinding[i])
+	for _, o := range p.ValidatingBinding {
+		out = append(out, o)
+	}
+	for _, o := range p.Mutating {
+		out = append(out, o)
+	}
+	for _, o := range p.MutatingBinding {
+		out = append(out, o)
 	}
 	return out
 }

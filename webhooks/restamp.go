@@ -15,17 +15,21 @@ import (
 // RestampPath is where Restamp is served.
 const RestampPath = "/restamp"
 
-// Restamp puts a changed stamp of a Pod back. It asks nobody: its webhook is
-// called for such changes only, and only where binds are enforced.
-type Restamp struct{}
+// Restamp puts a changed stamp of a Pod back where binds are enforced. Its webhook
+// is called for such changes only.
+type Restamp struct{ Modes *Modes }
 
 var _ admission.Handler = Restamp{}
 
 // Handle answers with a patch of that one label.
-func (Restamp) Handle(_ context.Context, req admission.Request) admission.Response {
+func (r Restamp) Handle(ctx context.Context, req admission.Request) admission.Response {
 	old, obj, err := decode(req)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
+	}
+	// Its webhook's failurePolicy is Ignore: what the cache knows will do.
+	if act, err := r.Modes.Known(ctx, req.Namespace, old.GetLabels()[platform.EnforcementKey]); err != nil || !act {
+		return admission.Allowed("")
 	}
 	return admission.Patched("", stampPatch(obj.GetLabels(), old.GetLabels()[platform.StampKey])...)
 }
@@ -40,6 +44,5 @@ func restampHook(self string) Hook {
 		Name: RestampName, Path: RestampPath, FailOpen: true, Timeout: 2 * time.Second,
 		rules:      []admissionregistrationv1.RuleWithOperations{rule("", "v1", "pods", update)},
 		conditions: slices.Concat(notBy(self), stampChanges),
-		enforcing:  true,
 	}
 }

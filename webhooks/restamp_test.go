@@ -19,17 +19,23 @@ func TestRestamp(t *testing.T) {
 	stamped := func(hash string) *builders.Pod { return builders.PodFrom(plain.Obj()).Label(platform.StampKey, hash) }
 	cases := map[string]struct {
 		old, obj *builders.Pod
+		mode     Mode
 		want     []jsonpatch.JsonPatchOperation
 	}{
-		"changed":     {stamped("v1-a"), stamped("v1-b"), []jsonpatch.JsonPatchOperation{{Operation: "add", Path: path, Value: "v1-a"}}},
-		"removed":     {stamped("v1-a"), plain, []jsonpatch.JsonPatchOperation{{Operation: "add", Path: path, Value: "v1-a"}}},
-		"added":       {plain, stamped("v1-b"), []jsonpatch.JsonPatchOperation{{Operation: "remove", Path: path}}},
-		"as it was":   {stamped("v1-a"), stamped("v1-a"), nil},
-		"all removed": {stamped("v1-a"), builders.PodFrom(plain.Obj()).Unset("metadata", "labels"), []jsonpatch.JsonPatchOperation{{Operation: "add", Path: "/metadata/labels", Value: map[string]any{platform.StampKey: "v1-a"}}}},
+		"changed":   {stamped("v1-a"), stamped("v1-b"), Enforce, []jsonpatch.JsonPatchOperation{{Operation: "add", Path: path, Value: "v1-a"}}},
+		"removed":   {stamped("v1-a"), plain, Enforce, []jsonpatch.JsonPatchOperation{{Operation: "add", Path: path, Value: "v1-a"}}},
+		"added":     {plain, stamped("v1-b"), Enforce, []jsonpatch.JsonPatchOperation{{Operation: "remove", Path: path}}},
+		"as it was": {stamped("v1-a"), stamped("v1-a"), Enforce, nil},
+		"audited":   {stamped("v1-a"), stamped("v1-b"), Audit, nil},
+		"tightened by its pool": {
+			stamped("v1-a").Label(platform.EnforcementKey, "enforce"), stamped("v1-b"), Audit,
+			[]jsonpatch.JsonPatchOperation{{Operation: "add", Path: path, Value: "v1-a"}},
+		},
+		"all removed": {stamped("v1-a"), builders.PodFrom(plain.Obj()).Unset("metadata", "labels"), Enforce, []jsonpatch.JsonPatchOperation{{Operation: "add", Path: "/metadata/labels", Value: map[string]any{platform.StampKey: "v1-a"}}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			resp := Restamp{}.Handle(t.Context(), request(t, admissionv1.Update, tc.old.Obj(), tc.obj.Obj()))
+			resp := Restamp{Modes: modes(t, tc.mode, nil)}.Handle(t.Context(), request(t, admissionv1.Update, tc.old.Obj(), tc.obj.Obj()))
 			if !resp.Allowed {
 				t.Fatalf("refused: %v", resp.Result)
 			}
@@ -70,7 +76,6 @@ func TestRestampIsInstalledOnRequest(t *testing.T) {
 		t.Errorf("conditions (-want,+got):\n%s", diff)
 	}
 	wantScope := &metav1.LabelSelector{
-		MatchLabels: map[string]string{platform.EnforcementKey: "enforce"},
 		MatchExpressions: []metav1.LabelSelectorRequirement{{
 			Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"kube-system", "ours"},
 		}},

@@ -18,7 +18,7 @@ func (h Hook) Opened() Hook {
 }
 
 // Judged are the hooks whose failurePolicy can be chosen (Scope).
-func Judged() []Hook { return []Hook{BindHook, BindPodHook, ColdStartHook} }
+func Judged() []Hook { return []Hook{BindHook, BindPodHook, ColdStartHook, ForeignControllerHook} }
 
 // closed are the judged hooks, each with its failurePolicy.
 func (s Scope) closed() []Hook {
@@ -68,9 +68,6 @@ func (s Scope) namespaces() *metav1.LabelSelector {
 // namespaces narrows down the namespaces in scope.
 func (h Hook) namespaces(scope *metav1.LabelSelector) *metav1.LabelSelector {
 	narrow := scope.DeepCopy()
-	if h.enforcing {
-		narrow.MatchLabels = enforcing().MatchLabels
-	}
 	if len(h.only) > 0 {
 		named(narrow, metav1.LabelSelectorOpIn, h.only)
 	}

@@ -20,26 +20,31 @@ func TestFailurePoliciesOfBindsAndColdStarts(t *testing.T) {
 		want  map[string]judged
 	}{
 		"by default": {Scope{}, map[string]judged{
-			"bind.freshbind.dev":      {"/bind", "Fail", nil, notIn()},
-			"bind-pod.freshbind.dev":  {"/bind-pod", "Fail", nil, notIn()},
-			"coldstart.freshbind.dev": {"/coldstart", "Fail", nil, notIn()},
+			"bind.freshbind.dev":              {"/bind", "Fail", nil, notIn()},
+			"bind-pod.freshbind.dev":          {"/bind-pod", "Fail", nil, notIn()},
+			"coldstart.freshbind.dev":         {"/coldstart", "Fail", nil, notIn()},
+			"foreigncontroller.freshbind.dev": {"/foreigncontroller", "Fail", nil, notIn()},
 		}},
 		"binds open": {Scope{Bind: admissionregistrationv1.Ignore}, map[string]judged{
-			"bind.freshbind.dev":      {"/bind/open", "Ignore", nil, notIn()},
-			"bind-pod.freshbind.dev":  {"/bind-pod/open", "Ignore", nil, notIn()},
-			"coldstart.freshbind.dev": {"/coldstart", "Fail", nil, notIn()},
+			"bind.freshbind.dev":              {"/bind/open", "Ignore", nil, notIn()},
+			"bind-pod.freshbind.dev":          {"/bind-pod/open", "Ignore", nil, notIn()},
+			"coldstart.freshbind.dev":         {"/coldstart", "Fail", nil, notIn()},
+			"foreigncontroller.freshbind.dev": {"/foreigncontroller/open", "Ignore", nil, notIn()},
 		}},
 		"open in a namespace": {Scope{Open: []string{"lab"}, ColdStart: admissionregistrationv1.Ignore}, map[string]judged{
-			"bind.freshbind.dev":          {"/bind", "Fail", nil, notIn("lab")},
-			"open-bind.freshbind.dev":     {"/bind/open", "Ignore", []string{"lab"}, notIn()},
-			"bind-pod.freshbind.dev":      {"/bind-pod", "Fail", nil, notIn("lab")},
-			"open-bind-pod.freshbind.dev": {"/bind-pod/open", "Ignore", []string{"lab"}, notIn()},
-			"coldstart.freshbind.dev":     {"/coldstart/open", "Ignore", nil, notIn()},
+			"bind.freshbind.dev":                   {"/bind", "Fail", nil, notIn("lab")},
+			"open-bind.freshbind.dev":              {"/bind/open", "Ignore", []string{"lab"}, notIn()},
+			"bind-pod.freshbind.dev":               {"/bind-pod", "Fail", nil, notIn("lab")},
+			"open-bind-pod.freshbind.dev":          {"/bind-pod/open", "Ignore", []string{"lab"}, notIn()},
+			"coldstart.freshbind.dev":              {"/coldstart/open", "Ignore", nil, notIn()},
+			"foreigncontroller.freshbind.dev":      {"/foreigncontroller", "Fail", nil, notIn("lab")},
+			"open-foreigncontroller.freshbind.dev": {"/foreigncontroller/open", "Ignore", []string{"lab"}, notIn()},
 		}},
 		"for some namespaces": {Scope{Only: []string{"b", "a"}}, map[string]judged{
-			"bind.freshbind.dev":      {"/bind", "Fail", []string{"a", "b"}, notIn()},
-			"bind-pod.freshbind.dev":  {"/bind-pod", "Fail", []string{"a", "b"}, notIn()},
-			"coldstart.freshbind.dev": {"/coldstart", "Fail", []string{"a", "b"}, notIn()},
+			"bind.freshbind.dev":              {"/bind", "Fail", []string{"a", "b"}, notIn()},
+			"bind-pod.freshbind.dev":          {"/bind-pod", "Fail", []string{"a", "b"}, notIn()},
+			"coldstart.freshbind.dev":         {"/coldstart", "Fail", []string{"a", "b"}, notIn()},
+			"foreigncontroller.freshbind.dev": {"/foreigncontroller", "Fail", []string{"a", "b"}, notIn()},
 		}},
 	}
 	for name, tc := range cases {

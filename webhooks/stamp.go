@@ -2,7 +2,9 @@ package webhooks
 
 import (
 	"context"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +32,8 @@ type Stamp struct {
 	Revisions Revisions
 	Modes     *Modes
 	Timeout   time.Duration
+	// Birth: those that it is asked about were created by a pool's controller.
+	Birth bool
 	// SchedulerName is the scheduler that members' Pods are sent to; "" leaves them
 	// with the cluster's own.
 	SchedulerName string
@@ -37,8 +41,8 @@ type Stamp struct {
 
 var _ admission.Handler = (*Stamp)(nil)
 
-// Handle answers with a patch of that one label, and of a member's Pod's scheduler,
-// so that no field which this program does not know can get lost.
+// Handle answers with a patch of our marks, and of a member's Pod's scheduler, so
+// that no field which this program does not know can get lost.
 func (s *Stamp) Handle(ctx context.Context, req admission.Request) admission.Response {
 	obj, err := decodeObject(req.Object.Raw, req.Namespace)
 	if err != nil {
@@ -46,8 +50,8 @@ func (s *Stamp) Handle(ctx context.Context, req admission.Request) admission.Res
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	find := s.Revisions.SandboxRevision
-	if gk := (schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}); gk == podKind {
+	find, isPod := s.Revisions.SandboxRevision, (schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}) == podKind
+	if isPod {
 		find = s.Revisions.PodRevision
 	}
 	stamp, err := find(ctx, obj)
@@ -57,7 +61,14 @@ func (s *Stamp) Handle(ctx context.Context, req admission.Request) admission.Res
 	if mode, err := s.Modes.Of(ctx, req.Namespace, stamp.Enforcement); err != nil || mode != Enforce {
 		return admission.Allowed("")
 	}
-	patch := stampPatch(obj.GetLabels(), stamp.Hash)
+	wanted := map[string]string{platform.StampKey: stamp.Hash, platform.EnforcementKey: ""}
+	if Mode(stamp.Enforcement) == Enforce {
+		wanted[platform.EnforcementKey] = string(Enforce)
+	}
+	patch := marksPatch("labels", obj.GetLabels(), wanted)
+	if !isPod {
+		patch = append(patch, marksPatch("annotations", obj.GetAnnotations(), map[string]string{platform.CreatedByKey: s.createdBy()})...)
+	}
 	if stamp.Sendable {
 		patch = append(patch, s.sendPatch(obj)...)
 	}
@@ -75,19 +86,38 @@ func (s *Stamp) sendPatch(pod *unstructured.Unstructured) []jsonpatch.JsonPatchO
 
 var podKind = schema.GroupKind{Kind: "Pod"}
 
+func (s *Stamp) createdBy() string {
+	if s.Birth {
+		return platform.CreatedByPool
+	}
+	return ""
+}
+
 // stampPatch returns the operations after which labels carry exactly this stamp.
 func stampPatch(labels map[string]string, hash string) []jsonpatch.JsonPatchOperation {
-	path := "/metadata/labels/" + strings.ReplaceAll(platform.StampKey, "/", "~1")
-	carried, has := labels[platform.StampKey]
-	switch {
-	case hash == carried:
-		return nil
-	case hash == "" && has:
-		return []jsonpatch.JsonPatchOperation{jsonpatch.NewOperation("remove", path, nil)}
-	case labels == nil:
-		return []jsonpatch.JsonPatchOperation{
-			jsonpatch.NewOperation("add", "/metadata/labels", map[string]any{platform.StampKey: hash}),
+	return marksPatch("labels", labels, map[string]string{platform.StampKey: hash})
+}
+
+// marksPatch returns the operations after which a field of metadata has exactly
+// these marks, "" for none, and whatever else it has.
+func marksPatch(field string, has, wanted map[string]string) []jsonpatch.JsonPatchOperation {
+	var patch []jsonpatch.JsonPatchOperation
+	first := map[string]any{}
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
+		path := "/metadata/" + field + "/" + strings.ReplaceAll(key, "/", "~1")
+		carried, there := has[key]
+		switch value := wanted[key]; {
+		case value == "" && there:
+			patch = append(patch, jsonpatch.NewOperation("remove", path, nil))
+		case value == carried:
+		case has == nil:
+			first[key] = value
+		default:
+			patch = append(patch, jsonpatch.NewOperation("add", path, value))
 		}
 	}
-	return []jsonpatch.JsonPatchOperation{jsonpatch.NewOperation("add", path, hash)}
+	if len(first) > 0 {
+		patch = append(patch, jsonpatch.NewOperation("add", "/metadata/"+field, first))
+	}
+	return patch
 }

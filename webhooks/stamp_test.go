@@ -42,20 +42,36 @@ func TestStamp(t *testing.T) {
 	add := func(v string) []jsonpatch.JsonPatchOperation {
 		return []jsonpatch.JsonPatchOperation{{Operation: "add", Path: path, Value: v}}
 	}
+	created := func(op string, value any) jsonpatch.JsonPatchOperation {
+		return jsonpatch.JsonPatchOperation{Operation: op, Path: "/metadata/annotations/freshbind.dev~1created-by", Value: value}
+	}
 	pod := builders.MakePod(member)
 	cases := map[string]struct {
 		obj  *unstructured.Unstructured
 		rev  fakeRevisions
 		mode Mode
-		want []jsonpatch.JsonPatchOperation
+		// birth: by one of the pool controllers.
+		birth bool
+		want  []jsonpatch.JsonPatchOperation
 	}{
-		"a member":        {obj: member, mode: Enforce, want: add("v1-sandbox")},
-		"a pod":           {obj: pod.Obj(), mode: Enforce, want: add("v1-pod")},
-		"without labels":  {obj: builders.SandboxFrom(member).Unset("metadata", "labels").Obj(), mode: Enforce, want: []jsonpatch.JsonPatchOperation{{Operation: "add", Path: "/metadata/labels", Value: map[string]any{platform.StampKey: "v1-sandbox"}}}},
-		"forged":          {obj: builders.SandboxFrom(member).Label(platform.StampKey, "v1-forged").Obj(), mode: Enforce, want: add("v1-sandbox")},
-		"stamped already": {obj: builders.SandboxFrom(member).Label(platform.StampKey, "v1-sandbox").Obj(), mode: Enforce},
-		"audit":           {obj: member, mode: Audit},
-		"tightened":       {obj: member, mode: Audit, rev: fakeRevisions{enforcement: "enforce"}, want: add("v1-sandbox")},
+		"a member":                    {obj: member, mode: Enforce, want: add("v1-sandbox")},
+		"a pod":                       {obj: pod.Obj(), mode: Enforce, want: add("v1-pod")},
+		"a pod that says who made it": {obj: builders.PodFrom(pod.Obj()).Annotation(platform.CreatedByKey, "x").Obj(), mode: Enforce, want: add("v1-pod")},
+		"without labels":              {obj: builders.SandboxFrom(member).Unset("metadata", "labels").Obj(), mode: Enforce, want: []jsonpatch.JsonPatchOperation{{Operation: "add", Path: "/metadata/labels", Value: map[string]any{platform.StampKey: "v1-sandbox"}}}},
+		"forged":                      {obj: builders.SandboxFrom(member).Label(platform.StampKey, "v1-forged").Obj(), mode: Enforce, want: add("v1-sandbox")},
+		"stamped already":             {obj: builders.SandboxFrom(member).Label(platform.StampKey, "v1-sandbox").Obj(), mode: Enforce},
+		"audit":                       {obj: member, mode: Audit},
+		"tightened": {obj: member, mode: Audit, rev: fakeRevisions{enforcement: "enforce"}, want: append(
+			[]jsonpatch.JsonPatchOperation{{Operation: "add", Path: "/metadata/labels/freshbind.dev~1enforcement", Value: "enforce"}}, add("v1-sandbox")...)},
+		"says what no pool asked for": {
+			obj: builders.SandboxFrom(member).Label(platform.EnforcementKey, "enforce").Obj(), mode: Enforce,
+			want: append([]jsonpatch.JsonPatchOperation{{Operation: "remove", Path: "/metadata/labels/freshbind.dev~1enforcement"}}, add("v1-sandbox")...),
+		},
+		"born of a pool's controller": {obj: member, mode: Enforce, birth: true, want: append(add("v1-sandbox"), created("add", platform.CreatedByPool))},
+		"its birth forged": {
+			obj: builders.SandboxFrom(member).Annotation(platform.CreatedByKey, platform.CreatedByPool).Obj(), mode: Enforce,
+			want: append(add("v1-sandbox"), created("remove", nil)),
+		},
 		"cannot be found": {obj: member, mode: Enforce, rev: fakeRevisions{err: errors.New("etcd is away")}},
 		"forged, not found": {
 			obj: builders.SandboxFrom(member).Label(platform.StampKey, "v1-forged").Obj(), mode: Enforce,
@@ -64,7 +80,7 @@ func TestStamp(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := &Stamp{Revisions: tc.rev, Modes: modes(t, tc.mode, nil), Timeout: time.Minute}
+			s := &Stamp{Revisions: tc.rev, Modes: modes(t, tc.mode, nil), Timeout: time.Minute, Birth: tc.birth}
 			resp := s.Handle(t.Context(), request(t, admissionv1.Create, nil, tc.obj))
 			if !resp.Allowed {
 				t.Fatalf("denied: %v", resp.Result)

@@ -34,9 +34,10 @@ type Anchor struct {
 	objects   []*metav1.PartialObjectMetadata
 }
 
-// Setup adds the anchor to the manager. namespace is the one that this runs in.
-func Setup(mgr manager.Manager, namespace string) error {
-	a := New(mgr.GetAPIReader(), mgr.GetClient(), namespace, clock.RealClock{})
+// Setup adds the anchor to the manager. namespace is the one that this runs in,
+// scope what is installed.
+func Setup(mgr manager.Manager, namespace string, scope webhooks.Scope) error {
+	a := New(mgr.GetAPIReader(), mgr.GetClient(), namespace, scope, clock.RealClock{})
 	if err := mgr.Add(a); err != nil {
 		return fmt.Errorf("adding the anchor of the admission configuration: %w", err)
 	}
@@ -44,10 +45,10 @@ func Setup(mgr manager.Manager, namespace string) error {
 }
 
 // New returns an anchor in a namespace.
-func New(reader client.Reader, writer client.Writer, namespace string, c clock.WithTicker) *Anchor {
+func New(reader client.Reader, writer client.Writer, namespace string, scope webhooks.Scope, c clock.WithTicker) *Anchor {
 	a := &Anchor{client: writer, reader: reader, namespace: namespace, clock: c}
-	mutating, validating := webhooks.Configurations(webhooks.Endpoint{}, webhooks.Scope{})
-	for _, o := range append([]client.Object{mutating, validating}, webhooks.NewPolicies("").Objects()...) {
+	mutating, validating := webhooks.Configurations(webhooks.Endpoint{}, scope)
+	for _, o := range append([]client.Object{mutating, validating}, webhooks.NewPolicies(scope).Objects()...) {
 		m := &metav1.PartialObjectMetadata{}
 		m.SetGroupVersionKind(o.GetObjectKind().GroupVersionKind())
 		m.Name = o.GetName()

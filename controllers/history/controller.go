@@ -2,10 +2,11 @@ package history
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,45 +29,58 @@ import (
 // watch delivers, not only for the last one: a revision that was in force for a
 // moment may have members.
 type Recorder struct {
-	client  client.Client
-	live    client.Reader
-	members schema.GroupVersionKind
-	limit   int
-	digests bool
-	memo    agentsandbox.Memo
-
-	mu sync.Mutex
-	// pending are the versions not yet recorded, in the order of the watch.
-	pending map[types.NamespacedName][]*unstructured.Unstructured
+	client    client.Client
+	live      client.Reader
+	templates schema.GroupVersionKind
+	members   schema.GroupVersionKind
+	limit     int
+	values    *values
+	pending   *pending
 }
 
 // Options configure a Recorder.
 type Options struct {
-	// Templates and Members are the kinds to watch and to look for use in.
-	Templates, Members schema.GroupVersionKind
+	// Templates, Pools and Members are the kinds to watch and to look for use in.
+	Templates, Pools, Members schema.GroupVersionKind
 	// Limit is how many unused revisions are kept; at least 1.
 	Limit int
-	// Digests keeps digests of values in place of the values.
+	// Digests keeps digests of values in place of the values, in mode enforce, too.
 	Digests bool
+	// Enforced tells where values may be kept at all.
+	Enforced Enforced
 }
 
 // Setup adds a Recorder to the manager.
 func Setup(mgr manager.Manager, o Options) error {
 	r := &Recorder{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), members: o.Members, limit: o.Limit, digests: o.Digests,
-		pending: map[types.NamespacedName][]*unstructured.Unstructured{},
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), templates: o.Templates, members: o.Members, limit: o.Limit,
+		values:  &values{never: o.Digests, enforced: o.Enforced, cached: mgr.GetCache(), live: mgr.GetAPIReader(), pools: o.Pools},
+		pending: newPending(),
 	}
-	template := &unstructured.Unstructured{}
-	template.SetGroupVersionKind(o.Templates)
 	err := ctrl.NewControllerManagedBy(mgr).Named("history").
-		Watches(template, handler.Funcs{
+		Watches(objectOf(o.Templates), handler.Funcs{
 			CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { r.note(e.Object, q) },
-			UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { r.note(e.ObjectNew, q) },
-		}).Complete(r)
+			UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { r.noteUpdate(e, q) },
+			DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) {
+				r.pending.forget(client.ObjectKeyFromObject(e.Object))
+			},
+		}).
+		Watches(&appsv1.ControllerRevision{}, handler.Funcs{
+			DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { r.missed(e.Object, q) },
+		}).
+		Watches(objectOf(o.Pools), poolEvents()).
+		Watches(&corev1.Namespace{}, namespaceEvents(mgr.GetCache(), o.Templates)).
+		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the history controller: %w", err)
 	}
 	return nil
+}
+
+func objectOf(kind schema.GroupVersionKind) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(kind)
+	return obj
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -77,50 +91,78 @@ func (r *Recorder) note(obj client.Object, q queue) {
 		return
 	}
 	key := client.ObjectKeyFromObject(template)
-	r.mu.Lock()
-	r.pending[key] = append(r.pending[key], template)
-	r.mu.Unlock()
+	r.pending.add(key, template)
 	q.Add(reconcile.Request{NamespacedName: key})
 }
 
-// Reconcile records the pending versions of one template, the oldest first.
-func (r *Recorder) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	for {
-		template := r.oldest(req.NamespacedName)
-		if template == nil {
-			return reconcile.Result{}, nil
-		}
-		if err := r.record(ctx, template); err != nil {
-			return reconcile.Result{}, err
-		}
-		r.done(req.NamespacedName)
+// noteUpdate passes over writes of metadata: they are no version.
+func (r *Recorder) noteUpdate(e event.UpdateEvent, q queue) {
+	sameUID := e.ObjectOld.GetUID() == e.ObjectNew.GetUID()
+	if sameUID && e.ObjectOld.GetGeneration() == e.ObjectNew.GetGeneration() {
+		return
+	}
+	r.note(e.ObjectNew, q)
+}
+
+// missed asks for the template of a revision that was deleted: it may be the one
+// in force. The garbage collector takes those of a template that was replaced,
+// some time after the next one of that name has come.
+func (r *Recorder) missed(revision client.Object, q queue) {
+	if owner := metav1.GetControllerOf(revision); owner != nil && owner.Kind == r.templates.Kind {
+		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: revision.GetNamespace(), Name: owner.Name}})
 	}
 }
 
-func (r *Recorder) oldest(key types.NamespacedName) *unstructured.Unstructured {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.pending[key]) == 0 {
+// Reconcile records the pending versions of one template, the oldest first, and
+// without any the one in force. A version that cannot be recorded, as when a
+// quota is exhausted, is tried again later; the latest is then recorded once
+// more, so that it ends as the newest.
+func (r *Recorder) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	waiting := r.pending.of(req.NamespacedName)
+	if len(waiting) == 0 {
+		return reconcile.Result{}, r.recordInForce(ctx, req.NamespacedName)
+	}
+	var errs []error
+	var recorded []*unstructured.Unstructured
+	for i, template := range waiting {
+		err := r.record(ctx, template)
+		if err != nil {
+			errs = append(errs, err)
+		} else if i < len(waiting)-1 || len(errs) == 0 {
+			recorded = append(recorded, template)
+		}
+	}
+	r.pending.done(req.NamespacedName, recorded)
+	return reconcile.Result{}, errors.Join(errs...)
+}
+
+// recordInForce records the template as it is stored now.
+func (r *Recorder) recordInForce(ctx context.Context, key types.NamespacedName) error {
+	template := objectOf(r.templates)
+	err := r.live.Get(ctx, key, template)
+	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	return r.pending[key][0]
-}
-
-func (r *Recorder) done(key types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.pending[key] = r.pending[key][1:]; len(r.pending[key]) == 0 {
-		delete(r.pending, key)
+	if err != nil {
+		return fmt.Errorf("reading template %s: %w", key, err)
 	}
+	if template.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	return r.record(ctx, template)
 }
 
 // record makes the template's revision the newest one of its history.
 func (r *Recorder) record(ctx context.Context, template *unstructured.Unstructured) error {
-	rendered, err := r.memo.Render(template)
+	rendered, err := agentsandbox.RenderMember(template)
 	if err != nil {
 		// A template that nothing can be built from has no members to name.
 		ctrl.LoggerFrom(ctx).Info("Template has no revision", "template", template.GetName(), "reason", err.Error())
 		return nil
+	}
+	keep, err := r.values.of(ctx, template)
+	if err != nil {
+		return err
 	}
 	list, err := revisionsOf(ctx, r.live, template)
 	if err != nil {
@@ -134,15 +176,21 @@ func (r *Recorder) record(ctx context.Context, template *unstructured.Unstructur
 			same = &list[i]
 		}
 	}
-	if same != nil {
+	if err := r.redact(ctx, list, template, keep); err != nil {
+		return err
+	}
+	if same != nil && hasValues(same) == keep {
 		return r.renumber(ctx, same, newest)
 	}
-	cr, err := encode(template, rendered, newest+1, r.digests)
+	cr, err := encode(template, rendered, newest+1, !keep)
 	if err != nil {
 		return err
 	}
-	if err := r.client.Create(ctx, cr); err != nil && !apierrors.IsAlreadyExists(err) && !isGone(err) {
-		return fmt.Errorf("recording revision %s: %w", cr.Name, err)
+	if same != nil {
+		return r.replace(ctx, same, cr)
+	}
+	if err := r.create(ctx, cr); err != nil {
+		return err
 	}
 	ctrl.LoggerFrom(ctx).V(2).Info("Recorded revision", "revision", cr.Name, "number", cr.Revision)
 	return r.prune(ctx, list, cr.Name)

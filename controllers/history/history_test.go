@@ -1,6 +1,8 @@
 package history
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -9,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -21,7 +22,16 @@ import (
 	"github.com/freshbind/freshbind/test/builders"
 )
 
-var sandboxKind = schema.GroupVersionKind{Group: agentsandbox.CoreGroup, Version: "v1beta1", Kind: "Sandbox"}
+var (
+	sandboxKind  = schema.GroupVersionKind{Group: agentsandbox.CoreGroup, Version: "v1beta1", Kind: "Sandbox"}
+	templateKind = schema.GroupVersionKind{Group: agentsandbox.ExtensionsGroup, Version: "v1beta1", Kind: "SandboxTemplate"}
+	poolKind     = schema.GroupVersionKind{Group: agentsandbox.ExtensionsGroup, Version: "v1beta1", Kind: "SandboxWarmPool"}
+)
+
+// says answers for every namespace, which a pool tightens.
+func says(enforced bool) Enforced {
+	return func(_ context.Context, _, pool string) (bool, error) { return enforced || pool == "enforce", nil }
+}
 
 const limit = 10
 
@@ -31,15 +41,17 @@ func newClient(t *testing.T, objs ...client.Object) client.Client {
 	if err := appsv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	scheme.AddKnownTypeWithName(sandboxKind, &unstructured.Unstructured{})
-	scheme.AddKnownTypeWithName(sandboxKind.GroupVersion().WithKind("SandboxList"), &unstructured.UnstructuredList{})
+	for _, kind := range []schema.GroupVersionKind{sandboxKind, templateKind, poolKind} {
+		scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
+		scheme.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
+	}
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objs...).Build()
 }
 
 func newRecorder(c client.Client, limit int) *Recorder {
 	return &Recorder{
-		client: c, live: c, members: sandboxKind, limit: limit,
-		pending: map[types.NamespacedName][]*unstructured.Unstructured{},
+		client: c, live: c, templates: templateKind, members: sandboxKind, limit: limit, pending: newPending(),
+		values: &values{enforced: says(true), cached: c, live: c, pools: poolKind},
 	}
 }
 
@@ -61,7 +73,7 @@ func see(t *testing.T, r *Recorder, versions ...*unstructured.Unstructured) {
 }
 
 func version(image string, rv int64) *unstructured.Unstructured {
-	return builders.MakeTemplate("ns", "python").Image(image).RV(rv).Obj()
+	return builders.MakeTemplate("ns", "python").Image(image).RV(rv).Generation(rv).Obj()
 }
 
 func hashOf(t *testing.T, template *unstructured.Unstructured) string {
@@ -111,7 +123,7 @@ func TestARevisionInForceAgainIsTheNewest(t *testing.T) {
 
 func TestMetadataAloneIsNoRevision(t *testing.T) {
 	c := newClient(t)
-	labelled := builders.MakeTemplate("ns", "python").Image("a").RV(2).
+	labelled := builders.MakeTemplate("ns", "python").Image("a").RV(2).Generation(2).
 		Set(map[string]any{"labels": map[string]any{"x": "y"}}, "spec", "podTemplate", "metadata").Obj()
 	see(t, newRecorder(c, limit), version("a", 1), labelled)
 	if got := recorded(t, c); len(got) != 1 {
@@ -121,7 +133,7 @@ func TestMetadataAloneIsNoRevision(t *testing.T) {
 
 func TestATemplateThatNothingCanBeBuiltFromBlocksNoOther(t *testing.T) {
 	c := newClient(t)
-	broken := builders.MakeTemplate("ns", "python").Unset("spec", "podTemplate", "spec").RV(2).Obj()
+	broken := builders.MakeTemplate("ns", "python").Unset("spec", "podTemplate", "spec").RV(2).Generation(2).Obj()
 	see(t, newRecorder(c, limit), version("a", 1), broken, version("b", 3))
 	if got := recorded(t, c); len(got) != 2 {
 		t.Errorf("recorded %v, want two revisions", got)
@@ -203,7 +215,7 @@ func TestFormerLivesOfATemplateAreRemembered(t *testing.T) {
 func TestDigestsNameButDoNotTell(t *testing.T) {
 	c := newClient(t)
 	r := newRecorder(c, limit)
-	r.digests = true
+	r.values.never = true
 	secret := builders.MakeTemplate("ns", "python").Image("a").Env("TOKEN", "hunter2").RV(1).Obj()
 	see(t, r, secret)
 
@@ -242,5 +254,25 @@ func TestRevisionNameFits(t *testing.T) {
 		if len(got) > maxName || got[len(got)-len(hash):] != hash || strings.Contains(got, ".-") {
 			t.Errorf("revisionName(%q) = %q", template, got)
 		}
+	}
+}
+
+// What tenants write decides how large a revision is, so what is remembered of
+// all of them is bounded in bytes.
+func TestWhatIsReadOfHistoryIsBoundedInBytes(t *testing.T) {
+	c := newClient(t)
+	r := NewReader(c)
+	for i := range int64(30) {
+		template := version(strings.Repeat("x", 100_000)+fmt.Sprint(i), i+1)
+		see(t, newRecorder(c, 1), template)
+		if _, err := r.Revisions(t.Context(), template); err != nil {
+			t.Fatal(err)
+		}
+		if decoded, lives := r.decoded.Bytes(), r.lives.Bytes(); decoded > decodedBytes || lives > livesBytes || lives > formerBytes+1000 {
+			t.Fatalf("after %d revisions %d bytes of them are decoded, and %d of one template remembered", i+1, decoded, lives)
+		}
+	}
+	if r.decoded.Len() == 0 {
+		t.Error("nothing is remembered")
 	}
 }

@@ -10,9 +10,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freshbind/freshbind/internal/bounded"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
@@ -20,10 +20,16 @@ import (
 // is missing makes a stale member unknown, and both are refused alike.
 type Reader struct {
 	client  client.Reader
-	decoded *lru.Cache
+	decoded *bounded.Cache[string, decoded]
 
 	mu    sync.Mutex
-	lives *lru.Cache
+	lives *bounded.Cache[types.NamespacedName, lives]
+}
+
+// decoded is what one revision says; nothing where it cannot be read.
+type decoded struct {
+	agentsandbox.Recorded
+	readable bool
 }
 
 // lives are the revisions of one template that this process has seen. Those of a
@@ -32,16 +38,25 @@ type Reader struct {
 type lives struct{ present, former []agentsandbox.Recorded }
 
 const (
-	// decodedSize bounds memory: a decoded revision is some 20 KiB.
-	decodedSize = 2048
-	// livesSize bounds how many templates' former lives are remembered, formerSize
-	// how many revisions of each.
-	livesSize, formerSize = 512, 20
+	// decodedBytes bounds what is decoded: a thousand revisions of usual size.
+	decodedBytes = 16 << 20
+	// livesBytes bounds the former lives that are remembered, formerSize how many
+	// revisions of each template, and formerBytes what they take.
+	livesBytes, formerSize, formerBytes = 8 << 20, 20, 1 << 20
 )
+
+// bytesOf is about what a revision takes in memory: its template is as large
+// again as its rendering.
+func bytesOf(r agentsandbox.Recorded) int {
+	if r.Template == nil {
+		return r.Rendered.Bytes()
+	}
+	return 2 * r.Rendered.Bytes()
+}
 
 // NewReader returns a Reader on c, which should be a cache.
 func NewReader(c client.Reader) *Reader {
-	return &Reader{client: c, decoded: lru.New(decodedSize), lives: lru.New(livesSize)}
+	return &Reader{client: c, decoded: bounded.NewCache[string, decoded](decodedBytes), lives: bounded.NewCache[types.NamespacedName, lives](livesBytes)}
 }
 
 var _ agentsandbox.History = (*Reader)(nil)
@@ -70,18 +85,25 @@ func (r *Reader) remember(template *unstructured.Unstructured, present []agentsa
 	key := types.NamespacedName{Namespace: template.GetNamespace(), Name: template.GetName()}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var was lives
-	if v, ok := r.lives.Get(key); ok {
-		was = v.(lives)
-	}
-	now := lives{present: slices.Clone(present)}
-	for _, seen := range slices.Concat(was.present, was.former) {
-		same := func(o agentsandbox.Recorded) bool { return o.Hash == seen.Hash }
-		if !slices.ContainsFunc(now.present, same) && !slices.ContainsFunc(now.former, same) && len(now.former) < formerSize {
-			now.former = append(now.former, seen)
+	was, _ := r.lives.Get(key)
+	var now lives
+	bytes := 0
+	for _, p := range present {
+		if bytes += bytesOf(p); bytes <= formerBytes {
+			now.present = append(now.present, p)
 		}
 	}
-	r.lives.Add(key, now)
+	bytes = min(bytes, formerBytes)
+	for _, seen := range slices.Concat(was.present, was.former) {
+		same := func(o agentsandbox.Recorded) bool { return o.Hash == seen.Hash }
+		if slices.ContainsFunc(present, same) || slices.ContainsFunc(now.former, same) ||
+			len(now.former) == formerSize || bytes+bytesOf(seen) > formerBytes {
+			continue
+		}
+		bytes += bytesOf(seen)
+		now.former = append(now.former, seen)
+	}
+	r.lives.Add(key, now, bytes)
 	return now.former
 }
 
@@ -99,15 +121,11 @@ func revisionsOf(ctx context.Context, c client.Reader, template *unstructured.Un
 // revision, so that name and UID stand for it for ever.
 func (r *Reader) decode(cr *appsv1.ControllerRevision) (agentsandbox.Recorded, bool) {
 	key := cr.Namespace + "/" + cr.Name + "/" + string(cr.UID)
-	if v, ok := r.decoded.Get(key); ok {
-		recorded, ok := v.(agentsandbox.Recorded)
-		return recorded, ok
+	if d, known := r.decoded.Get(key); known {
+		return d.Recorded, d.readable
 	}
 	recorded, err := decode(cr)
-	if err != nil {
-		r.decoded.Add(key, nil)
-		return agentsandbox.Recorded{}, false
-	}
-	r.decoded.Add(key, recorded)
-	return recorded, true
+	d := decoded{recorded, err == nil}
+	r.decoded.Add(key, d, len(key)+bytesOf(recorded))
+	return d.Recorded, d.readable
 }

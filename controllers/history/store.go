@@ -80,6 +80,13 @@ func encode(template *unstructured.Unstructured, rendered revision.Blueprint, nu
 	}, nil
 }
 
+// hasValues reports whether a revision holds a template's values. What cannot be
+// read may.
+func hasValues(cr *appsv1.ControllerRevision) bool {
+	var p payload
+	return json.Unmarshal(cr.Data.Raw, &p) != nil || len(p.Digests) == 0
+}
+
 // decode reads a ControllerRevision back. One that another version of this
 // program named by another hash scheme is rendered, and so named, anew.
 func decode(cr *appsv1.ControllerRevision) (agentsandbox.Recorded, error) {

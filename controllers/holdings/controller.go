@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/freshbind/freshbind/internal/freshness"
@@ -29,7 +31,8 @@ import (
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
-// byClaim indexes Sandboxes by the UIDs of the claims that own them.
+// byClaim indexes Sandboxes by the UIDs of the claims, and of whatever else, that
+// own them: upstream takes a claim's UID for the claim.
 const byClaim = "freshbind.claimUID"
 
 // Claim is one incarnation of a claim.
@@ -38,9 +41,9 @@ type Claim struct {
 	UID types.UID
 }
 
-// Enforced reports whether binds in the namespace are enforced; elsewhere
-// nothing is marked.
-type Enforced func(ctx context.Context, namespace string) (bool, error)
+// Enforced reports whether binds in the namespace are enforced, or those of
+// sandboxes that say so; elsewhere nothing is marked.
+type Enforced func(ctx context.Context, namespace, sandbox string) (bool, error)
 
 // Controller looks at the sandboxes of one claim at a time.
 type Controller struct {
@@ -63,7 +66,10 @@ func Setup(mgr manager.Manager, sandboxes, claims schema.GroupVersionKind, enfor
 		return fmt.Errorf("indexing sandboxes by claim: %w", err)
 	}
 	err := builder.TypedControllerManagedBy[Claim](mgr).Named("holdings").
-		WatchesMetadata(watched, handler.TypedEnqueueRequestsFromMapFunc(claimsOf)).Complete(c)
+		WatchesMetadata(watched, handler.TypedEnqueueRequestsFromMapFunc(claimsOf)).
+		Watches(&corev1.Namespace{}, handler.TypedEnqueueRequestsFromMapFunc(c.claimsIn),
+			builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		Complete(c)
 	if err != nil {
 		return fmt.Errorf("setting up the controller of holdings: %w", err)
 	}
@@ -72,8 +78,8 @@ func Setup(mgr manager.Manager, sandboxes, claims schema.GroupVersionKind, enfor
 
 func claimUIDs(obj client.Object) []string {
 	var uids []string
-	for _, o := range agentsandbox.ClaimsOf(obj) {
-		uids = append(uids, o.UID)
+	for _, o := range obj.GetOwnerReferences() {
+		uids = append(uids, string(o.UID))
 	}
 	return uids
 }
@@ -82,6 +88,23 @@ func claimsOf(_ context.Context, obj client.Object) []Claim {
 	var out []Claim
 	for _, o := range agentsandbox.ClaimsOf(obj) {
 		out = append(out, Claim{types.NamespacedName{Namespace: obj.GetNamespace(), Name: o.Name}, types.UID(o.UID)})
+	}
+	return out
+}
+
+// claimsIn are the claims of a namespace whose labels have changed: it may be
+// enforced from now on.
+func (c *Controller) claimsIn(ctx context.Context, namespace client.Object) []Claim {
+	var list metav1.PartialObjectMetadataList
+	list.SetGroupVersionKind(c.sandboxes)
+	if err := c.cache.List(ctx, &list, client.InNamespace(namespace.GetName()), client.UnsafeDisableDeepCopy); err != nil {
+		logf.FromContext(ctx).V(2).Info("Left the sandboxes of a namespace unmarked", "namespace", namespace.GetName(), "reason", err.Error())
+	}
+	var out []Claim
+	for i := range list.Items {
+		if list.Items[i].Annotations[platform.BoundToKey] == "" {
+			out = append(out, claimsOf(ctx, &list.Items[i])...)
+		}
 	}
 	return out
 }
@@ -110,20 +133,22 @@ func (c *Controller) Reconcile(ctx context.Context, req Claim) (reconcile.Result
 }
 
 // mark writes onto the claim's sandboxes whose they are. The mark outlives the
-// owner reference and, by policy, everybody's edits.
+// owner reference and, by policy, everybody's edits; the owner reference stays, by
+// policy, until the mark is there. One that is there already is refused another, by
+// the same policy, until the cache has seen it.
 func (c *Controller) mark(ctx context.Context, claim Claim, sandboxes []metav1.PartialObjectMetadata) error {
 	for i := range sandboxes {
 		s := &sandboxes[i]
 		if s.Annotations[platform.BoundToKey] != "" || s.DeletionTimestamp != nil {
 			continue
 		}
-		if enforced, err := c.enforced(ctx, claim.Namespace); err != nil || !enforced {
+		if enforced, err := c.enforced(ctx, claim.Namespace, s.Labels[platform.EnforcementKey]); err != nil || !enforced {
 			return err
 		}
 		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, s.UID, platform.BoundToKey, claim.UID)
 		s.SetGroupVersionKind(c.sandboxes)
 		err := c.client.Patch(ctx, s.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
-		if client.IgnoreNotFound(err) != nil {
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return fmt.Errorf("marking sandbox %s: %w", s.Name, err)
 		}
 	}

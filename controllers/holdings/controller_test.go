@@ -2,13 +2,21 @@ package holdings
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
@@ -85,7 +93,7 @@ func TestMark(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := &patches{}
-			c := &Controller{client: w, enforced: func(context.Context, string) (bool, error) { return tc.enforced, nil }}
+			c := &Controller{client: w, enforced: func(context.Context, string, string) (bool, error) { return tc.enforced, nil }}
 			list := metadata(tc.sandbox)
 			list[0].UID, list[0].Annotations = "s", tc.sandbox.GetAnnotations()
 			if err := c.mark(t.Context(), Claim{UID: "u"}, list); err != nil {
@@ -98,14 +106,84 @@ func TestMark(t *testing.T) {
 	}
 }
 
+// What is another one by now, or gone, is no error.
+func TestMarkOfWhatHasChanged(t *testing.T) {
+	sandboxes := schema.GroupResource{Group: "agents.x-k8s.io", Resource: "sandboxes"}
+	cases := map[string]struct {
+		err     error
+		wantErr bool
+	}{
+		"another one": {apierrors.NewConflict(sandboxes, "s", nil), false},
+		"gone":        {apierrors.NewNotFound(sandboxes, "s"), false},
+		"not allowed": {apierrors.NewForbidden(sandboxes, "s", nil), true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := &Controller{client: &patches{err: tc.err}, enforced: func(context.Context, string, string) (bool, error) { return true, nil }}
+			if err := c.mark(t.Context(), Claim{UID: "u"}, metadata(cold)); (err != nil) != tc.wantErr {
+				t.Errorf("mark() = %v, want error %t", err, tc.wantErr)
+			}
+		})
+	}
+}
+
+// A sandbox says itself that its pool is enforced.
+func TestMarkAsksWithWhatTheSandboxSays(t *testing.T) {
+	var asked string
+	c := &Controller{client: &patches{}, enforced: func(_ context.Context, _, sandbox string) (bool, error) {
+		asked = sandbox
+		return true, nil
+	}}
+	list := metadata(cold)
+	list[0].Labels = map[string]string{platform.EnforcementKey: "enforce"}
+	if err := c.mark(t.Context(), Claim{UID: "u"}, list); err != nil || asked != "enforce" {
+		t.Errorf("mark() = %v, asked with %q", err, asked)
+	}
+}
+
+// A namespace that is enforced from now on has claims whose sandboxes have no
+// mark.
+func TestClaimsOfANamespace(t *testing.T) {
+	unmarked := metadata(cold)[0]
+	marked := metadata(builders.SandboxFrom(cold).Name("marked").Obj())[0]
+	marked.Annotations = map[string]string{platform.BoundToKey: "u"}
+	elsewhere := metadata(cold)[0]
+	elsewhere.Namespace = "other"
+	gvk := cold.GroupVersionKind()
+	scheme := runtime.NewScheme()
+	utilruntime.Must(metav1.AddMetaToScheme(scheme))
+	var objs []client.Object
+	for _, o := range []metav1.PartialObjectMetadata{unmarked, marked, elsewhere} {
+		o.SetGroupVersionKind(gvk)
+		objs = append(objs, &o)
+	}
+	c := &Controller{cache: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objs...).Build(), sandboxes: gvk}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
+	want := []Claim{{types.NamespacedName{Namespace: "ns", Name: claim.GetName()}, claim.GetUID()}}
+	if diff := cmp.Diff(want, c.claimsIn(t.Context(), ns)); diff != "" {
+		t.Errorf("claimsIn() (-want,+got):\n%s", diff)
+	}
+}
+
+// Upstream takes a claim's UID for the claim, whatever kind it comes under.
+func TestSandboxesAreFoundByTheUIDsOfTheirOwners(t *testing.T) {
+	nobody := builders.ControllerRef(claim)
+	nobody.APIVersion, nobody.Kind = "example.com/v1", "Nobody"
+	got := claimUIDs(&metadata(builders.SandboxFrom(cold).Owners(nobody).Obj())[0])
+	if diff := cmp.Diff([]string{string(claim.GetUID())}, got); diff != "" {
+		t.Errorf("claimUIDs() (-want,+got):\n%s", diff)
+	}
+}
+
 // patches records what is patched.
 type patches struct {
 	client.Writer
 	bodies []string
+	err    error
 }
 
 func (p *patches) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
 	body, err := patch.Data(obj)
 	p.bodies = append(p.bodies, string(body))
-	return err
+	return errors.Join(err, p.err)
 }

@@ -1,96 +1,135 @@
 package recreate
 
 import (
+	"slices"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 )
 
-// slotFor is how long a deleted member counts as in replacement when no ready
-// one takes its place: one pool that cannot start must not hold up the others.
-const slotFor = time.Minute
-
 // Budget bounds the members that are being replaced at any moment, over all
-// pools: deleted by us, and no ready member in their place yet. A pool gets no
-// more than its share of what is left while others wait.
+// pools: deleted by us, and no available member in their place yet. How many
+// those are each pool has stored, so that a new leader starts with the truth. A
+// pool gets no more than its share of what is left while others wait, and the one
+// that waits for the longest gets its first.
 type Budget struct {
-	size  int
-	clock clock.PassiveClock
+	size int
+	// wake has a pool looked at for which there may be something.
+	wake func(types.NamespacedName)
 
-	mu    sync.Mutex
-	slots map[types.UID][]time.Time
-	// waiting are the pools that were granted less than they asked for.
-	waiting map[types.UID]bool
+	mu       sync.Mutex
+	accounts map[types.UID]account
+	// waiting are the pools that were granted less than they asked for, those
+	// that wait for the longest first.
+	waiting []turn
+}
+
+// account is what a pool has of the budget.
+type account struct {
+	replacing int
+	// stalled: nobody expects its members to be replaced any more. They do not
+	// hold up other pools, but this one gets nothing before one of them is.
+	stalled bool
+}
+
+// turn is a pool that waits for its own.
+type turn struct {
+	types.NamespacedName
+	pool types.UID
 }
 
 // NewBudget returns a budget of size members.
-func NewBudget(size int, c clock.PassiveClock) *Budget {
-	return &Budget{size: size, clock: c, slots: map[types.UID][]time.Time{}, waiting: map[types.UID]bool{}}
+func NewBudget(size int, wake func(types.NamespacedName)) *Budget {
+	return &Budget{size: size, wake: wake, accounts: map[types.UID]account{}}
 }
 
-// Take grants up to want more replacements to a pool.
-func (b *Budget) Take(pool types.UID, want int) int {
+// Take grants up to want more replacements to a pool that has so many under way.
+// One that has stalled is granted none.
+func (b *Budget) Take(key types.NamespacedName, pool types.UID, has account, want int) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if want == 0 {
-		delete(b.waiting, pool)
+	b.set(pool, has)
+	free := b.size - b.used(pool) - has.replacing
+	place := b.place(pool)
+	if want == 0 || has.stalled {
+		b.leave(place)
 		return 0
 	}
-	free := b.size - b.used()
-	b.waiting[pool] = true
-	granted := min(want, free, max(1, free/len(b.waiting)))
-	if len(b.waiting) == 1 {
-		granted = min(want, free)
+	if place < 0 {
+		place = len(b.waiting)
+		b.waiting = append(b.waiting, turn{key, pool})
 	}
-	granted = max(granted, 0)
-	if granted == want {
-		delete(b.waiting, pool)
+	if place >= free {
+		return 0
 	}
-	for range granted {
-		b.slots[pool] = append(b.slots[pool], b.clock.Now())
+	granted := min(want, max(1, free/len(b.waiting)))
+	b.leave(place)
+	if granted < want {
+		b.waiting = append(b.waiting, turn{key, pool})
 	}
+	has.replacing += granted
+	b.set(pool, has)
 	return granted
 }
 
-// Return gives back what was granted to a pool and not used.
-func (b *Budget) Return(pool types.UID, unused int) {
+// Settle says what a pool has under way, and whether it goes on. Whoever waits for
+// what it has no more is woken.
+func (b *Budget) Settle(pool types.UID, has account, goesOn bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	slots := b.slots[pool]
-	b.slots[pool] = slots[:max(0, len(slots)-unused)]
-}
-
-// used counts, and lets go of slots that were held for too long.
-func (b *Budget) used() int {
-	n := 0
-	for pool, slots := range b.slots {
-		for len(slots) > 0 && b.clock.Since(slots[0]) >= slotFor {
-			slots = slots[1:]
-		}
-		if b.slots[pool] = slots; len(slots) == 0 {
-			delete(b.slots, pool)
-		}
-		n += len(slots)
+	b.set(pool, has)
+	if !goesOn {
+		// It could not use what it would get.
+		b.leave(b.place(pool))
 	}
-	return n
-}
-
-// Settle says how many members a pool lacks still; more slots than that it does
-// not need.
-func (b *Budget) Settle(pool types.UID, lacking int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if slots := b.slots[pool]; len(slots) > max(lacking, 0) {
-		b.slots[pool] = slots[len(slots)-max(lacking, 0):]
-	}
+	b.call(pool)
 }
 
 // Forget lets go of everything that a pool has.
 func (b *Budget) Forget(pool types.UID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.slots, pool)
-	delete(b.waiting, pool)
+	delete(b.accounts, pool)
+	b.leave(b.place(pool))
+	b.call(pool)
+}
+
+func (b *Budget) set(pool types.UID, has account) {
+	if has.replacing == 0 {
+		delete(b.accounts, pool)
+		return
+	}
+	b.accounts[pool] = has
+}
+
+// used is what all pools but one have of the budget.
+func (b *Budget) used(but types.UID) int {
+	n := 0
+	for pool, has := range b.accounts {
+		if pool != but && !has.stalled {
+			n += has.replacing
+		}
+	}
+	return n
+}
+
+func (b *Budget) place(pool types.UID) int {
+	return slices.IndexFunc(b.waiting, func(t turn) bool { return t.pool == pool })
+}
+
+func (b *Budget) leave(place int) {
+	if place >= 0 {
+		b.waiting = slices.Delete(b.waiting, place, place+1)
+	}
+}
+
+// call wakes as many pools as there are members to replace. The one that just
+// settled comes back by itself.
+func (b *Budget) call(settled types.UID) {
+	free := min(b.size-b.used(""), len(b.waiting))
+	for _, t := range b.waiting[:max(0, free)] {
+		if t.pool != settled {
+			b.wake(t.NamespacedName)
+		}
+	}
 }

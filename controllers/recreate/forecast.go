@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
@@ -61,13 +61,7 @@ func newForecast(v *View, p Inspector, e Enforced, metadata client.Reader, c clo
 
 // watch has members remembered.
 func (f *Forecast) watch(ctx context.Context, metadata cache.Cache) error {
-	informer, err := f.view.informers.GetInformer(ctx, object(f.view.kinds.Sandboxes))
-	if err != nil {
-		return fmt.Errorf("watching members: %w", err)
-	}
-	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: f.remember}); err != nil {
-		return fmt.Errorf("watching members: %w", err)
-	}
+	f.view.store.HandleSandboxes(f.remember)
 	if _, err := metadata.GetInformer(ctx, f.sandboxMetadata()); err != nil {
 		return fmt.Errorf("watching the metadata of sandboxes: %w", err)
 	}
@@ -80,17 +74,29 @@ func (f *Forecast) sandboxMetadata() *metav1.PartialObjectMetadata {
 	return m
 }
 
-func (f *Forecast) remember(obj any) {
-	if member, ok := obj.(*unstructured.Unstructured); ok {
-		if pool, uid := agentsandbox.PoolOf(member); uid != "" {
-			f.former.Add(member.GetUID(), freshness.Prospect{Pool: pool, PoolUID: uid, Goes: true})
+// remember keeps a member as soon as it is in its pool no more.
+func (f *Forecast) remember(old, now *members.Member) {
+	if old == nil {
+		return
+	}
+	pool, uid := old.Pool()
+	if uid == "" {
+		return
+	}
+	if now != nil && now.UID == old.UID {
+		if _, still := now.Pool(); still == uid {
+			return
 		}
 	}
+	f.former.Add(old.UID, freshness.Prospect{Pool: pool, PoolUID: string(uid), Goes: true})
 }
 
-// Caches are those that forecasts are made from, pools, templates, sandboxes,
-// Pods and Nodes in them.
+// Caches are those that forecasts are made from: pools, templates, Nodes, and the
+// Pods that wait for one.
 func (f *Forecast) Caches() cache.Cache { return f.view.informers }
+
+// Members are those that forecasts are made of, and their Pods.
+func (f *Forecast) Members() *members.Cache { return f.view.store }
 
 // Kinds are what its caches have in them.
 func (f *Forecast) Kinds() PoolKinds { return f.view.kinds }
@@ -112,18 +118,15 @@ func (f *Forecast) Of(ctx context.Context, pod metav1.Object) (freshness.Prospec
 	if !agentsandbox.IsSandboxOwner(owner) {
 		return freshness.Prospect{}, nil
 	}
-	member, err := f.view.get(ctx, f.view.kinds.Sandboxes, types.NamespacedName{Namespace: pod.GetNamespace(), Name: owner.Name})
-	if err != nil {
-		return freshness.Prospect{}, err
-	}
+	member := f.view.member(pod.GetNamespace(), owner.Name)
 	if member == nil || member.GetUID() != owner.UID {
 		return f.ofFormer(ctx, pod.GetNamespace(), owner)
 	}
-	name, uid := agentsandbox.PoolOf(member)
+	name, uid := member.Pool()
 	if uid == "" {
 		return freshness.Prospect{}, nil
 	}
-	pool, err := f.pool(ctx, pod.GetNamespace(), name, types.UID(uid))
+	pool, err := f.pool(ctx, pod.GetNamespace(), name, uid)
 	if err != nil || pool == nil {
 		return freshness.Prospect{}, err
 	}
@@ -180,14 +183,14 @@ func (f *Forecast) pool(ctx context.Context, namespace, name string, uid types.U
 // judgement is a verdict on one version of a member beside one of its pool and
 // of its template.
 type judgement struct {
-	freshness.Verdict
+	agentsandbox.Judgement
 	strategy  freshness.Strategy
 	revision  string
 	restarted time.Time
 	at        time.Time
 }
 
-func (f *Forecast) ofMember(ctx context.Context, pool, member *unstructured.Unstructured) (freshness.Prospect, error) {
+func (f *Forecast) ofMember(ctx context.Context, pool *unstructured.Unstructured, member *members.Member) (freshness.Prospect, error) {
 	prospect := freshness.Prospect{Pool: pool.GetName(), PoolUID: string(pool.GetUID())}
 	template, err := f.view.Template(ctx, pool)
 	if err != nil || template == nil {
@@ -197,10 +200,8 @@ func (f *Forecast) ofMember(ctx context.Context, pool, member *unstructured.Unst
 	if err != nil {
 		return prospect, err
 	}
-	prospect.Found, prospect.Expected = j.Found, j.Expected
-	state := freshness.MemberState{
-		Class: freshness.ClassOf(j.Verdict), Created: member.GetCreationTimestamp().Time, Edited: member.GetGeneration() > 1,
-	}
+	prospect.Found, prospect.Expected = j.Found, j.revision
+	state := freshness.MemberState{Class: j.Class, Created: member.Created(), Edited: member.Generation > 1}
 	if state.Class == freshness.Current || state.Class == freshness.Unclassified {
 		return prospect, nil
 	}
@@ -213,8 +214,8 @@ func (f *Forecast) ofMember(ctx context.Context, pool, member *unstructured.Unst
 	return prospect, nil
 }
 
-func (f *Forecast) judge(ctx context.Context, pool, template, member *unstructured.Unstructured) (judgement, error) {
-	key := version(member) + " " + version(pool) + " " + version(template)
+func (f *Forecast) judge(ctx context.Context, pool, template *unstructured.Unstructured, member *members.Member) (judgement, error) {
+	key := nameOf(member) + " " + nameOf(pool) + " " + nameOf(template)
 	now := f.clock.Now()
 	if j, ok := f.judged.Get(key); ok && now.Sub(j.(judgement).at) < goodFor {
 		return j.(judgement), nil
@@ -223,17 +224,17 @@ func (f *Forecast) judge(ctx context.Context, pool, template, member *unstructur
 	if err != nil {
 		return judgement{}, fmt.Errorf("rendering template %s: %w", template.GetName(), err)
 	}
-	v, err := inspection.Member(member)
+	what, err := inspection.Member(ctx, member)
 	if err != nil {
 		return judgement{}, err
 	}
-	j := judgement{v, inspection.Strategy(), inspection.Revision(), inspection.Restarted(), now}
+	j := judgement{what, inspection.Strategy(), inspection.Revision(), inspection.Restarted(), now}
 	f.judged.Add(key, j)
 	return j, nil
 }
 
-// version names one content of an object for ever.
-func version(o metav1.Object) string { return string(o.GetUID()) + "/" + o.GetResourceVersion() }
+// nameOf names one content of an object for ever.
+func nameOf(o version) string { return string(o.GetUID()) + "/" + o.GetResourceVersion() }
 
 // outlook is what the leader plans by, as far as it is published.
 func (f *Forecast) outlook(
@@ -241,9 +242,9 @@ func (f *Forecast) outlook(
 ) (freshness.Outlook, error) {
 	s := inputs(pool)
 	s.Strategy, s.Now = j.strategy, f.clock.Now()
-	s.Rollout, _ = recorded(pool, s.Now)
-	if s.Rollout.Revision != j.revision || !s.Rollout.Restarted.Equal(j.restarted) {
-		s.Rollout = freshness.Begin(j.revision, j.restarted, s.Now)
+	s.Rollout, _ = recorded(pool.GetAnnotations(), s.Now)
+	if !s.Rollout.Is(j.revision, template.GetName(), j.restarted) {
+		s.Rollout = freshness.Begin(j.revision, template.GetName(), j.restarted, s.Now)
 	}
 	if class != freshness.Unknown {
 		return s.Outlook(), nil
@@ -260,21 +261,17 @@ type agedOutlook struct {
 func (f *Forecast) outlookOnUnknown(
 	ctx context.Context, pool, template *unstructured.Unstructured, s freshness.PoolState,
 ) (freshness.Outlook, error) {
-	key := version(pool) + " " + version(template)
+	key := nameOf(pool) + " " + nameOf(template)
 	if known, ok := f.outlooks.Get(key); ok && s.Now.Sub(known.(agedOutlook).at) < goodFor {
 		return known.(agedOutlook).Outlook, nil
 	}
-	members, err := f.view.Members(ctx, pool)
-	if err != nil {
-		return freshness.Outlook{}, err
-	}
-	for _, m := range members {
+	for _, m := range f.view.Members(pool) {
 		j, err := f.judge(ctx, pool, template, m)
 		if err != nil {
 			return freshness.Outlook{}, err
 		}
 		s.Members = append(s.Members, freshness.MemberState{
-			Class: freshness.ClassOf(j.Verdict), Created: m.GetCreationTimestamp().Time, Edited: m.GetGeneration() > 1,
+			Class: j.Class, Created: m.Created(), Edited: m.Generation > 1, ByPool: m.CreatedByPool(),
 		})
 	}
 	was := pool.GetAnnotations()[platform.AttributionKey] == s.Rollout.Revision
@@ -305,35 +302,19 @@ func (f *Forecast) ofBarePod(ctx context.Context, pool *unstructured.Unstructure
 	return prospect, nil
 }
 
-// Placed returns the nodes of a pool's members, by the UIDs of their Pods. Bare
-// Pods are in no cache.
-func (f *Forecast) Placed(ctx context.Context, namespace, pool string) (map[types.UID]string, error) {
-	stored, err := f.view.Pool(ctx, types.NamespacedName{Namespace: namespace, Name: pool})
-	if err != nil || stored == nil {
-		return nil, err
-	}
-	members, err := f.view.Members(ctx, stored)
-	if err != nil {
-		return nil, err
-	}
-	pods := &unstructured.UnstructuredList{}
-	pods.SetGroupVersionKind(listOf(podKind))
-	if err := f.view.cache.List(ctx, pods, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing pods of pool %s: %w", pool, err)
-	}
-	byName := make(map[string]*unstructured.Unstructured, len(pods.Items))
-	for i := range pods.Items {
-		byName[pods.Items[i].GetName()] = &pods.Items[i]
-	}
-	placed := map[types.UID]string{}
-	for _, m := range members {
-		pod := byName[agentsandbox.PodNameOf(m)]
-		if node := agentsandbox.NodeOf(pod); node != "" && pod.GetDeletionTimestamp() == nil {
-			placed[pod.GetUID()] = node
-		}
-	}
-	return placed, nil
-}
-
 // NodeObject is what Nodes are watched as.
 func (f *Forecast) NodeObject() client.Object { return object(nodeKind) }
+
+// Pools are those of a namespace that the cache shows.
+func (f *Forecast) Pools(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(listOf(f.view.kinds.Pools))
+	if err := f.view.cache.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing pools from the cache: %w", err)
+	}
+	out := make([]*unstructured.Unstructured, len(list.Items))
+	for i := range list.Items {
+		out[i] = &list.Items[i]
+	}
+	return out, nil
+}

@@ -8,12 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -199,10 +199,10 @@ func TestForecastOfMembersThatLeftTheirPool(t *testing.T) {
 			f := r.forecast(!tc.audit)
 			// A claim's Sandbox has not the label that the members' cache selects by.
 			if tc.now == bound {
-				f.view = &View{cache: newRig(t, nil, pool, v2).client, kinds: poolKinds}
+				f.view = viewOf(newRig(t, nil, pool, v2))
 			}
 			if tc.seen {
-				f.remember(member)
+				f.remember((&agentsandbox.Reducer{}).Sandbox(member, nil), nil)
 			}
 			got, err := f.Of(t.Context(), pod)
 			if err != nil {
@@ -230,27 +230,17 @@ func TestForecastLooksNothingUpForOthersPods(t *testing.T) {
 	}
 }
 
-func TestPlaced(t *testing.T) {
-	pool := builders.MakePool("ns", "python").Obj()
-	other := builders.MakePool("ns", "other").Obj()
-	var objs []*unstructured.Unstructured
-	add := func(m *unstructured.Unstructured, node string) types.UID {
-		pod := builders.MakePod(m).Obj()
-		if node != "" {
-			pod = builders.MakePod(m).Stored(node).Obj()
-		}
-		objs = append(objs, m, pod)
-		return pod.GetUID()
-	}
-	here := add(of(pool, v2, "here").Obj(), "n1")
-	add(of(pool, v2, "waits").Obj(), "")
-	add(of(other, v2, "elsewhere").Obj(), "n2")
-	r := newRig(t, nil, append(objs, pool, other, v2)...)
-	got, err := r.forecast(true).Placed(t.Context(), "ns", "python")
+func TestForecastsPools(t *testing.T) {
+	pools := []*unstructured.Unstructured{builders.MakePool("ns", "a").Obj(), builders.MakePool("ns", "b").Obj(), builders.MakePool("other", "c").Obj()}
+	got, err := newRig(t, nil, pools...).forecast(true).Pools(t.Context(), "ns")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[types.UID]string{here: "n1"}, got); diff != "" {
+	var names []string
+	for _, pool := range got {
+		names = append(names, pool.GetName())
+	}
+	if diff := cmp.Diff([]string{"a", "b"}, names); diff != "" {
 		t.Errorf("(-want,+got):\n%s", diff)
 	}
 }

@@ -22,10 +22,13 @@ type hints[T comparable] chan hint[T]
 
 func newHints[T comparable]() hints[T] { return make(hints[T], hintsBuffer) }
 
-func (h hints[T]) note(key T, after time.Duration) {
+// note reports whether there was room for it.
+func (h hints[T]) note(key T, after time.Duration) bool {
 	select {
 	case h <- hint[T]{key, after}:
+		return true
 	default:
+		return false
 	}
 }
 

@@ -30,6 +30,7 @@ func TestDeletesThatFailAreTriedAgain(t *testing.T) {
 		t.Error("no error although the delete failed")
 	}
 	delete(r.refuse, "delete")
+	r.clock.SetTime(now.Add(firstBackoff))
 	if writes, _ := r.step(pool); len(writes) != 1 {
 		t.Errorf("writes %v, want the delete again", writes)
 	}
@@ -126,13 +127,13 @@ func TestOneBudgetForAllPools(t *testing.T) {
 		objs = append(objs, of(a, v1, fmt.Sprintf("a%d", i)).Obj(), of(b, v1, fmt.Sprintf("b%d", i)).Obj())
 	}
 	r := newRig(t, nil, objs...)
-	r.budget = NewBudget(3, r.clock)
+	r.budget = NewBudget(3, r.wake)
 	first, again := r.step(a)
 	if diff := cmp.Diff([]string{"delete a0", "delete a1", "delete a2", "hide a3"}, first); diff != "" {
 		t.Errorf("the first pool (-want,+got):\n%s", diff)
 	}
-	if again != turn {
-		t.Errorf("the first pool comes back after %s, want %s", again, turn)
+	if again > unwoken || again == 0 {
+		t.Errorf("the first pool comes back after %s, want at most %s", again, unwoken)
 	}
 	second, _ := r.step(b)
 	if diff := cmp.Diff([]string{"hide b0", "hide b1", "hide b2", "hide b3"}, second); diff != "" {
@@ -157,9 +158,19 @@ func TestOneBudgetForAllPools(t *testing.T) {
 	if n := r.platform.(*inForce).gets - gets; n > 0 {
 		t.Errorf("%d live reads while it waits", n)
 	}
-	r.clock.SetTime(now.Add(slotFor))
+	r.clock.SetTime(now.Add(freshness.DefaultDeadline))
+	r.step(a)
+	if got := r.said(a, platform.RolloutStateKey); got != string(freshness.Failed) {
+		t.Errorf("a pool that never gets ready is %q, want %s", got, freshness.Failed)
+	}
+	if diff := cmp.Diff([]string{"b"}, r.woken); diff != "" {
+		t.Errorf("woken (-want,+got):\n%s", diff)
+	}
 	third, _ := r.step(b)
-	if len(third) == 0 || !strings.HasPrefix(third[0], "delete b") {
-		t.Errorf("a pool that never gets ready holds up the others: %v", third)
+	if diff := cmp.Diff([]string{"delete b0", "delete b1", "delete b2"}, third); diff != "" {
+		t.Errorf("a pool that never gets ready holds up the others (-want,+got):\n%s", diff)
+	}
+	if more, _ := r.step(a); len(more) > 0 {
+		t.Errorf("a pool that failed goes on with %v beyond the budget", more)
 	}
 }

@@ -6,11 +6,12 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 const (
@@ -36,10 +37,13 @@ type Outage struct {
 	down bool
 }
 
-// NewOutage reads nodes from the API server, at most once in five seconds.
+// NewOutage reads nodes from a cache, at most once in five seconds.
 func NewOutage(nodes client.Reader, c clock.PassiveClock) *Outage {
 	return &Outage{nodes: nodes, clock: c}
 }
+
+// Outage returns one by the nodes that the view shows.
+func (v *View) Outage() *Outage { return NewOutage(v.cache, clock.RealClock{}) }
 
 // Now reports whether there is an outage. An error says that it is not known.
 func (o *Outage) Now(ctx context.Context) (bool, error) {
@@ -49,8 +53,9 @@ func (o *Outage) Now(ctx context.Context) (bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if now := o.clock.Now(); o.at.IsZero() || now.Sub(o.at) >= outageKept {
-		list := &corev1.NodeList{}
-		if err := o.nodes.List(ctx, list); err != nil {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(listOf(nodeKind))
+		if err := o.nodes.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return false, fmt.Errorf("listing nodes: %w", err)
 		}
 		o.at, o.down = now, outage(list.Items)
@@ -66,13 +71,11 @@ func (o *Outage) spares(ctx context.Context, v freshness.Verdict) (bool, error) 
 	return o.Now(ctx)
 }
 
-func outage(nodes []corev1.Node) bool {
+func outage(nodes []unstructured.Unstructured) bool {
 	ready := 0
 	for i := range nodes {
-		for _, c := range nodes[i].Status.Conditions {
-			if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
-				ready++
-			}
+		if is, _ := agentsandbox.NodeReady(&nodes[i]); is {
+			ready++
 		}
 	}
 	down := len(nodes) - ready

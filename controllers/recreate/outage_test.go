@@ -7,24 +7,23 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // nodesOf are so many nodes that are ready, and so many that are not.
-func nodesOf(ready, down int) []corev1.Node {
-	var out []corev1.Node
+func nodesOf(ready, down int) []unstructured.Unstructured {
+	var out []unstructured.Unstructured
 	for i := range ready + down {
-		status := corev1.ConditionTrue
+		status := "True"
 		if i >= ready {
-			status = corev1.ConditionUnknown
+			status = "Unknown"
 		}
-		out = append(out, corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i)},
-			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}},
-		})
+		u := object(nodeKind)
+		u.SetName(fmt.Sprintf("n%d", i))
+		u.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": status}}}
+		out = append(out, *u)
 	}
 	return out
 }
@@ -57,14 +56,14 @@ func TestOutage(t *testing.T) {
 
 type nodeLists struct {
 	client.Reader
-	nodes []corev1.Node
+	nodes []unstructured.Unstructured
 	err   error
 	reads int
 }
 
 func (n *nodeLists) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
 	n.reads++
-	into.(*corev1.NodeList).Items = n.nodes
+	into.(*unstructured.UnstructuredList).Items = n.nodes
 	return n.err
 }
 
@@ -74,7 +73,7 @@ func TestAnOutageIsLookedForOnceInAWhile(t *testing.T) {
 	o := NewOutage(lists, c)
 	for i, tc := range []struct {
 		after time.Duration
-		nodes []corev1.Node
+		nodes []unstructured.Unstructured
 		err   error
 		want  bool
 		reads int

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +23,7 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/revision"
 )
 
 // Pods settles what a bind of a bare Pod leaves behind that failed. No status
@@ -47,10 +47,10 @@ type Pods struct {
 type Kinds struct{ Sandboxes, Claims schema.GroupVersionKind }
 
 // SetupPods adds the controller to the manager. live reads Pods.
-func SetupPods(mgr manager.Manager, live Live, snapshots Snapshots, kinds Kinds) (*Pods, error) {
+func SetupPods(mgr manager.Manager, live Live, snapshots Snapshots, kinds Kinds, outage *Outage) (*Pods, error) {
 	p := &Pods{
 		client: mgr.GetClient(), lists: mgr.GetAPIReader(), live: live, snapshots: snapshots, kinds: kinds,
-		hints: newHints[Refusal](), outage: NewOutage(mgr.GetAPIReader(), clock.RealClock{}),
+		hints: newHints[Refusal](), outage: outage,
 	}
 	err := builder.TypedControllerManagedBy[Refusal](mgr).Named("refused-pods").
 		WatchesRawSource(source.TypedFunc[Refusal](p.hints.feed)).
@@ -125,7 +125,10 @@ func (p *Pods) settleMember(ctx context.Context, pod *unstructured.Unstructured)
 	if err != nil {
 		return "", err
 	}
-	v := freshness.Judge(facts.Snapshot)
+	v, err := freshness.JudgeWithin(facts.Snapshot, revision.NewBudget(freshness.MaxWork, ctx.Err))
+	if err != nil {
+		return "", err
+	}
 	if facts.Member.Controller.Kind == freshness.OwnedByPool && v.BarePodGoes() {
 		if wait, err := p.outage.spares(ctx, v); wait || err != nil {
 			return lookAgain, err
@@ -151,20 +154,19 @@ func (p *Pods) settleReleased(ctx context.Context, pod *unstructured.Unstructure
 	if err != nil {
 		return "", err
 	}
-	claim := pod.GetLabels()[agentsandbox.PodClaimLabel]
-	served := false
-	for i := range sandboxes {
-		if agentsandbox.PodNameOf(&sandboxes[i]) == pod.GetName() {
-			return leave, nil
-		}
-		served = served || slices.ContainsFunc(agentsandbox.ClaimsOf(&sandboxes[i]),
-			func(o freshness.Owner) bool { return o.UID == claim })
+	if slices.ContainsFunc(sandboxes, func(s metav1.PartialObjectMetadata) bool { return agentsandbox.PodNameOf(&s) == pod.GetName() }) {
+		return leave, nil
 	}
+	claim := pod.GetLabels()[agentsandbox.PodClaimLabel]
+	served := slices.ContainsFunc(sandboxes, func(s metav1.PartialObjectMetadata) bool { return ownedBy(&s, claim) })
 	waits, err := p.waits(ctx, pod.GetNamespace(), claim)
 	if err != nil {
 		return "", err
 	}
-	v := freshness.Judge(facts.Snapshot)
+	v, err := freshness.JudgeWithin(facts.Snapshot, revision.NewBudget(freshness.MaxWork, ctx.Err))
+	if err != nil {
+		return "", err
+	}
 	fault := !v.Allowed && v.Reason.Fault() == freshness.FaultMember
 	switch {
 	case waits && !served && !fault:
@@ -173,6 +175,11 @@ func (p *Pods) settleReleased(ctx context.Context, pod *unstructured.Unstructure
 		return leave, nil
 	}
 	return remove, nil
+}
+
+// ownedBy reports whether a claim of that UID has the Sandbox.
+func ownedBy(sandbox *metav1.PartialObjectMetadata, claim string) bool {
+	return slices.ContainsFunc(agentsandbox.ClaimsOf(sandbox), func(o freshness.Owner) bool { return o.UID == claim })
 }
 
 // waits reports whether the claim of that UID, "" for none, is alive.

@@ -3,15 +3,16 @@ package recreate
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -37,20 +38,26 @@ type Enforced func(ctx context.Context, namespace, pool string) (bool, error)
 // delete and its patch apply to exactly the version that was judged.
 type Pools struct {
 	platform Platform
-	enforced Enforced
-	leads    func() bool
-	view     *View
-	client   client.Client
-	refused  *Refused
-	pods     *Pods
-	budget   *Budget
-	metrics  *Metrics
-	events   events.EventRecorder
-	clock    clock.PassiveClock
-	strays   string
+	// enforced answers from the cache, enforcedNow as it is stored.
+	enforced, enforcedNow Enforced
+
+	leads   func() bool
+	view    *View
+	client  client.Client
+	refused *Refused
+	pods    *Pods
+	budget  *Budget
+	metrics *Metrics
+	events  events.EventRecorder
+	clock   clock.PassiveClock
+	strays  string
 
 	mu     sync.Mutex
 	memory map[types.NamespacedName]*memory
+	// ready are the members of pools that replace some, which became ready lately.
+	ready map[types.UID]sets.Set[types.UID]
+
+	handover handover
 }
 
 // memory is what one leader knows of a pool beyond what is stored.
@@ -58,9 +65,24 @@ type memory struct {
 	pool types.UID
 	// proven: the cache showed every member that a consistent list did.
 	proven bool
+	// unproven is how long to wait before the next list.
+	unproven wait
+	// stranded are the members on leaving nodes that were noted as such.
+	stranded map[types.UID]bool
 	// leaving are the members whose delete was asked for and not seen yet.
 	leaving map[types.UID]bool
+	// doubted are the members that were judged with their whole Pods, by what was in
+	// doubt.
+	doubted map[types.UID]string
 	rollout freshness.Rollout
+	// standing are the members as they were last planned, readied those that have
+	// become ready since, and gone some that were counted before; of a pool that
+	// replaces none there are none.
+	standing map[types.UID]standing
+	readied  sets.Set[types.UID]
+	gone     *lru.Cache
+	// failures are of members that could not be written to.
+	failures map[types.UID]backoff
 	// template is the one that was last seen, changed when it was seen to change.
 	template edition
 	changed  time.Time
@@ -74,6 +96,8 @@ type memory struct {
 	bare  bool
 	// read: what the pool says of its rollout was read back.
 	read bool
+	// inspection is what members were last compared with.
+	inspection *agentsandbox.Inspection
 }
 
 // edition is one version of a template's spec; uid is "" when only the
@@ -83,19 +107,24 @@ type edition struct {
 	generation int64
 }
 
-// turn is how long a pool that waits for others is left alone.
-const turn = 500 * time.Millisecond
+// unwoken is how long a pool that waits for others is left alone when the budget
+// does not wake it, which it does as soon as there is something.
+const unwoken = 30 * time.Second
 
 // settling is how long the caches of others are given to show what Freshbind
 // has seen already.
 const settling = 200 * time.Millisecond
+
+// maxSettling bounds how long a pool whose members could not be proven waits for
+// the next list.
+const maxSettling = 30 * time.Second
 
 func (p *Pools) remember(key types.NamespacedName, pool types.UID) *memory {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := p.memory[key]
 	if m == nil || m.pool != pool {
-		m = &memory{pool: pool, leaving: map[types.UID]bool{}}
+		m = &memory{pool: pool, leaving: map[types.UID]bool{}, doubted: map[types.UID]string{}, failures: map[types.UID]backoff{}, gone: lru.New(goneKept)}
 		p.memory[key] = m
 	}
 	return m
@@ -104,15 +133,22 @@ func (p *Pools) remember(key types.NamespacedName, pool types.UID) *memory {
 func (p *Pools) forget(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if was := p.handover.forget(key); was != "" {
+		p.budget.Forget(was)
+	}
 	if m := p.memory[key]; m != nil {
 		p.budget.Forget(m.pool)
 		delete(p.memory, key)
+		delete(p.ready, m.pool)
 		p.metrics.forget(key)
 	}
 }
 
 // Reconcile brings one pool a step further.
 func (p *Pools) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	if err := p.takeOver(ctx); err != nil {
+		return reconcile.Result{}, err
+	}
 	pool, err := p.view.Pool(ctx, req.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -131,11 +167,11 @@ func (p *Pools) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	}
 	m := p.remember(req.NamespacedName, pool.GetUID())
 	if !m.proven {
-		if m.proven, err = p.view.Proven(ctx, pool); err != nil {
+		if m.proven, err = p.view.ProvenOnce(ctx, pool, p.clock.Now()); err != nil {
 			return reconcile.Result{}, err
 		}
 		if !m.proven {
-			return reconcile.Result{RequeueAfter: settling}, nil
+			return reconcile.Result{RequeueAfter: m.unproven.next(settling, maxSettling)}, nil
 		}
 	}
 	return p.step(ctx, m, pool)
@@ -143,37 +179,43 @@ func (p *Pools) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 
 // step plans on what the caches show and, when that calls for an act, on what
 // is stored.
-func (p *Pools) step(ctx context.Context, m *memory, pool *unstructured.Unstructured) (reconcile.Result, error) {
-	template, err := p.view.Template(ctx, pool)
+func (p *Pools) step(ctx context.Context, m *memory, pool *unstructured.Unstructured) (result reconcile.Result, err error) {
+	s, err := p.shown(ctx, m, pool)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	s, err := p.situation(ctx, m, pool, template)
-	if err != nil || s == nil {
-		return reconcile.Result{}, err
+	if s == nil {
+		// Without a template nothing is rolled out, and nobody waits for it.
+		p.budget.Forget(m.pool)
+		return reconcile.Result{}, nil
 	}
 	plan, err := p.plan(ctx, s)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	granted := p.budget.Take(pool.GetUID(), len(plan.Delete))
+	defer func() { p.budget.Settle(m.pool, m.account(plan.Stalled), err == nil && s != nil) }()
+	granted := p.budget.Take(client.ObjectKeyFromObject(pool), m.pool, account{plan.Rollout.Replacing.Deleted(), plan.Stalled}, plan.Wanted)
 	// What only waits for other pools costs no read.
-	if granted == 0 && len(plan.Hide)+len(plan.Show)+len(s.toHide(plan.Delete)) == 0 {
-		return p.apply(ctx, m, s, plan, 0)
+	if granted > 0 || len(plan.Delete)+len(plan.Hide)+len(plan.Show) > 0 {
+		if s, err = p.inForce(ctx, m, pool); err != nil || s == nil {
+			return reconcile.Result{}, err
+		}
+		s.Granted = granted
+		if plan, err = p.plan(ctx, s); err != nil {
+			return reconcile.Result{}, err
+		}
 	}
-	if s, err = p.inForce(ctx, m, pool); err != nil || s == nil {
-		p.budget.Return(pool.GetUID(), granted)
-		return reconcile.Result{}, err
+	return p.apply(ctx, m, s, plan)
+}
+
+// shown judges by the pool and the template as the caches show them; nil when
+// there is no template.
+func (p *Pools) shown(ctx context.Context, m *memory, pool *unstructured.Unstructured) (*situation, error) {
+	template, err := p.view.Template(ctx, pool)
+	if err != nil {
+		return nil, err
 	}
-	if plan, err = p.plan(ctx, s); err != nil {
-		p.budget.Return(pool.GetUID(), granted)
-		return reconcile.Result{}, err
-	}
-	if unused := granted - len(plan.Delete); unused > 0 {
-		p.budget.Return(pool.GetUID(), unused)
-		granted -= unused
-	}
-	return p.apply(ctx, m, s, plan, granted)
+	return p.situation(ctx, m, pool, template)
 }
 
 // plan makes the plan, and has claims given stale members only when it is certain
@@ -191,61 +233,79 @@ func (p *Pools) plan(ctx context.Context, s *situation) (freshness.Plan, error) 
 	return freshness.MakePlan(s.PoolState), nil
 }
 
-// toHide are those of the members that are shown and need not be.
-func (s *situation) toHide(members []int) []int {
-	if !s.Hideable {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(members), func(i int) bool { return !s.Members[i].Shown })
-}
-
-// inForce judges by the pool and the template as they are stored; nil when this
-// pool is no more.
+// inForce judges by the pool, the template and the mode as they are stored; nil
+// when this pool is no more, or nothing is enforced for it.
 func (p *Pools) inForce(ctx context.Context, m *memory, cached *unstructured.Unstructured) (*situation, error) {
 	namespace := cached.GetNamespace()
 	pool, err := p.platform.Get(ctx, agentsandbox.Pools, namespace, cached.GetName())
 	if err != nil || pool == nil || pool.GetUID() != cached.GetUID() || pool.GetDeletionTimestamp() != nil {
 		return nil, err
 	}
+	if act, err := p.actsOn(ctx, pool); err != nil || !act {
+		return nil, err
+	}
 	template, err := p.platform.Get(ctx, agentsandbox.Templates, namespace, agentsandbox.TemplateOf(pool))
 	if err != nil {
 		return nil, err
 	}
-	return p.situation(ctx, m, pool, template)
+	s, err := p.situation(ctx, m, pool, template)
+	if s != nil {
+		s.live = true
+	}
+	return s, err
 }
 
-// apply does what the plan says, as far as the budget goes, and writes its
-// outcome onto the pool.
-func (p *Pools) apply(ctx context.Context, m *memory, s *situation, plan freshness.Plan, granted int) (reconcile.Result, error) {
+// mayWrite reports whether the mode, read live once a plan, lets anything be
+// written.
+func (p *Pools) mayWrite(ctx context.Context, s *situation) (bool, error) {
+	if s.live {
+		return true, nil
+	}
+	act, err := p.actsOn(ctx, s.pool)
+	s.live = act
+	return act, err
+}
+
+// actsOn reports whether Freshbind is to act on a pool, by the mode as it is now:
+// a cache that is late must not keep the emergency brake from working.
+func (p *Pools) actsOn(ctx context.Context, pool *unstructured.Unstructured) (bool, error) {
+	act, err := p.enforcedNow(ctx, pool.GetNamespace(), pool.GetAnnotations()[platform.EnforcementKey])
+	if err != nil {
+		return false, fmt.Errorf("reading the mode of pool %s/%s: %w", pool.GetNamespace(), pool.GetName(), err)
+	}
+	return act, nil
+}
+
+// apply does what the plan says, and writes its outcome onto the pool.
+func (p *Pools) apply(ctx context.Context, m *memory, s *situation, plan freshness.Plan) (reconcile.Result, error) {
 	if err := p.sweep(ctx, m, s); err != nil {
 		return reconcile.Result{}, err
 	}
 	logf.FromContext(ctx).V(2).Info("Planned pool", "strategy", s.Strategy, "state", plan.Rollout.State,
 		"delete", len(plan.Delete), "hide", len(plan.Hide), "show", len(plan.Show), "updated", plan.Counts.Updated)
 	p.metrics.observe(client.ObjectKeyFromObject(s.pool), plan)
-	waiting := plan.Delete[granted:]
-	m.rollout = plan.Rollout.Held(len(waiting) > 0, s.Now)
-	plan.Hide = append(plan.Hide, s.toHide(waiting)...)
-	// What claims may be given is said before members are hidden or shown for it.
+	p.planned(m, s, plan)
+	// What is about to be deleted and what claims may be given is said before.
 	again, err := p.publish(ctx, m, s, plan)
-	if err == nil {
-		err = p.write(ctx, m, s, plan, plan.Delete[:granted])
+	if err != nil {
+		m.rollout.Replacing = m.rollout.Replacing.Keep(len(plan.Delete))
+	} else {
+		err = p.write(ctx, m, s, plan)
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("keeping pool %s/%s current: %w", s.pool.GetNamespace(), s.pool.GetName(), err)
 	}
-	if err := p.suspect(ctx, s); err != nil {
+	if err := p.suspect(ctx, m, s); err != nil {
 		return reconcile.Result{}, err
 	}
-	p.budget.Settle(s.pool.GetUID(), s.lacking(plan, granted))
-	if len(waiting) > 0 {
-		again = sooner(again, turn)
+	if plan.Waiting > 0 {
+		again = sooner(again, unwoken)
 	}
 	next, err := p.stamp(ctx, s)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("stamping members of pool %s/%s: %w", s.pool.GetNamespace(), s.pool.GetName(), err)
 	}
-	again = sooner(again, next)
+	again = sooner(sooner(again, next), m.nextTry(s.Now))
 	again = sooner(sooner(again, plan.Again), p.offerAgain(m, s))
 	return reconcile.Result{RequeueAfter: again}, nil
 }
@@ -280,7 +340,7 @@ func (p *Pools) offerAgain(m *memory, s *situation) time.Duration {
 	for i, state := range s.Members {
 		if state.Class == freshness.Current && state.Shown && !state.Leaving && !state.ReadySince.IsZero() &&
 			state.Created.Before(m.changed) {
-			p.refused.Note(s.members[i], freshness.FaultNobody)
+			p.refused.note(refusalOf(s.members[i]), freshness.FaultNobody)
 		}
 	}
 	if m.offered++; m.offered == len(offers) {

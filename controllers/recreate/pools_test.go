@@ -115,7 +115,11 @@ func TestNothingIsDoneForAPool(t *testing.T) {
 		if diff := cmp.Diff(settling, again); diff != "" || len(r.writes) > 0 {
 			t.Errorf("wrote %v, comes back after (-want,+got):\n%s", r.writes, diff)
 		}
+		if _, again = r.step(pool); again != 2*settling {
+			t.Errorf("comes back after %s the second time, want %s", again, 2*settling)
+		}
 		r.view.lists = r.client
+		r.clock.SetTime(now.Add(listingKept))
 		if writes, _ := r.step(pool); len(writes) != 1 {
 			t.Errorf("once it is proven: %v, want one delete", writes)
 		}

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,6 +27,9 @@ const (
 	eventHidden    = "MembersHidden"
 	eventReplaced  = "MembersReplaced"
 	eventSuspended = "AttributionSuspended"
+	// Those of ReplicaSets, for members that cannot be written to.
+	eventFailedDelete = "FailedDelete"
+	eventFailedUpdate = "FailedUpdate"
 
 	actionRollout = "Rollout"
 )
@@ -39,24 +43,16 @@ const countsEvery = 5 * time.Second
 const readBack = 2 * time.Second
 
 // publish writes onto the pool what its claims may be given and how its rollout
-// goes, when that changed; nothing of a pool of bare Pods, which no cache shows.
-// It returns when to come back, 0 for never.
+// goes, when that changed, and what is about to be deleted, so that whoever leads
+// next knows of it; nothing of a pool of bare Pods, which no cache shows. It
+// returns when to come back, 0 for never.
 func (p *Pools) publish(ctx context.Context, m *memory, s *situation, plan freshness.Plan) (time.Duration, error) {
 	status := p.status(s, plan)
 	raw, err := json.Marshal(status)
 	if err != nil {
 		return 0, fmt.Errorf("marshalling rollout status: %w", err)
 	}
-	want := map[string]string{
-		platform.AdmitKey:           string(plan.Admit),
-		platform.RolloutStateKey:    string(plan.Rollout.State),
-		platform.RolloutReasonKey:   string(plan.Cause),
-		platform.RolloutRevisionKey: plan.Rollout.Revision,
-		platform.AttributionKey:     "",
-	}
-	if s.Suspended {
-		want[platform.AttributionKey] = plan.Rollout.Revision
-	}
+	want := summary(s, plan)
 	if m.bare {
 		for key := range want {
 			want[key] = ""
@@ -68,7 +64,7 @@ func (p *Pools) publish(ctx context.Context, m *memory, s *situation, plan fresh
 	if s.Now.Sub(m.writtenAt) < readBack {
 		said = m.written
 	}
-	words := differs(want, said)
+	words := differs(want, said) || len(plan.Delete) > 0
 	want[platform.RolloutStatusKey] = string(raw)
 	switch {
 	case !words && said[platform.RolloutStatusKey] == string(raw):
@@ -76,21 +72,49 @@ func (p *Pools) publish(ctx context.Context, m *memory, s *situation, plan fresh
 	case !words && s.Now.Sub(m.writtenAt) < countsEvery:
 		return m.writtenAt.Add(countsEvery).Sub(s.Now), nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": s.pool.GetUID(), "annotations": nullable(want),
-	}})
-	if err != nil {
-		return 0, fmt.Errorf("marshalling rollout annotations: %w", err)
+	if may, err := p.mayWrite(ctx, s); err != nil || !may {
+		return 0, err
 	}
-	err = p.client.Patch(ctx, named(s.pool), client.RawPatch(types.MergePatchType, patch))
-	if client.IgnoreNotFound(err) != nil {
-		return 0, fmt.Errorf("writing the rollout's outcome: %w", err)
+	if err := p.annotate(ctx, s.pool, want); err != nil {
+		return 0, err
 	}
 	if !m.bare {
-		p.tell(s, said, want, status)
+		p.tell(s, plan, said, want)
 	}
 	m.written, m.writtenAt = want, s.Now
 	return 0, nil
+}
+
+// summary is what a plan says of the pool, its status as JSON left out.
+func summary(s *situation, plan freshness.Plan) map[string]string {
+	out := map[string]string{
+		platform.AdmitKey:           string(plan.Admit),
+		platform.RolloutStateKey:    string(plan.Rollout.State),
+		platform.RolloutReasonKey:   string(plan.Cause),
+		platform.RolloutRevisionKey: plan.Rollout.Revision,
+		platform.AttributionKey:     "",
+	}
+	if s.Suspended {
+		out[platform.AttributionKey] = plan.Rollout.Revision
+	}
+	return out
+}
+
+func (p *Pools) annotate(ctx context.Context, pool *unstructured.Unstructured, annotations map[string]string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": pool.GetUID(), "annotations": nullable(annotations),
+	}})
+	if err != nil {
+		return fmt.Errorf("marshalling rollout annotations: %w", err)
+	}
+	if !p.leads() {
+		return errNotLeading
+	}
+	err = p.client.Patch(ctx, named(pool), client.RawPatch(types.MergePatchType, patch))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the rollout's outcome: %w", err)
+	}
+	return nil
 }
 
 func differs(want, said map[string]string) bool {
@@ -119,6 +143,7 @@ func (p *Pools) status(s *situation, plan freshness.Plan) platform.RolloutStatus
 	status := platform.RolloutStatus{
 		ObservedTemplateGeneration: s.template.GetGeneration(),
 		UpdateRevision:             r.Revision,
+		Template:                   r.Template,
 		Replicas:                   c.Replicas,
 		ReadyReplicas:              c.Ready,
 		UpdatedReplicas:            c.Updated,
@@ -129,6 +154,7 @@ func (p *Pools) status(s *situation, plan freshness.Plan) platform.RolloutStatus
 		StartTime:                  metav1.NewTime(wholeSecond(r.Started)),
 		ProgressTime:               metav1.NewTime(r.Progressed.Truncate(time.Second)),
 		RestartedAt:                metav1.NewTime(r.Restarted),
+		Replacing:                  r.Replacing,
 	}
 	if old, err := platform.ParseRolloutStatus(s.pool.GetAnnotations()[platform.RolloutStatusKey]); err == nil {
 		status.Conditions = old.Conditions
@@ -175,7 +201,7 @@ func message(s *situation, plan freshness.Plan) string {
 	case freshness.MembersUpToDate:
 		return "every member is of " + plan.Rollout.Revision
 	case freshness.ProgressDeadlineExceeded:
-		return fmt.Sprintf("no member of %s became ready for %s; %d older members keep serving", plan.Rollout.Revision, s.Deadline, plan.Counts.Stale)
+		return overdue(s, plan)
 	case freshness.RolloutPaused:
 		return "paused by annotation"
 	case freshness.Queued:
@@ -188,6 +214,18 @@ func message(s *situation, plan freshness.Plan) string {
 	return fmt.Sprintf("%d of %d members to go", max(left, 0), s.Replicas)
 }
 
+// overdue says why a rollout failed, and what became of the older members.
+func overdue(s *situation, plan freshness.Plan) string {
+	why := fmt.Sprintf("no member of %s became ready for %s", plan.Rollout.Revision, s.Deadline)
+	if n := plan.Counts.WriteFailed; n > 0 {
+		why = fmt.Sprintf("%d members cannot be written to, and %s", n, why)
+	}
+	if !freshness.ServesStale(s.Strategy, plan.Admit == freshness.AdmitAny) {
+		return fmt.Sprintf("%s; %d older members are not given to claims", why, plan.Counts.Stale)
+	}
+	return fmt.Sprintf("%s; %d older members keep serving", why, plan.Counts.Stale)
+}
+
 // suspension says what to copy into the pool's inputs.
 func suspension(s *situation) string {
 	return "the newest members equal no revision of the template; if what adds these fields may: " +
@@ -195,21 +233,21 @@ func suspension(s *situation) string {
 }
 
 // tell records events for what changed between what was and what is written.
-func (p *Pools) tell(s *situation, was, is map[string]string, status platform.RolloutStatus) {
+func (p *Pools) tell(s *situation, plan freshness.Plan, was, is map[string]string) {
 	note := func(kind, reason, format string, args ...any) {
 		p.events.Eventf(s.pool, nil, kind, reason, actionRollout, format, args...)
 	}
 	before, state := was[platform.RolloutStateKey], is[platform.RolloutStateKey]
 	revision := is[platform.RolloutRevisionKey]
 	if revision != was[platform.RolloutRevisionKey] && state != string(freshness.Complete) {
-		note(corev1.EventTypeNormal, eventStarted, "rolling out %s: %d of %d members are of it", revision, status.UpdatedReplicas, s.Replicas)
+		note(corev1.EventTypeNormal, eventStarted, "rolling out %s: %d of %d members are of it", revision, plan.Counts.Updated, s.Replicas)
 	}
 	switch {
 	case state == before:
 	case state == string(freshness.Complete) && before != "":
 		note(corev1.EventTypeNormal, eventComplete, "every member is of %s", revision)
 	case state == string(freshness.Failed):
-		note(corev1.EventTypeWarning, eventDeadline, "no member of %s became ready for %s; %d older members keep serving", revision, s.Deadline, status.StaleReplicas)
+		note(corev1.EventTypeWarning, eventDeadline, "%s", overdue(s, plan))
 	}
 	if is[platform.AttributionKey] != "" && was[platform.AttributionKey] != is[platform.AttributionKey] {
 		note(corev1.EventTypeWarning, eventSuspended, "%s", suspension(s))

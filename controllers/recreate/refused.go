@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +23,7 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/revision"
 )
 
 // Refusal names a member whose bind was refused.
@@ -32,10 +32,19 @@ type Refusal struct {
 	UID types.UID
 	// Overdue: a bare Pod that left its pool long ago.
 	Overdue bool
+	// Doubted: no bind of it was refused, and it may be fine.
+	Doubted bool
 }
 
-func refusalOf(obj *unstructured.Unstructured) Refusal {
-	return Refusal{NamespacedName: client.ObjectKeyFromObject(obj), UID: obj.GetUID()}
+// identified is an object that was refused.
+type identified interface {
+	GetNamespace() string
+	GetName() string
+	GetUID() types.UID
+}
+
+func refusalOf(obj identified) Refusal {
+	return Refusal{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}, UID: obj.GetUID()}
 }
 
 // Snapshots takes what a verdict depends on.
@@ -57,13 +66,13 @@ type Refused struct {
 	snapshots Snapshots
 	outage    *Outage
 	hints     hints[Refusal]
+	waits     waits[Refusal]
 }
 
 // SetupRefused adds the controller to the manager.
-func SetupRefused(mgr manager.Manager, live Live, snapshots Snapshots) (*Refused, error) {
+func SetupRefused(mgr manager.Manager, live Live, snapshots Snapshots, outage *Outage) (*Refused, error) {
 	r := &Refused{
-		client: mgr.GetClient(), live: live, snapshots: snapshots, hints: newHints[Refusal](),
-		outage: NewOutage(mgr.GetAPIReader(), clock.RealClock{}),
+		client: mgr.GetClient(), live: live, snapshots: snapshots, hints: newHints[Refusal](), outage: outage,
 	}
 	err := builder.TypedControllerManagedBy[Refusal](mgr).Named("refused").
 		WatchesRawSource(source.TypedFunc[Refusal](r.hints.feed)).
@@ -78,6 +87,8 @@ func SetupRefused(mgr manager.Manager, live Live, snapshots Snapshots) (*Refused
 }
 
 const (
+	// maxRecheck is how long a state that does not pass is left alone in the end.
+	maxRecheck = 5 * time.Minute
 	// recheck is how long a state that passes by itself is given.
 	recheck = time.Second
 	// spare is how long a member is left alone that was refused without fault
@@ -91,53 +102,77 @@ const (
 // queue to try it, and after a Conflict does not put it back (v1.0.3,
 // extensions/controllers/sandboxclaim_controller.go, adoptSandboxFromCandidates).
 func (r *Refused) Note(member *unstructured.Unstructured, fault freshness.Fault) {
+	r.note(refusalOf(member), fault)
+}
+
+func (r *Refused) note(member Refusal, fault freshness.Fault) bool {
 	after := time.Duration(0)
 	if fault != freshness.FaultMember {
 		after = spare
 	}
-	r.hints.note(refusalOf(member), after)
+	return r.hints.note(member, after)
 }
 
-// Reconcile judges the member as it is now, and deletes or offers it.
+// Reconcile settles a member, or comes back to it, each time later.
 func (r *Refused) Reconcile(ctx context.Context, req Refusal) (reconcile.Result, error) {
-	member, err := r.live(ctx, req.NamespacedName)
-	if err != nil {
+	first, err := r.settle(ctx, req)
+	if err != nil || first == 0 {
+		r.waits.forget(req)
 		return reconcile.Result{}, err
 	}
+	return reconcile.Result{RequeueAfter: r.waits.next(req, first, maxRecheck)}, nil
+}
+
+// settle judges the member as it is now, and deletes or offers it. It returns after
+// what time to come back at first; 0 for never.
+func (r *Refused) settle(ctx context.Context, req Refusal) (time.Duration, error) {
+	member, err := r.live(ctx, req.NamespacedName)
+	if err != nil {
+		return 0, err
+	}
 	if member == nil || member.GetUID() != req.UID || member.GetDeletionTimestamp() != nil {
-		return reconcile.Result{}, nil
+		return 0, nil
 	}
 	facts, err := r.snapshots.Snapshot(ctx, platform.Write{Operation: freshness.Idle, New: member})
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("judging refused member %s: %w", req, err)
+		return 0, fmt.Errorf("judging refused member %s: %w", req, err)
 	}
-	v := freshness.Judge(facts.Snapshot)
+	v, err := freshness.JudgeWithin(facts.Snapshot, revision.NewBudget(freshness.MaxWork, ctx.Err))
+	if err != nil {
+		return 0, err
+	}
 	logf.FromContext(ctx).V(2).Info("Settling refused member", "reason", v.Reason, "allowed", v.Allowed)
+	if facts.Member.Controller.Kind != freshness.OwnedByPool || v.Allowed && req.Doubted {
+		return 0, nil
+	}
+	return r.act(ctx, member, v, facts.Class())
+}
+
+// act does what the verdict on an idle member calls for, and returns as settle does.
+func (r *Refused) act(ctx context.Context, member *unstructured.Unstructured, v freshness.Verdict, class freshness.Class) (time.Duration, error) {
 	switch {
-	case facts.Member.Controller.Kind != freshness.OwnedByPool:
-		return reconcile.Result{}, nil
 	case v.Allowed:
-		return reconcile.Result{}, r.offer(ctx, member)
-	case byContent(v) && facts.Class() != freshness.Current:
+		return 0, r.offer(ctx, member)
+	case ofPools(v) && class != freshness.Current:
 		// How many of those may go, and when, is for the controller of pools: only
 		// it sees the whole pool. It shows a hidden one again, which offers it.
 		if !agentsandbox.Shown(member) {
-			return reconcile.Result{}, nil
+			return 0, nil
 		}
 	case v.Reason.Fault() == freshness.FaultMember:
 		if wait, err := r.outage.spares(ctx, v); wait || err != nil {
-			return reconcile.Result{RequeueAfter: outageKept}, err
+			return outageKept, err
 		}
-		return reconcile.Result{}, r.delete(ctx, member)
+		return 0, r.delete(ctx, member)
 	}
 	// It passes by itself, and the member must not have been forgotten then.
-	return reconcile.Result{RequeueAfter: recheck}, nil
+	return recheck, nil
 }
 
-// byContent reports whether only what the member is built from speaks against it:
+// ofPools reports whether only what the member is built from speaks against it:
 // its life is judged first.
-func byContent(v freshness.Verdict) bool {
-	return v.Reason == freshness.StaleRevision || v.Reason == freshness.UnknownRevision
+func ofPools(v freshness.Verdict) bool {
+	return v.Reason == freshness.StaleRevision || v.Reason == freshness.UnknownRevision || v.Reason == freshness.TemplateMismatch
 }
 
 // delete removes exactly the version that was judged: a claim that got the

@@ -20,6 +20,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/revision"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -70,6 +71,15 @@ func TestSettlingARefusedMember(t *testing.T) {
 	}
 	stale := facts(old)
 	stranded := facts(func(s *freshness.Snapshot) { s.Pod.NodeLeaving = "it is not ready" })
+	tolerated := facts(func(s *freshness.Snapshot) {
+		aside := freshness.Node{Evicting: []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoExecute}}}
+		s.Pod.NodeLeaving = aside.Leaving([]corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}})
+	})
+	remade := facts(func(s *freshness.Snapshot) {
+		old := content(t, "old")
+		s.Template.Content, s.Template.Hash, s.Pod.Content = s.Member.Content, "v1-new", old
+		s.Known = []freshness.Known{{Hash: "v1-old", Content: old}}
+	})
 	staleAndDead := facts(func(s *freshness.Snapshot) { old(s); s.Pod.Deleting = true })
 	hidden := builders.SandboxFrom(member).NoLabel(builders.LabelTemplateRef).Obj()
 
@@ -85,13 +95,17 @@ func TestSettlingARefusedMember(t *testing.T) {
 	cases := map[string]struct {
 		stored *unstructured.Unstructured
 		uid    string
+		doubt  bool
 		facts  platform.Facts
-		nodes  []corev1.Node
+		nodes  []unstructured.Unstructured
 		err    error
 		want   want
 	}{
 		"at fault: exactly that version is deleted": {stored: member, facts: dead, want: want{Writes: []write{{Verb: "delete", UID: "UID", RV: "999"}}}},
 		"without fault: offered again":              {stored: member, facts: fine, want: want{Writes: []write{hide, show("1000")}}},
+		"only in doubt, and fine: left alone":       {stored: member, facts: fine, doubt: true},
+		"only in doubt, but dead":                   {stored: member, facts: dead, doubt: true, want: want{Writes: []write{{Verb: "delete", UID: "UID", RV: "999"}}}},
+		"a Pod made again, that caches do not show": {stored: member, facts: remade, want: want{Writes: []write{{Verb: "delete", UID: "UID", RV: "999"}}}},
 		"left hidden half-way: offered":             {stored: hidden, facts: fine, want: want{Writes: []write{show("999")}}},
 		"passes by itself: looked at again":         {stored: member, facts: notYet, want: want{Again: recheck}},
 		"stale: left to who sees the whole pool":    {stored: member, facts: stale, want: want{Again: recheck}},
@@ -99,6 +113,7 @@ func TestSettlingARefusedMember(t *testing.T) {
 		"stale, but dead too":                       {stored: member, facts: staleAndDead, want: want{Writes: []write{{Verb: "delete", UID: "UID", RV: "999"}}}},
 		"on a node that is about to go":             {stored: member, facts: stranded, nodes: nodesOf(3, 1), want: want{Writes: []write{{Verb: "delete", UID: "UID", RV: "999"}}}},
 		"on one of too many to be given up":         {stored: member, facts: stranded, nodes: nodesOf(1, 3), want: want{Again: outageKept}},
+		"tolerates the taint, too many not ready":   {stored: member, facts: tolerated, nodes: nodesOf(1, 3), want: want{Writes: []write{hide, show("1000")}}},
 		"dead, on one of too many":                  {stored: member, facts: dead, nodes: nodesOf(1, 3), want: want{Writes: []write{{Verb: "delete", UID: "UID", RV: "999"}}}},
 		"taken meanwhile":                           {stored: member, facts: taken},
 		"gone":                                      {},
@@ -125,7 +140,7 @@ func TestSettlingARefusedMember(t *testing.T) {
 			if tc.uid != "" {
 				uid = types.UID(tc.uid)
 			}
-			result, err := r.Reconcile(t.Context(), Refusal{NamespacedName: client.ObjectKeyFromObject(member), UID: uid})
+			result, err := r.Reconcile(t.Context(), Refusal{NamespacedName: client.ObjectKeyFromObject(member), UID: uid, Doubted: tc.doubt})
 			got := want{Writes: *writes, Again: result.RequeueAfter, Err: err != nil}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)
@@ -198,4 +213,14 @@ func TestHowLongARefusedMemberIsLeftAlone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// content is that of a Pod that differs by its host name only.
+func content(t *testing.T, hostname string) revision.Blueprint {
+	t.Helper()
+	b, err := revision.FromPodSpec(map[string]any{"hostname": hostname})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }

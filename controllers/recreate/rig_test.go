@@ -1,6 +1,7 @@
 package recreate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -78,9 +80,13 @@ type rig struct {
 	clock  *clocktesting.FakePassiveClock
 	mu     sync.Mutex
 	writes []string
-	// refuse makes writes with that verb fail.
+	// refuse makes writes with that verb fail, woken are the pools that the budget
+	// has something for.
 	refuse map[string]error
+	woken  []string
 }
+
+func (r *rig) wake(pool types.NamespacedName) { r.woken = append(r.woken, pool.Name) }
 
 func newRig(t *testing.T, known history, objs ...*unstructured.Unstructured) *rig {
 	t.Helper()
@@ -90,8 +96,7 @@ func newRig(t *testing.T, known history, objs ...*unstructured.Unstructured) *ri
 		scheme.AddKnownTypeWithName(listOf(k), &unstructured.UnstructuredList{})
 	}
 	r := &rig{t: t, clock: clocktesting.NewFakePassiveClock(now), refuse: map[string]error{}}
-	b := fake.NewClientBuilder().WithScheme(scheme).
-		WithIndex(object(poolKinds.Sandboxes), byPool, poolUIDs).WithIndex(object(podKind), byNode, nodeNames)
+	b := fake.NewClientBuilder().WithScheme(scheme)
 	for _, o := range objs {
 		b = b.WithObjects(o.DeepCopy())
 	}
@@ -103,7 +108,7 @@ func newRig(t *testing.T, known history, objs ...*unstructured.Unstructured) *ri
 				t.Errorf("delete of %s without preconditions", obj.GetName())
 			}
 			r.note("delete " + obj.GetName())
-			if err := r.refuse["delete"]; err != nil {
+			if err := cmp.Or(r.refuse["delete"], r.refuse["delete "+obj.GetName()]); err != nil {
 				return err
 			}
 			return c.Delete(ctx, obj, opts...)
@@ -126,13 +131,15 @@ func newRig(t *testing.T, known history, objs ...*unstructured.Unstructured) *ri
 			return c.Patch(ctx, obj, patch, opts...)
 		},
 	}).Build()
+	act := func(context.Context, string, string) (bool, error) { return true, nil }
 	r.Pools = &Pools{
 		platform: &inForce{Platform: agentsandbox.Platform{History: known, DefaultStrategy: freshness.OnReplenish}, stored: r.client},
-		enforced: func(context.Context, string, string) (bool, error) { return true, nil },
-		leads:    func() bool { return true },
-		view:     &View{cache: r.client, lists: r.client, kinds: poolKinds},
-		client:   r.client, refused: &Refused{hints: make(hints[Refusal], 100)},
-		budget: NewBudget(50, r.clock), metrics: NewMetrics(prometheus.NewRegistry()), events: &events.FakeRecorder{}, clock: r.clock, memory: map[types.NamespacedName]*memory{},
+		enforced: act, enforcedNow: act,
+		leads:  func() bool { return true },
+		ready:  map[types.UID]sets.Set[types.UID]{},
+		view:   viewOf(r),
+		client: r.client, refused: &Refused{hints: make(hints[Refusal], 100)},
+		budget: NewBudget(50, r.wake), metrics: NewMetrics(prometheus.NewRegistry()), events: &events.FakeRecorder{}, clock: r.clock, memory: map[types.NamespacedName]*memory{},
 	}
 	return r
 }

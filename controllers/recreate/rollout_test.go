@@ -85,7 +85,8 @@ func TestAPoolSeenLateIsNotForgotten(t *testing.T) {
 func TestTheValve(t *testing.T) {
 	pool := builders.MakePool("ns", "python").Replicas(2).Strategy("Recreate").Obj()
 	foreign := func(name string, at time.Time) *unstructured.Unstructured {
-		return of(pool, v2, name).PodSpec("kata", "runtimeClassName").Created(at).Obj()
+		return of(pool, v2, name).PodSpec("kata", "runtimeClassName").Created(at).
+			Annotation(platform.CreatedByKey, platform.CreatedByPool).Obj()
 	}
 	r := newRig(t, history{v1, v2}, pool, v2, foreign("a", now.Add(-time.Hour)), foreign("b", now.Add(-time.Hour)))
 	if writes, _ := r.step(pool); len(writes) != 2 {

@@ -3,15 +3,16 @@ package recreate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
@@ -34,33 +36,32 @@ const poolWorkers = 8
 // PoolsOptions configure the controller of pools.
 type PoolsOptions struct {
 	Platform Platform
-	Enforced Enforced
+	// Foresight judges members for forecasts.
+	Foresight Inspector
+	// Enforced answers from the cache, EnforcedNow as it is stored now.
+	Enforced, EnforcedNow Enforced
 	// Leads reports whether this process is the leader for certain; it is asked
 	// before each write to a member.
 	Leads   func() bool
 	Refused *Refused
 	Pods    *Pods
-	Kinds   PoolKinds
+	View    *View
 	Metrics *Metrics
 	// Strays is the scheduler whose Pods are not to be left behind; "" for none.
 	Strays string
 	// Budget bounds the members in replacement at any moment, over all pools.
 	Budget int
-	// Namespaces are the only ones to look at; all when empty.
-	Namespaces map[string]cache.Config
 }
 
 // SetupPools adds the controller to the manager, and returns a forecast from what
 // it sees.
 func SetupPools(mgr manager.Manager, o PoolsOptions) (*Forecast, error) {
-	view, informers, err := NewView(mgr, o.Kinds, o.Namespaces)
-	if err != nil {
-		return nil, err
-	}
+	view, turns := o.View, newHints[reconcile.Request]()
 	p := &Pools{
-		platform: o.Platform, enforced: o.Enforced, leads: o.Leads, view: view, client: mgr.GetClient(), refused: o.Refused, pods: o.Pods,
-		budget: NewBudget(o.Budget, clock.RealClock{}), events: mgr.GetEventRecorder("freshbind"),
+		platform: o.Platform, enforced: o.Enforced, enforcedNow: o.EnforcedNow, leads: o.Leads, view: view, client: mgr.GetClient(), refused: o.Refused, pods: o.Pods,
+		budget: NewBudget(o.Budget, func(key types.NamespacedName) { turns.note(reconcile.Request{NamespacedName: key}, 0) }), events: mgr.GetEventRecorder("freshbind"),
 		metrics: o.Metrics, clock: clock.RealClock{}, strays: o.Strays, memory: map[types.NamespacedName]*memory{},
+		ready: map[types.UID]sets.Set[types.UID]{},
 	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("pools").
 		WithOptions(controller.Options{MaxConcurrentReconciles: poolWorkers})
@@ -68,20 +69,21 @@ func SetupPools(mgr manager.Manager, o PoolsOptions) (*Forecast, error) {
 		kind  *unstructured.Unstructured
 		pools func(context.Context, client.Object) []types.NamespacedName
 	}{
-		{object(o.Kinds.Pools), itself},
-		{object(o.Kinds.Templates), view.poolsOfTemplate},
-		{object(o.Kinds.Sandboxes), poolOfMember},
-		{object(podKind), view.poolOfPod},
+		{object(view.kinds.Pools), itself},
+		{object(view.kinds.Templates), view.poolsOfTemplate},
 		{object(nodeKind), view.poolsOnNode},
 	} {
-		b = b.WatchesRawSource(source.Kind(informers, client.Object(watch.kind), gathered(watch.pools)))
+		b = b.WatchesRawSource(source.Kind(view.informers, client.Object(watch.kind), gathered(watch.pools)))
 	}
+	b = b.WatchesRawSource(changes[members.Member]{view.store, view.store.HandleSandboxes, p.poolsOfMember}).
+		WatchesRawSource(changes[members.Pod]{view.store, view.store.HandlePods, view.poolsOfPod})
+	b = b.WatchesRawSource(source.TypedFunc[reconcile.Request](turns.feed))
 	b = b.WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&corev1.Namespace{}), gathered(view.poolsIn),
 		predicate.LabelChangedPredicate{}))
 	if err := b.Complete(p); err != nil {
 		return nil, fmt.Errorf("setting up the controller of pools: %w", err)
 	}
-	forecast := newForecast(view, o.Platform, o.Enforced, mgr.GetCache(), clock.RealClock{})
+	forecast := newForecast(view, o.Foresight, o.Enforced, mgr.GetCache(), clock.RealClock{})
 	return forecast, forecast.watch(context.Background(), mgr.GetCache())
 }
 
@@ -111,13 +113,67 @@ func itself(_ context.Context, obj client.Object) []types.NamespacedName {
 	return []types.NamespacedName{client.ObjectKeyFromObject(obj)}
 }
 
-func poolOfMember(_ context.Context, obj client.Object) []types.NamespacedName {
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok {
+// changes is a source of the pools that a change of what is kept of members has to
+// do with.
+type changes[T any] struct {
+	store  *members.Cache
+	handle func(members.Handler[T])
+	pools  func(old, now *T) []types.NamespacedName
+}
+
+// Start has changes told from now on.
+func (c changes[T]) Start(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	c.handle(func(old, now *T) {
+		if ctx.Err() != nil {
+			return
+		}
+		for _, key := range c.pools(old, now) {
+			q.AddAfter(reconcile.Request{NamespacedName: key}, gather)
+		}
+	})
+	return nil
+}
+
+// WaitForSync waits until everything that there is was told.
+func (c changes[T]) WaitForSync(ctx context.Context) error { return c.store.WaitForSync(ctx) }
+
+// poolsOfMember is told of changes in the order in which the cache shows them.
+func (p *Pools) poolsOfMember(old, now *members.Member) []types.NamespacedName {
+	if now != nil && !now.ReadySince().IsZero() && (old == nil || old.ReadySince().IsZero()) {
+		p.noteReady(now)
+	}
+	return poolsOfMember(old, now)
+}
+
+// poolsOfMember are those that have the member, now or before.
+func poolsOfMember(old, now *members.Member) []types.NamespacedName {
+	var out []types.NamespacedName
+	for _, m := range []*members.Member{old, now} {
+		if m == nil {
+			continue
+		}
+		if name, uid := m.Pool(); uid != "" {
+			key := types.NamespacedName{Namespace: m.GetNamespace(), Name: name}
+			if !slices.Contains(out, key) {
+				out = append(out, key)
+			}
+		}
+	}
+	return out
+}
+
+// poolsOfPod are those with the Pod's Sandbox among their members. Most of what
+// happens to a Pod changes nothing that is looked at.
+func (v *View) poolsOfPod(old, now *members.Pod) []types.NamespacedName {
+	pod := now
+	if pod == nil {
+		pod = old
+	}
+	if old != nil && now != nil && now.SameButVersion(old) || pod.Sandbox() == "" {
 		return nil
 	}
-	if name, uid := agentsandbox.PoolOf(u); uid != "" {
-		return []types.NamespacedName{{Namespace: u.GetNamespace(), Name: name}}
+	if m := v.member(pod.GetNamespace(), pod.Sandbox()); m != nil {
+		return poolsOfMember(nil, m)
 	}
 	return nil
 }
@@ -150,41 +206,26 @@ func (v *View) poolsWhere(ctx context.Context, namespace string, which func(*uns
 	return out
 }
 
-func (v *View) poolOfPod(ctx context.Context, obj client.Object) []types.NamespacedName {
-	pod, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return nil
-	}
-	name := agentsandbox.PodSandbox(pod)
-	if name == "" {
-		return nil
-	}
-	member, err := v.get(ctx, v.kinds.Sandboxes, types.NamespacedName{Namespace: pod.GetNamespace(), Name: name})
-	if err != nil || member == nil {
-		return nil
-	}
-	return poolOfMember(ctx, member)
-}
-
-// poolsOnNode are all pools with a member on a node that is gone or about to go.
-// Other changes of nodes, of which there are many, concern nobody. Bare Pods are
-// in no cache, so that every pool may have some there.
+// poolsOnNode are all pools with a member on a node that is gone or about to go
+// for its Pod. Other changes of nodes, of which there are many, concern nobody.
+// Bare Pods are in no cache, so that every pool may have some there.
 func (v *View) poolsOnNode(ctx context.Context, obj client.Object) []types.NamespacedName {
-	node, err := v.get(ctx, nodeKind, types.NamespacedName{Name: obj.GetName()})
-	if err != nil || agentsandbox.Leaving(node) == "" {
+	stored, err := v.node(ctx, obj.GetName())
+	if err != nil {
+		return nil
+	}
+	node := agentsandbox.NodeStateOf(stored)
+	if node.Leaving(nil) == "" {
 		return nil
 	}
 	if v.kinds.Pools.Version == agentsandbox.BarePodVersion {
 		return v.poolsWhere(ctx, "", func(*unstructured.Unstructured) bool { return true })
 	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(listOf(podKind))
-	if err := v.cache.List(ctx, list, client.MatchingFields{byNode: obj.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil
-	}
 	var out []types.NamespacedName
-	for i := range list.Items {
-		out = append(out, v.poolOfPod(ctx, &list.Items[i])...)
+	for _, pod := range v.pods.PodsOn(obj.GetName()) {
+		if pod.MustLeave(node) {
+			out = append(out, v.poolsOfPod(nil, pod)...)
+		}
 	}
 	return out
 }

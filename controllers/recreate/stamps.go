@@ -4,10 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,16 +20,20 @@ const (
 	// that a store full of members from before Freshbind is not written to all at
 	// once. A next leader goes on with what has no stamp yet.
 	stampsAtOnce = 50
+	// enforce is the mode in which Freshbind acts.
+	enforce = "enforce"
 	// nextStamps is the pause between two steps.
 	nextStamps = 250 * time.Millisecond
 )
 
 // stamp names the revision on members, and on their Pods, that came before the
-// webhook did. It returns when to come back, 0 for never.
+// webhook did, or before their pool asked to be enforced. It returns when to come
+// back, 0 for never.
 func (p *Pools) stamp(ctx context.Context, s *situation) (time.Duration, error) {
 	var missing []int
 	for i, member := range s.members {
-		if member.GetLabels()[platform.StampKey] == "" && s.revisions[i] != "" && !s.Members[i].Leaving {
+		lacks := member.Stamp() == "" || s.enforces() && member.Labels[platform.EnforcementKey] == ""
+		if lacks && s.revisions[i] != "" && !s.Members[i].Leaving {
 			missing = append(missing, i)
 		}
 	}
@@ -36,50 +41,76 @@ func (p *Pools) stamp(ctx context.Context, s *situation) (time.Duration, error) 
 	if len(missing) > stampsAtOnce {
 		missing, again = missing[:stampsAtOnce], nextStamps
 	}
-	err := slowStart(ctx, len(missing), func(ctx context.Context, k int) error {
+	if may, err := p.mayWrite(ctx, s); len(missing) == 0 || err != nil || !may {
+		return 0, err
+	}
+	var late atomic.Bool
+	err, _ := slowStart(ctx, len(missing), func(ctx context.Context, k int) error {
 		i := missing[k]
 		// The member's comes last: one that has it is not looked at again, whoever
 		// leads next.
-		if done, err := p.stampPod(ctx, s, i); err != nil || !done {
+		done, err := p.stampPod(ctx, s, i)
+		if err != nil || !done {
+			late.Store(late.Load() || !done)
 			return err
 		}
-		_, err := p.label(ctx, s.members[i], s.revisions[i])
+		_, err = p.label(ctx, s, p.view.kinds.Sandboxes, s.members[i], s.revisions[i])
 		return err
 	})
+	if late.Load() {
+		again = nextStamps
+	}
 	return again, err
 }
 
 // stampPod: what was never written to since it was born has a Pod like itself.
-// False when the Pod was written to meanwhile, which brings its pool back here.
+// False when the Pod was written to meanwhile.
 func (p *Pools) stampPod(ctx context.Context, s *situation, i int) (done bool, err error) {
 	if s.Members[i].Edited {
 		return true, nil
 	}
-	pod, err := p.view.podOf(ctx, s.members[i])
-	if err != nil || pod == nil || pod.GetLabels()[platform.StampKey] != "" {
-		return err == nil, err
+	pod := p.view.podOf(s.members[i])
+	if pod == nil || pod.Stamp() != "" {
+		return true, nil
 	}
-	return p.label(ctx, pod, s.revisions[i])
+	return p.label(ctx, s, podKind, pod, s.revisions[i])
 }
 
-// label writes the stamp; false when the object is another one by now.
-func (p *Pools) label(ctx context.Context, obj *unstructured.Unstructured, revision string) (done bool, err error) {
+// enforces: the pool itself asks to be enforced.
+func (s *situation) enforces() bool {
+	return s.pool.GetAnnotations()[platform.EnforcementKey] == enforce
+}
+
+// version is one version of an object.
+type version interface {
+	identified
+	GetResourceVersion() string
+}
+
+// label writes the stamp, and what the pool asked for; false when the object is
+// another one by now.
+func (p *Pools) label(
+	ctx context.Context, s *situation, kind schema.GroupVersionKind, obj version, revision string,
+) (done bool, err error) {
 	if !p.leads() {
 		return false, errNotLeading
 	}
+	labels := map[string]any{platform.StampKey: revision}
+	if s.enforces() {
+		labels[platform.EnforcementKey] = enforce
+	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion(),
-		"labels": map[string]any{platform.StampKey: revision},
+		"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion(), "labels": labels,
 	}})
 	if err != nil {
 		return false, fmt.Errorf("marshalling a stamp: %w", err)
 	}
-	switch err := p.client.Patch(ctx, named(obj), client.RawPatch(types.MergePatchType, patch)); {
+	switch err := p.client.Patch(ctx, namedAs(kind, obj.GetNamespace(), obj.GetName()), client.RawPatch(types.MergePatchType, patch)); {
 	case err == nil, apierrors.IsNotFound(err):
 		return true, nil
 	case apierrors.IsConflict(err):
 		return false, nil
 	default:
-		return false, fmt.Errorf("stamping %s %s: %w", obj.GetKind(), obj.GetName(), err)
+		return false, fmt.Errorf("stamping %s %s: %w", kind.Kind, obj.GetName(), err)
 	}
 }

@@ -7,9 +7,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
@@ -50,15 +50,15 @@ type sweptAt struct {
 	departures int
 }
 
-// departures tells when a node has gone, or is about to, that stayed before.
+// departures tells when a node has become one that Pods have to leave.
 type departures struct {
 	mu    sync.Mutex
-	stays sets.Set[string]
+	nodes map[string]freshness.Node
 	n     int
 }
 
-// Departures counts how often the nodes that stay have become fewer, as far as
-// the cache showed it. Which pools have bare Pods there no cache tells.
+// Departures counts how often nodes have become worse for some Pod, as far as the
+// cache showed it. Which pools have bare Pods there no cache tells.
 func (v *View) Departures(ctx context.Context) (int, error) {
 	d := &v.departures
 	// Also the list is made under the lock: an older one after a younger one
@@ -70,16 +70,21 @@ func (v *View) Departures(ctx context.Context) (int, error) {
 	if err := v.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return 0, fmt.Errorf("listing nodes from the cache: %w", err)
 	}
-	stays := sets.New[string]()
+	nodes := make(map[string]freshness.Node, len(list.Items))
 	for i := range list.Items {
-		if agentsandbox.Leaving(&list.Items[i]) == "" {
-			stays.Insert(list.Items[i].GetName())
+		nodes[list.Items[i].GetName()] = agentsandbox.NodeStateOf(&list.Items[i])
+	}
+	for name, before := range d.nodes {
+		now, there := nodes[name]
+		if !there {
+			now = freshness.Node{Gone: true}
+		}
+		if now.WorseThan(before) {
+			d.n++
+			break
 		}
 	}
-	if !stays.IsSuperset(d.stays) {
-		d.n++
-	}
-	d.stays = stays
+	d.nodes = nodes
 	return d.n, nil
 }
 

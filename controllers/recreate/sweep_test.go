@@ -56,7 +56,7 @@ func TestBarePodsAreSweptWhenSomethingChanged(t *testing.T) {
 		{"pool changed", func() { pool.SetGeneration(pool.GetGeneration() + 1) }, again},
 		{"a node comes", nodes(nodeNamed("n1", false), nodeNamed("n2", false), nodeNamed("n3", false)), nil},
 		{"a node evicts", nodes(nodeNamed("n1", true), nodeNamed("n2", false), nodeNamed("n3", false)), again},
-		{"the node that evicts goes", nodes(nodeNamed("n2", false), nodeNamed("n3", false)), nil},
+		{"the node that evicts goes, and those that it let stay", nodes(nodeNamed("n2", false), nodeNamed("n3", false)), again},
 		{"a node goes unannounced", nodes(nodeNamed("n2", false)), again},
 		{"another comes for it", nodes(nodeNamed("n2", false), nodeNamed("n4", false)), nil},
 		{"one comes and one goes", nodes(nodeNamed("n4", false), nodeNamed("n5", false)), again},
@@ -71,6 +71,32 @@ func TestBarePodsAreSweptWhenSomethingChanged(t *testing.T) {
 	}
 }
 
+// cachedPod is the Pod of a member on node-1, as the cache has it.
+func cachedPod(t *testing.T, member *unstructured.Unstructured, tolerates bool) *unstructured.Unstructured {
+	t.Helper()
+	pod := builders.MakePod(member).Stored("node-1")
+	if tolerates {
+		pod.Set([]any{map[string]any{"key": "going", "operator": "Exists"}}, "spec", "tolerations")
+	}
+	trimmed, err := trimPod(pod.Obj())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trimmed.(*unstructured.Unstructured)
+}
+
+// Members on nodes that are about to go for their Pods are judged again; those
+// whose Pods tolerate the taint of their nodes are left alone.
+func TestMembersOnATaintedNode(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Replicas(2).Strategy("Recreate").Obj()
+	leaves, stays := of(pool, v1, "leaves").Obj(), of(pool, v1, "stays").Obj()
+	r := newRig(t, nil, pool, v1, leaves, stays, cachedPod(t, leaves, false), cachedPod(t, stays, true), nodeNamed("node-1", true))
+	r.step(pool)
+	if diff := cmp.Diff([]string{"leaves"}, r.noted()); diff != "" {
+		t.Errorf("judged again (-want,+got):\n%s", diff)
+	}
+}
+
 // Which pools hear of a node: those with a member there, or all when their
 // members are in no cache.
 func TestPoolsOnANode(t *testing.T) {
@@ -81,20 +107,22 @@ func TestPoolsOnANode(t *testing.T) {
 	}
 	there := []string{"ns/python"}
 	cases := map[string]struct {
-		bare bool
-		node *unstructured.Unstructured
-		want []string
+		bare      bool
+		node      *unstructured.Unstructured
+		tolerates bool
+		want      []string
 	}{
-		"stays":                {false, nodeNamed("node-1", false), nil},
-		"stays, bare pods":     {true, nodeNamed("node-1", false), nil},
-		"leaving":              {false, nodeNamed("node-1", true), there},
-		"leaving, bare pods":   {true, nodeNamed("node-1", true), []string{"ns/other", "ns/python"}},
-		"gone, unannounced":    {false, nil, there},
-		"gone, with bare pods": {true, nil, []string{"ns/other", "ns/python"}},
+		"set aside, tolerated": {node: nodeNamed("node-1", true), tolerates: true},
+		"stays":                {node: nodeNamed("node-1", false)},
+		"stays, bare pods":     {bare: true, node: nodeNamed("node-1", false)},
+		"leaving":              {node: nodeNamed("node-1", true), want: there},
+		"leaving, bare pods":   {bare: true, node: nodeNamed("node-1", true), want: []string{"ns/other", "ns/python"}},
+		"gone, unannounced":    {want: there},
+		"gone, with bare pods": {bare: true, want: []string{"ns/other", "ns/python"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			objs := []*unstructured.Unstructured{pool, other, v1, member, builders.MakePod(member).Stored("node-1").Obj()}
+			objs := []*unstructured.Unstructured{pool, other, v1, member, cachedPod(t, member, tc.tolerates)}
 			if tc.bare {
 				objs = []*unstructured.Unstructured{alpha(pool), alpha(other), v1}
 			}

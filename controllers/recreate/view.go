@@ -2,31 +2,31 @@ package recreate
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
+	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 const (
-	// byPool indexes members by the UID of their pool.
-	byPool = "freshbind.poolUID"
-	// byNode indexes Pods by the node that they are on.
-	byNode = "freshbind.node"
 	// pageSize is how many objects a consistent list asks for at once.
 	pageSize = 500
 )
@@ -34,49 +34,77 @@ const (
 // PoolKinds are the served versions of what pools are made of.
 type PoolKinds struct{ Pools, Templates, Sandboxes schema.GroupVersionKind }
 
-// View is what the controller of pools sees: caches of its own, which hold
-// unclaimed members in full, and of Pods and Nodes only what is looked at.
-type View struct {
-	cache client.Reader
-	lists client.Reader
-	kinds PoolKinds
-	// informers fill the cache.
-	informers cache.Cache
-
-	departures departures
+// Members shows Sandboxes, as far as they are kept.
+type Members interface {
+	Sandbox(key types.NamespacedName) *members.Member
+	// OfPool returns the members that a pool has, the oldest first.
+	OfPool(pool types.UID) []*members.Member
 }
 
-// NewView adds the caches to the manager, and returns them with a view of them.
-func NewView(mgr manager.Manager, kinds PoolKinds, namespaces map[string]cache.Config) (*View, cache.Cache, error) {
-	pooled, err := labels.NewRequirement(agentsandbox.WarmPoolLabel, selection.Exists, nil)
-	if err != nil {
-		return nil, nil, fmt.Errorf("selecting members: %w", err)
-	}
+// MemberPods shows the Pods of Sandboxes, as far as they are kept.
+type MemberPods interface {
+	Pod(key types.NamespacedName) *members.Pod
+	// Special is a Pod that is gated, or not for the cluster's own scheduler.
+	Special(key types.NamespacedName) *members.Pod
+	PodsOn(node string) []*members.Pod
+}
+
+// View is what the controller of pools sees: members and Pods reduced to what is
+// looked at, and a cache of its own of pools, templates and Nodes.
+type View struct {
+	cache   client.Reader
+	lists   client.Reader
+	members Members
+	pods    MemberPods
+	// leaving are the nodes that some of their Pods have to leave.
+	leaving func(ctx context.Context) (map[string]freshness.Node, error)
+	kinds   PoolKinds
+	// only are the namespaces to look at; all when there are none.
+	only []string
+	// informers fill the cache.
+	informers cache.Cache
+	store     *members.Cache
+
+	departures departures
+	listings   listings
+}
+
+// ViewOptions configure a View.
+type ViewOptions struct {
+	Members    *members.Cache
+	Kinds      PoolKinds
+	Namespaces map[string]cache.Config
+	// Scheduling: somebody looks at the labels and images of nodes.
+	Scheduling bool
+}
+
+// NewView adds the caches to the manager, and returns a view of them.
+func NewView(mgr manager.Manager, o ViewOptions) (*View, error) {
 	podded, err := labels.NewRequirement(agentsandbox.PodSandboxLabel, selection.Exists, nil)
 	if err != nil {
-		return nil, nil, fmt.Errorf("selecting pods of members: %w", err)
+		return nil, fmt.Errorf("selecting pods of members: %w", err)
 	}
 	c, err := liveread.NewConsistentCache(mgr.GetConfig(), cache.Options{
-		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultNamespaces: namespaces,
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultNamespaces: o.Namespaces,
 		ByObject: map[client.Object]cache.ByObject{
-			object(kinds.Sandboxes): {Label: labels.NewSelector().Add(*pooled), Transform: cache.TransformStripManagedFields()},
-			object(podKind):         {Label: labels.NewSelector().Add(*podded), Transform: trimPod},
-			object(nodeKind):        {Transform: trimNode},
+			// Only those that wait for a node are read in full, by schedulers' helpers.
+			object(podKind): {
+				Label: labels.NewSelector().Add(*podded), Field: fields.OneTermEqualSelector("spec.nodeName", ""), Transform: trimPod,
+			},
+			object(nodeKind): {Transform: trimNode(o.Scheduling)},
 		},
 		DefaultTransform: cache.TransformStripManagedFields(),
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("creating the cache of members: %w", err)
+		return nil, fmt.Errorf("creating the cache of pools: %w", err)
 	}
-	ctx := context.Background()
-	if err := errors.Join(
-		c.IndexField(ctx, object(kinds.Sandboxes), byPool, poolUIDs),
-		c.IndexField(ctx, object(podKind), byNode, nodeNames),
-		mgr.Add(leaderless{c}),
-	); err != nil {
-		return nil, nil, fmt.Errorf("indexing members: %w", err)
+	v := &View{cache: c, lists: mgr.GetAPIReader(), members: o.Members, pods: o.Members, kinds: o.Kinds, informers: c, store: o.Members,
+		only: slices.Collect(maps.Keys(o.Namespaces))}
+	v.leaving = (&leavingNodes{store: o.Members, node: v.node, known: -1}).now
+	if err := mgr.Add(leaderless{c}); err != nil {
+		return nil, fmt.Errorf("adding the cache of pools: %w", err)
 	}
-	return &View{cache: c, lists: mgr.GetAPIReader(), kinds: kinds, informers: c}, c, nil
+	return v, nil
 }
 
 // leaderless fills a cache on every replica, so that a new leader has it.
@@ -95,24 +123,8 @@ func object(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	return u
 }
 
-func poolUIDs(obj client.Object) []string {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		if _, uid := agentsandbox.PoolOf(u); uid != "" {
-			return []string{uid}
-		}
-	}
-	return nil
-}
-
-func nodeNames(obj client.Object) []string {
-	if u, ok := obj.(*unstructured.Unstructured); ok && agentsandbox.NodeOf(u) != "" {
-		return []string{agentsandbox.NodeOf(u)}
-	}
-	return nil
-}
-
-// trimPod keeps of a Pod whose it is, where it is or who places it, and, while it
-// is nowhere, why.
+// trimPod keeps of a Pod whose it is, where it is or who places it, what has it
+// stay there, and, while it is nowhere, why.
 func trimPod(obj any) (any, error) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
@@ -123,6 +135,9 @@ func trimPod(obj any) (any, error) {
 		if v, found, err := unstructured.NestedFieldNoCopy(u.Object, "spec", key); err == nil && found {
 			spec[key] = v
 		}
+	}
+	if tolerations := agentsandbox.StayTolerations(u); tolerations != nil {
+		spec["tolerations"] = tolerations
 	}
 	u.Object["spec"] = spec
 	conditions, found, err := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
@@ -135,19 +150,41 @@ func trimPod(obj any) (any, error) {
 	return u, nil
 }
 
-// trimNode keeps of a Node what tells whether it is leaving, and what images it
-// has.
-func trimNode(obj any) (any, error) {
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return obj, nil
+// isReady and notReady are all that is kept of a node's conditions, once.
+var (
+	isReady  = []any{map[string]any{"type": string(corev1.NodeReady), "status": string(corev1.ConditionTrue)}}
+	notReady = []any{map[string]any{"type": string(corev1.NodeReady), "status": string(corev1.ConditionUnknown)}}
+)
+
+// trimNode keeps of a Node what tells whether it is leaving and, for scheduling,
+// its labels and what images it has.
+func trimNode(scheduling bool) toolscache.TransformFunc {
+	return func(obj any) (any, error) {
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			return obj, nil
+		}
+		metadata := map[string]any{"name": u.GetName(), "uid": string(u.GetUID()), "resourceVersion": u.GetResourceVersion()}
+		if deleted, found, err := unstructured.NestedFieldNoCopy(u.Object, "metadata", "deletionTimestamp"); found && err == nil {
+			metadata["deletionTimestamp"] = deleted
+		}
+		status := map[string]any{}
+		if ready, known := agentsandbox.NodeReady(u); known {
+			status["conditions"] = notReady
+			if ready {
+				status["conditions"] = isReady
+			}
+		}
+		trimmed := map[string]any{"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status}
+		if taints, found, err := unstructured.NestedFieldNoCopy(u.Object, "spec", "taints"); found && err == nil {
+			trimmed["spec"] = map[string]any{"taints": taints}
+		}
+		if scheduling {
+			metadata["labels"], _, _ = unstructured.NestedFieldNoCopy(u.Object, "metadata", "labels")
+			status["images"], _, _ = unstructured.NestedFieldNoCopy(u.Object, "status", "images")
+		}
+		return &unstructured.Unstructured{Object: trimmed}, nil
 	}
-	conditions, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
-	images, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "images")
-	u.Object["status"] = map[string]any{"conditions": conditions, "images": images}
-	u.SetManagedFields(nil)
-	u.SetAnnotations(nil)
-	return u, nil
 }
 
 // get returns nil for what does not exist.
@@ -175,50 +212,42 @@ func (v *View) Template(ctx context.Context, pool *unstructured.Unstructured) (*
 
 // Members are the idle members that a pool has, in the cache. They are the
 // cache's own and must not be changed.
-func (v *View) Members(ctx context.Context, pool *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(listOf(v.kinds.Sandboxes))
-	err := v.cache.List(ctx, list, client.InNamespace(pool.GetNamespace()),
-		client.MatchingFields{byPool: string(pool.GetUID())}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil, fmt.Errorf("listing members of pool %s: %w", pool.GetName(), err)
-	}
-	out := make([]*unstructured.Unstructured, 0, len(list.Items))
-	for i := range list.Items {
-		out = append(out, &list.Items[i])
-	}
-	return out, nil
+func (v *View) Members(pool *unstructured.Unstructured) []*members.Member {
+	return slices.DeleteFunc(v.members.OfPool(pool.GetUID()), func(m *members.Member) bool {
+		return m.GetNamespace() != pool.GetNamespace() || m.Labels[agentsandbox.WarmPoolLabel] == ""
+	})
 }
 
 func listOf(kind schema.GroupVersionKind) schema.GroupVersionKind {
 	return kind.GroupVersion().WithKind(kind.Kind + "List")
 }
 
-// Proven reports whether the cache shows what a consistent list does, or later:
-// whatever another leader did is seen.
+// Proven reports whether the cache shows what a consistent list of the pool's
+// members does, or later: whatever another leader did is seen.
 func (v *View) Proven(ctx context.Context, pool *unstructured.Unstructured) (bool, error) {
-	listed, at, err := v.listed(ctx, pool)
-	if err != nil {
-		return false, err
-	}
-	cached, err := v.Members(ctx, pool)
-	if err != nil {
-		return false, err
-	}
+	l, err := v.list(ctx, pool.GetNamespace(), labels.SelectorFromSet(labels.Set{
+		agentsandbox.WarmPoolLabel: agentsandbox.NameHash(pool.GetName()),
+	}))
+	return err == nil && v.shows(pool, l), err
+}
+
+// shows reports whether the cache shows what the list does, or later.
+func (v *View) shows(pool *unstructured.Unstructured, l *listing) bool {
+	listed := l.members[pool.GetUID()]
 	shown := map[types.UID]string{}
-	for _, m := range cached {
-		shown[m.GetUID()] = m.GetResourceVersion()
+	for _, m := range v.Members(pool) {
+		shown[m.UID] = m.ResourceVersion
 		// Not listed: either younger than the list, or deleted unseen.
-		if _, ok := listed[m.GetUID()]; !ok && !older(at, m.GetResourceVersion()) {
-			return false, nil
+		if _, ok := listed[m.UID]; !ok && !older(l.at, m.ResourceVersion) {
+			return false
 		}
 	}
 	for uid, rv := range listed {
 		if seen, ok := shown[uid]; !ok || older(seen, rv) {
-			return false, nil
+			return false
 		}
 	}
-	return true, nil
+	return true
 }
 
 // older compares resourceVersions of one resource (KEP-5504). What cannot be
@@ -228,57 +257,38 @@ func older(a, b string) bool {
 	return err != nil || order < 0
 }
 
-// listed are the resourceVersions of the pool's members in etcd, and that of the
-// list.
-func (v *View) listed(ctx context.Context, pool *unstructured.Unstructured) (members map[types.UID]string, at string, err error) {
-	members = map[types.UID]string{}
-	page := &metav1.PartialObjectMetadataList{}
-	page.SetGroupVersionKind(listOf(v.kinds.Sandboxes))
-	options := &client.ListOptions{
-		Namespace: pool.GetNamespace(), Limit: pageSize,
-		LabelSelector: labels.SelectorFromSet(labels.Set{agentsandbox.WarmPoolLabel: agentsandbox.NameHash(pool.GetName())}),
-	}
-	for {
-		if err := v.lists.List(ctx, page, options); err != nil {
-			return nil, "", fmt.Errorf("listing members of pool %s: %w", pool.GetName(), err)
-		}
-		for i := range page.Items {
-			if owner := metav1.GetControllerOfNoCopy(&page.Items[i]); owner != nil && owner.UID == pool.GetUID() {
-				members[page.Items[i].UID] = page.Items[i].ResourceVersion
-			}
-		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			return members, page.ResourceVersion, nil
-		}
-	}
-}
-
 // podOf returns the Pod of a member, nil when the cache shows none.
-func (v *View) podOf(ctx context.Context, member *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	return v.get(ctx, podKind, types.NamespacedName{Namespace: member.GetNamespace(), Name: agentsandbox.PodNameOf(member)})
+func (v *View) podOf(m *members.Member) *members.Pod {
+	return v.pods.Pod(types.NamespacedName{Namespace: m.GetNamespace(), Name: m.PodName()})
 }
 
-// Stranded are those of the members whose node is about to go.
-func (v *View) Stranded(ctx context.Context, members []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
-	var out []*unstructured.Unstructured
-	leaving := map[string]bool{}
-	for _, m := range members {
-		pod, err := v.podOf(ctx, m)
-		if err != nil {
-			return nil, err
-		}
-		if pod == nil || agentsandbox.NodeOf(pod) == "" {
+// member returns a Sandbox that was made for a pool, and that no claim has; nil for
+// none.
+func (v *View) member(namespace, name string) *members.Member {
+	m := v.members.Sandbox(types.NamespacedName{Namespace: namespace, Name: name})
+	if m == nil || m.Labels[agentsandbox.WarmPoolLabel] == "" {
+		return nil
+	}
+	return m
+}
+
+func (v *View) node(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+	return v.get(ctx, nodeKind, types.NamespacedName{Name: name})
+}
+
+// Stranded are those of the members whose node is about to go, for their Pods.
+func (v *View) Stranded(ctx context.Context, of []*members.Member) ([]*members.Member, error) {
+	leaving, err := v.leaving(ctx)
+	if err != nil || len(leaving) == 0 {
+		return nil, err
+	}
+	var out []*members.Member
+	for _, m := range of {
+		pod := v.podOf(m)
+		if pod == nil {
 			continue
 		}
-		name := agentsandbox.NodeOf(pod)
-		if _, known := leaving[name]; !known {
-			node, err := v.get(ctx, nodeKind, types.NamespacedName{Name: name})
-			if err != nil {
-				return nil, err
-			}
-			leaving[name] = agentsandbox.Leaving(node) != ""
-		}
-		if leaving[name] {
+		if node, ok := leaving[pod.Node()]; ok && pod.MustLeave(node) {
 			out = append(out, m)
 		}
 	}

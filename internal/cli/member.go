@@ -58,6 +58,10 @@ func (c *Cluster) ExplainMember(ctx context.Context, namespace, name string) (*M
 		Runs: freshness.RevisionOf(facts.Snapshot), Ready: metav1.NewTime(since), Hidden: !agentsandbox.Shown(sandbox),
 		NodeUnread: reader.blind.Load(),
 	}
+	if v.Found != "" {
+		// What runs is the Pod, whatever its Sandbox says.
+		m.Runs = v.Found
+	}
 	if facts.Pool != nil {
 		m.Pool = facts.Pool.Name
 	}

@@ -107,13 +107,14 @@ func (j *Judge) Pools(ctx context.Context, which Selection) ([]Pool, error) {
 		}
 	}
 	stored := all[*unstructured.Unstructured](j.store, templates)
+	pods := all[*unstructured.Unstructured](j.store, memberPods)
 	var out []Pool
 	for key, pool := range all[*unstructured.Unstructured](j.store, pools) {
 		if !which.takes(pool) {
 			continue
 		}
 		template := stored[types.NamespacedName{Namespace: key.Namespace, Name: agentsandbox.TemplateOf(pool)}]
-		p, err := j.pool(ctx, pool, template, byPool[pool.GetUID()])
+		p, err := j.pool(ctx, pool, template, byPool[pool.GetUID()], pods)
 		if err != nil {
 			return nil, fmt.Errorf("pool %s: %w", key, err)
 		}
@@ -143,7 +144,10 @@ func (c *Cluster) Judge(s *Store) *Judge {
 	}}
 }
 
-func (j *Judge) pool(ctx context.Context, pool, template *unstructured.Unstructured, idle []*unstructured.Unstructured) (Pool, error) {
+func (j *Judge) pool(
+	ctx context.Context, pool, template *unstructured.Unstructured, idle []*unstructured.Unstructured,
+	pods map[types.NamespacedName]*unstructured.Unstructured,
+) (Pool, error) {
 	said := pool.GetAnnotations()
 	p := Pool{
 		Namespace: pool.GetNamespace(), Name: pool.GetName(), Template: agentsandbox.TemplateOf(pool),
@@ -168,7 +172,7 @@ func (j *Judge) pool(ctx context.Context, pool, template *unstructured.Unstructu
 	rollout := j.rollout(&p)
 	p.Fate = rollout.Fate()
 	for _, sandbox := range idle {
-		m, err := member(inspection, sandbox)
+		m, err := member(inspection, sandbox, pods[types.NamespacedName{Namespace: p.Namespace, Name: agentsandbox.PodNameOf(sandbox)}])
 		if err != nil {
 			return Pool{}, err
 		}
@@ -195,8 +199,8 @@ func (j *Judge) rollout(p *Pool) advice.Rollout {
 }
 
 // member judges one member by itself.
-func member(inspection *agentsandbox.Inspection, sandbox *unstructured.Unstructured) (Member, error) {
-	v, err := inspection.Member(sandbox)
+func member(inspection *agentsandbox.Inspection, sandbox, pod *unstructured.Unstructured) (Member, error) {
+	v, err := inspection.Sandbox(sandbox, pod)
 	if err != nil {
 		return Member{}, err
 	}

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -204,6 +205,38 @@ prod        python   OnReplenish   enforce   2/2     1/2          2           1 
 			}
 			if diff := cmp.Diff(tc.want, b.String()); diff != "" {
 				t.Errorf("Print() (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A member is what its Pod runs; without the right to list Pods it is what its
+// Sandbox says.
+func TestMembersByTheirPods(t *testing.T) {
+	v1, v2 := version("v1"), version("v2")
+	p := pool(2)
+	older := one(p, v1, "python-a").Obj()
+	member := one(p, v2, "python-a").Obj()
+	pod := builders.MakePod(older).Owners(builders.ControllerRef(member)).Generation(1).Obj()
+	debugged := builders.MakePod(one(p, v2, "python-b").Obj()).Set([]any{map[string]any{"name": "d", "image": "b"}}, "spec", "ephemeralContainers").Obj()
+	objs := []client.Object{member, one(p, v2, "python-b").Obj(), pod, debugged, v2, p.Obj(), namespace("enforce"), clitest.Revision(t, v1, 1, clitest.Now)}
+	noPods := interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		if list.GetObjectKind().GroupVersionKind().Kind == "PodList" {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("not yours"))
+		}
+		return c.List(ctx, list, opts...)
+	}}
+	for name, tc := range map[string]struct {
+		funcs         interceptor.Funcs
+		unknown, lost int
+	}{
+		"all that it may read": {interceptor.Funcs{}, 1, 1},
+		"no Pods":              {noPods, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := clitest.New(t, tc.funcs, objs...)
+			if got := judge(t, c)[0]; got.Stale+got.Unknown != tc.unknown || got.Lost != tc.lost {
+				t.Errorf("%d stale or unknown, %d lost, want %d and %d", got.Stale+got.Unknown, got.Lost, tc.unknown, tc.lost)
 			}
 		})
 	}

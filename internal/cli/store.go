@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,6 +38,7 @@ const (
 	pools shelf = iota
 	templates
 	members
+	memberPods
 	revisions
 )
 
@@ -69,15 +71,27 @@ func (c *Cluster) Load(ctx context.Context, namespace string) (*Store, error) {
 	if s.sources, err = c.sources(ctx, namespace); err != nil {
 		return nil, err
 	}
+	var noPods error
 	g, ctx := errgroup.WithContext(ctx)
 	for sh := range s.sources {
-		g.Go(func() error { return s.read(ctx, sh) })
+		g.Go(func() error {
+			err := s.read(ctx, sh)
+			if sh == memberPods && apierrors.IsForbidden(err) {
+				noPods, err = err, nil
+			}
+			return err
+		})
 	}
 	g.Go(func() (err error) {
 		s.modes, err = c.modes(ctx, namespace)
 		return err
 	})
-	return s, g.Wait()
+	err = g.Wait()
+	// Members are then judged without their Pods.
+	if noPods != nil {
+		delete(s.sources, memberPods)
+	}
+	return s, err
 }
 
 func (c *Cluster) sources(ctx context.Context, namespace string) (map[shelf]source, error) {
@@ -89,8 +103,19 @@ func (c *Cluster) sources(ctx context.Context, namespace string) (map[shelf]sour
 	if err != nil {
 		return nil, fmt.Errorf("selecting members: %w", err)
 	}
+	podded, err := labels.NewRequirement(agentsandbox.PodSandboxLabel, selection.Exists, nil)
+	if err != nil {
+		return nil, fmt.Errorf("selecting pods of members: %w", err)
+	}
 	within := client.InNamespace(namespace)
-	out := map[shelf]source{revisions: {
+	out := map[shelf]source{memberPods: {
+		list: func() client.ObjectList {
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+			return list
+		},
+		options: []client.ListOption{within, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*podded)}},
+	}, revisions: {
 		list:    func() client.ObjectList { return &appsv1.ControllerRevisionList{} },
 		options: []client.ListOption{within, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*stamped)}},
 	}}

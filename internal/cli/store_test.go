@@ -51,12 +51,13 @@ func until(t *testing.T, c *cli.Cluster, store *cli.Store, want func(cli.Pool) b
 func TestFollow(t *testing.T) {
 	v1, v2 := version("v1"), version("v2")
 	p := pool(2)
+	const shelves = 5
 	var lists, failures atomic.Int64
 	// The first watches fail, as when the connection is lost: what happened
 	// meanwhile is read anew.
 	c := clitest.New(t, interceptor.Funcs{
 		Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
-			if failures.Add(1) <= 4 {
+			if failures.Add(1) <= shelves {
 				return nil, apierrors.NewResourceExpired("too old")
 			}
 			return c.Watch(ctx, list, opts...)
@@ -86,13 +87,14 @@ func TestFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	changed.Object["spec"] = v2.Object["spec"]
+	changed.SetGeneration(changed.GetGeneration() + 1)
 	if err := c.Client.Update(t.Context(), changed); err != nil {
 		t.Fatal(err)
 	}
 	until(t, c, store, func(p cli.Pool) bool { return p.Stale == 2 })
 	// From here on every shelf is watched.
-	until(t, c, store, func(cli.Pool) bool { return lists.Load() >= before+4 && failures.Load() >= 8 })
-	if told.Load() != 4 {
+	until(t, c, store, func(cli.Pool) bool { return lists.Load() >= before+shelves && failures.Load() >= 2*shelves })
+	if told.Load() != shelves {
 		t.Errorf("told of %d lost watches", told.Load())
 	}
 	if err := c.Client.Delete(t.Context(), one(p, v1, "python-a0").Obj()); err != nil {

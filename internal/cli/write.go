@@ -98,7 +98,7 @@ func (c *Cluster) Restart(ctx context.Context, p *Pool, dry DryRun) error {
 var (
 	errNoHistory = errors.New("no earlier revision is recorded, so there is nothing to go back to")
 	// ErrDigests says that a revision was kept as digests.
-	ErrDigests = errors.New("only digests of its values were kept (manager --revision-digests), so it cannot be restored: apply the template from its source")
+	ErrDigests = errors.New("only digests of its values were kept (mode audit, or manager --revision-digests), so it cannot be restored: apply the template from its source")
 )
 
 // Target finds the revision to go back to: the one of that number, or for 0 the

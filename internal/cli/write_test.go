@@ -52,7 +52,7 @@ func TestTarget(t *testing.T) {
 		"no such number":          {recorded: []client.Object{revision(v3, 3)}, number: 9, err: "no revision 9 is recorded: rollout history lists them"},
 		"nothing earlier":         {recorded: []client.Object{revision(v3, 3)}, err: "no earlier revision is recorded, so there is nothing to go back to"},
 		"nothing at all":          {err: "no earlier revision is recorded, so there is nothing to go back to"},
-		"only digests":            {recorded: []client.Object{clitest.Digests(t, v2, 2, clitest.Now), revision(v3, 3)}, err: "revision 2 (" + cli.Short(clitest.Hash(t, v2)) + "): only digests of its values were kept (manager --revision-digests), so it cannot be restored: apply the template from its source"},
+		"only digests":            {recorded: []client.Object{clitest.Digests(t, v2, 2, clitest.Now), revision(v3, 3)}, err: "revision 2 (" + cli.Short(clitest.Hash(t, v2)) + "): only digests of its values were kept (mode audit, or manager --revision-digests), so it cannot be restored: apply the template from its source"},
 		"what cannot be read":     {recorded: []client.Object{broken, revision(v3, 3)}, err: "revision 2 (" + cli.Short(clitest.Hash(t, v2)) + ") cannot be read (controllerrevision " + broken.Name + ")"},
 		"of another template too": {recorded: []client.Object{revision(version("v9"), 9)}, number: 8, err: "no revision 8 is recorded: rollout history lists them"},
 	}

@@ -78,6 +78,7 @@ func (d *Doctor) Run(ctx context.Context) []Finding {
 		{"Webhooks", d.webhooks},
 		{"CA", d.authorities},
 		{"Replicas", d.replicas},
+		{"Clients", d.clients},
 		{"Policies", d.policies},
 		{"Rights", d.rights},
 		{"Leader", d.leader},

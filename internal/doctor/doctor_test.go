@@ -74,6 +74,10 @@ func endpoints(ready ...bool) *discoveryv1.EndpointSlice {
 	return s
 }
 
+func clientCAs(bundle string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: "freshbind"}, Data: map[string]string{"client-ca.crt": bundle}}
+}
+
 func newDoctor(t *testing.T, funcs interceptor.Funcs, objs ...client.Object) *Doctor {
 	t.Helper()
 	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objs...).WithInterceptorFuncs(funcs).
@@ -125,6 +129,10 @@ func TestChecks(t *testing.T) {
 		"one of two":              {(*Doctor).replicas, []client.Object{mutating(), bind(t), endpoints(true, false)}, Warning, "1 of 2"},
 		"none of two":             {(*Doctor).replicas, []client.Object{mutating(), bind(t), endpoints(false, false)}, Failed, "none of them ready"},
 		"no Service":              {(*Doctor).replicas, []client.Object{mutating(), bind(t)}, Failed, "0 replicas"},
+		"whoever asks":            {(*Doctor).clients, []client.Object{mutating(), bind(t), clientCAs("")}, OK, "whoever reaches"},
+		"the API server alone":    {(*Doctor).clients, []client.Object{mutating(), bind(t), clientCAs(string(bind(t).Webhooks[0].ClientConfig.CABundle))}, OK, "only clients with a certificate"},
+		"CAs that are none":       {(*Doctor).clients, []client.Object{mutating(), bind(t), clientCAs("x")}, Failed, "cannot be read"},
+		"no configuration":        {(*Doctor).clients, []client.Object{mutating(), bind(t)}, "", ""},
 		"a leader":                {(*Doctor).leader, []client.Object{lease("freshbind", "a", time.Second, "")}, OK, "a leads"},
 		"a late leader":           {(*Doctor).leader, []client.Object{lease("freshbind", "a", time.Minute, "")}, Failed, "last alive"},
 		"nobody leads":            {(*Doctor).leader, []client.Object{lease("freshbind", "", time.Second, "")}, Failed, "nobody leads"},
@@ -219,8 +227,8 @@ func TestWhatCannotBeReadIsUnknown(t *testing.T) {
 			t.Errorf("%s is %s: %s", f.Check, f.Status, f.Found)
 		}
 	}
-	if len(found) != 10 || Sick(found) {
-		t.Errorf("%d findings, sick %t; want 10, none of them failed", len(found), Sick(found))
+	if len(found) != 11 || Sick(found) {
+		t.Errorf("%d findings, sick %t; want 11, none of them failed", len(found), Sick(found))
 	}
 }
 

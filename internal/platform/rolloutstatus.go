@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freshbind/freshbind/internal/freshness"
 )
 
 // RolloutStatus is the outcome of a pool's rollout so far, in the words of a
@@ -13,8 +15,10 @@ type RolloutStatus struct {
 	// ObservedTemplateGeneration is the template's metadata.generation that the
 	// rest of it is about.
 	ObservedTemplateGeneration int64 `json:"observedTemplateGeneration"`
-	// UpdateRevision is the template-spec-hash of the revision rolled out.
+	// UpdateRevision is the template-spec-hash of the revision rolled out, Template
+	// the name of the template that has it.
 	UpdateRevision string `json:"updateRevision"`
+	Template       string `json:"template,omitempty"`
 	// Replicas counts idle members that are not being deleted.
 	Replicas             int `json:"replicas"`
 	ReadyReplicas        int `json:"readyReplicas"`
@@ -30,8 +34,11 @@ type RolloutStatus struct {
 	StartTime    metav1.Time `json:"startTime"`
 	ProgressTime metav1.Time `json:"progressTime"`
 	// RestartedAt is the restart that it carries out, if any.
-	RestartedAt metav1.Time        `json:"restartedAt,omitzero"`
-	Conditions  []metav1.Condition `json:"conditions,omitempty"`
+	RestartedAt metav1.Time `json:"restartedAt,omitzero"`
+	// Replacing are the members that were deleted, or are about to be, and are not
+	// replaced yet. Whoever leads next starts with them.
+	Replacing  freshness.Replacements `json:"replacing,omitempty"`
+	Conditions []metav1.Condition     `json:"conditions,omitempty"`
 }
 
 // The types of conditions of a rollout.

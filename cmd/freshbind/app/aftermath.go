@@ -15,7 +15,9 @@ import (
 
 	"github.com/freshbind/freshbind/controllers/recreate"
 	"github.com/freshbind/freshbind/controllers/waiting"
+	"github.com/freshbind/freshbind/internal/config"
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/webhooks"
 )
@@ -34,8 +36,18 @@ type aftermath struct {
 	forecast *recreate.Forecast
 }
 
-func newAftermath(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks.Modes, k kinds, o *ManagerOptions, reg prometheus.Registerer) (aftermath, error) {
-	refused, err := recreate.SetupRefused(mgr, liveOf(p, agentsandbox.Sandboxes), p)
+func newAftermath(
+	mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks.Modes, k kinds, o *ManagerOptions, store *members.Cache, reg prometheus.Registerer,
+) (aftermath, error) {
+	view, err := recreate.NewView(mgr, recreate.ViewOptions{
+		Members: store, Namespaces: o.cachedNamespaces(), Scheduling: o.Scheduling.Mode != config.SchedulingNone,
+		Kinds: recreate.PoolKinds{Pools: k.pools, Templates: k.templates, Sandboxes: k.sandboxes},
+	})
+	if err != nil {
+		return aftermath{}, err
+	}
+	outage := view.Outage()
+	refused, err := recreate.SetupRefused(mgr, liveOf(p, agentsandbox.Sandboxes), p, outage)
 	if err != nil {
 		return aftermath{}, err
 	}
@@ -44,13 +56,13 @@ func newAftermath(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks
 		return aftermath{}, err
 	}
 	pods, err := recreate.SetupPods(mgr, liveOf(p, agentsandbox.Pods), p,
-		recreate.Kinds{Sandboxes: k.sandboxes, Claims: k.claims})
+		recreate.Kinds{Sandboxes: k.sandboxes, Claims: k.claims}, outage)
 	if err != nil {
 		return aftermath{}, err
 	}
 	forecast, err := recreate.SetupPools(mgr, recreate.PoolsOptions{
-		Platform: p, Enforced: modes.Known, Refused: refused, Pods: pods, Budget: o.Budget, Strays: o.Scheduling.strays(), Namespaces: o.cachedNamespaces(), Leads: o.leads, Metrics: recreate.NewMetrics(reg),
-		Kinds: recreate.PoolKinds{Pools: k.pools, Templates: k.templates, Sandboxes: k.sandboxes},
+		Platform: p, Foresight: agentsandbox.Foresight{Platform: p, KnownFloor: modes.KnownStrategy}, Enforced: modes.Known, EnforcedNow: modes.Acts,
+		Refused: refused, Pods: pods, View: view, Budget: o.Budget, Strays: o.Scheduling.strays(), Leads: o.leads, Metrics: recreate.NewMetrics(reg),
 	})
 	if err != nil {
 		return aftermath{}, err

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -15,8 +16,10 @@ import (
 
 	"github.com/freshbind/freshbind/controllers/history"
 	"github.com/freshbind/freshbind/controllers/holdings"
+	"github.com/freshbind/freshbind/controllers/recreate"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
+	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/webhooks"
 )
@@ -26,22 +29,10 @@ import (
 var liveResources = []string{"namespaces", "nodes", "pods", "sandboxes", "sandboxclaims", "sandboxtemplates", "sandboxwarmpools"}
 
 // assemble connects platform, webhooks and controllers to the manager.
-func (o *ManagerOptions) assemble(mgr manager.Manager, kinds kinds, reg prometheus.Registerer) error {
-	getter, err := liveread.NewDynamicGetter(mgr.GetConfig())
+func (o *ManagerOptions) assemble(mgr manager.Manager, kinds kinds, store *members.Cache, reg prometheus.Registerer) error {
+	p, err := o.platform(mgr, reg)
 	if err != nil {
-		return fmt.Errorf("creating the live reader: %w", err)
-	}
-	resolver, err := liveread.NewResolver(mgr.GetConfig(), agentsandbox.Versions...)
-	if err != nil {
-		return fmt.Errorf("creating the resolver of API versions: %w", err)
-	}
-	p := &agentsandbox.Platform{
-		Reader: liveread.NewReader(getter, liveread.NewMetrics(reg, liveResources...),
-			liveread.OnUnserved(resolver.Refresh)),
-		Resolver:        resolver,
-		History:         history.NewReader(mgr.GetClient()),
-		DefaultStrategy: freshness.Strategy(o.Strategy),
-		SchedulerName:   o.Scheduling.SchedulerName,
+		return err
 	}
 	floors, err := floorsOf(o.Floors)
 	if err != nil {
@@ -57,21 +48,25 @@ func (o *ManagerOptions) assemble(mgr manager.Manager, kinds kinds, reg promethe
 		}
 	}
 	err = history.Setup(mgr, history.Options{
-		Templates: kinds.templates, Members: kinds.sandboxes, Limit: o.RevisionLimit, Digests: o.RevisionDigests,
+		Templates: kinds.templates, Pools: kinds.pools, Members: kinds.sandboxes, Limit: o.RevisionLimit, Digests: o.RevisionDigests,
+		Enforced: func(ctx context.Context, namespace, pool string) (bool, error) {
+			mode, err := modes.Of(ctx, namespace, pool)
+			return mode == webhooks.Enforce, err
+		},
 	})
 	if err != nil {
 		return err
 	}
-	if err := holdings.Setup(mgr, kinds.sandboxes, kinds.claims, modes.Enforced); err != nil {
+	if err := holdings.Setup(mgr, kinds.sandboxes, kinds.claims, modes.Marks); err != nil {
 		return err
 	}
-	after, err := newAftermath(mgr, p, modes, kinds, o, reg)
+	after, err := newAftermath(mgr, p, modes, kinds, o, store, reg)
 	if err != nil {
 		return err
 	}
 	register(mgr.GetWebhookServer(), p, modes, after, webhooks.NewGiven(holdings.Index(mgr.GetCache(), kinds.sandboxes)), webhooks.NewMetrics(reg), o.Scheduling.sendsTo())
 	registerProtection(mgr, p, modes)
-	if err := registerScheduler(mgr, o.Scheduling, after.forecast, reg); err != nil {
+	if err := registerScheduler(mgr, o.Scheduling, o.leads, after.forecast, reg); err != nil {
 		return err
 	}
 	if err := o.anchor(mgr); err != nil {
@@ -80,7 +75,36 @@ func (o *ManagerOptions) assemble(mgr manager.Manager, kinds kinds, reg promethe
 	if err := o.addSelfTest(mgr, kinds, modes, reg); err != nil {
 		return err
 	}
-	return registerAdvice(mgr, p, modes, kinds)
+	return registerAdvice(mgr, p, modes, kinds, after.forecast)
+}
+
+// platform returns agent-sandbox with its live readers.
+func (o *ManagerOptions) platform(mgr manager.Manager, reg prometheus.Registerer) (*agentsandbox.Platform, error) {
+	getter, err := liveread.NewDynamicGetter(mgr.GetConfig())
+	if err != nil {
+		return nil, fmt.Errorf("creating the live reader: %w", err)
+	}
+	resolver, err := liveread.NewResolver(mgr.GetConfig(), agentsandbox.Versions...)
+	if err != nil {
+		return nil, fmt.Errorf("creating the resolver of API versions: %w", err)
+	}
+	byUID, err := liveread.NewUIDGetter(mgr.GetConfig())
+	if err != nil {
+		return nil, fmt.Errorf("creating the reader by UID: %w", err)
+	}
+	return &agentsandbox.Platform{
+		ByUID: liveread.NewReader(byUID, nil, liveread.OnUnserved(resolver.Refresh)),
+		Reader: liveread.NewReader(getter, liveread.NewMetrics(reg, liveResources...),
+			liveread.OnUnserved(func(gvr schema.GroupVersionResource) {
+				resolver.Refresh(gvr)
+				o.doubt()
+			})),
+		Resolver:        resolver,
+		History:         history.NewReader(mgr.GetClient()),
+		DefaultStrategy: freshness.Strategy(o.Strategy),
+		SchedulerName:   o.Scheduling.SchedulerName,
+		Turns:           o.turns,
+	}, nil
 }
 
 func registerProtection(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks.Modes) {
@@ -99,7 +123,7 @@ func registerProtection(mgr manager.Manager, p *agentsandbox.Platform, modes *we
 
 // registerAdvice serves advice from the metadata of Sandboxes, which is watched
 // in any case.
-func registerAdvice(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks.Modes, k kinds) error {
+func registerAdvice(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks.Modes, k kinds, forecast *recreate.Forecast) error {
 	sandboxes := &metav1.PartialObjectMetadata{}
 	sandboxes.SetGroupVersionKind(k.sandboxes)
 	if _, err := mgr.GetCache().GetInformer(context.Background(), sandboxes); err != nil {
@@ -108,7 +132,7 @@ func registerAdvice(mgr manager.Manager, p *agentsandbox.Platform, modes *webhoo
 	mgr.GetWebhookServer().Register(webhooks.AdviseHook.Path, &webhook.Admission{Handler: &webhooks.Advise{
 		Adviser: &agentsandbox.Adviser{
 			Platform: p, Enforced: modes.Enforced,
-			Shelf: &agentsandbox.Shelf{Cache: mgr.GetCache(), API: mgr.GetAPIReader(), Resolver: p.Resolver},
+			Shelf: &agentsandbox.Shelf{Cache: mgr.GetCache(), API: mgr.GetAPIReader(), Resolver: p.Resolver, Pools: forecast.Pools},
 		},
 		Timeout: webhooks.AdviseHook.HandlerTimeout(),
 	}})
@@ -124,11 +148,14 @@ func register(server webhook.Server, p *agentsandbox.Platform, modes *webhooks.M
 	for _, hook := range hooks {
 		server.Register(hook.Path, &webhook.Admission{Handler: &webhooks.Guard{
 			PlatformName: agentsandbox.Name, Platform: p, Modes: modes, Metrics: m, Aftermath: after, Given: given, Patience: patience, PassedOver: after.passed.Note, Released: after.pods.NoteReleased,
-			Clock: clock.RealClock{}, Timeout: hook.HandlerTimeout(), FailOpen: hook.FailOpen,
+			Clock: clock.RealClock{}, Turns: p.Turns, Timeout: hook.HandlerTimeout(), FailOpen: hook.FailOpen,
 		}})
 	}
-	server.Register(webhooks.StampHook.Path, &webhook.Admission{Handler: &webhooks.Stamp{
-		Revisions: p, Modes: modes, Timeout: webhooks.StampHook.HandlerTimeout(), SchedulerName: sendTo,
-	}})
-	server.Register(webhooks.RestampPath, &webhook.Admission{Handler: webhooks.Restamp{}})
+	for _, hook := range []webhooks.Hook{webhooks.StampHook, webhooks.StampBirthHook} {
+		server.Register(hook.Path, &webhook.Admission{Handler: &webhooks.Stamp{
+			Revisions: p, Modes: modes, Timeout: hook.HandlerTimeout(), SchedulerName: sendTo,
+			Birth: hook.Path == webhooks.StampBirthHook.Path,
+		}})
+	}
+	server.Register(webhooks.RestampPath, &webhook.Admission{Handler: webhooks.Restamp{Modes: modes}})
 }

@@ -8,9 +8,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/config"
 )
 
 // auditOutputs are the values of --output.
@@ -26,7 +28,8 @@ func NewAuditCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "Find stale binds from the history of a cluster, read-only",
 		Long: "Audit watches agent-sandbox's objects and Pods, and judges from what was stored, and in which order, whether\n" +
 			"each claim got a sandbox of the template that was in force: alive, unused, and of the claim's own pool.\n" +
-			"It only reads (get, list, watch), needs nothing installed, and looks at none of Freshbind's labels.",
+			"It only reads (get, list, watch), needs nothing installed, and trusts none of Freshbind's marks: it reads what\n" +
+			"namespaces and pools ask for, and with --config what the manager's file does.",
 		Args: auditNoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -58,6 +61,29 @@ func auditResult(r *audit.Report) error {
 		return &ExitError{Code: exitFailed, Err: fmt.Errorf("%d %w", n, errAuditFound)}
 	}
 	return nil
+}
+
+// auditConfigUsage is the help of --config, for both commands.
+const auditConfigUsage = "The manager's configuration file: its defaults and floors are then known to the judgement."
+
+// auditOptions are what the manager's configuration says to the judgement; no file says nothing.
+func auditOptions(file string) (audit.Options, error) {
+	if file == "" {
+		return audit.Options{}, nil
+	}
+	loaded, err := config.Load(file)
+	if err != nil {
+		return audit.Options{}, fmt.Errorf("--config: %w", err)
+	}
+	o := audit.Options{Strategy: loaded.Defaults.RolloutStrategy, Mode: loaded.Defaults.Enforcement}
+	for _, f := range loaded.Floors {
+		selector, err := metav1.LabelSelectorAsSelector(f.NamespaceSelector)
+		if err != nil {
+			return audit.Options{}, fmt.Errorf("--config: reading the namespace selector of a floor: %w", err)
+		}
+		o.Floors = append(o.Floors, audit.Floor{Namespaces: selector, Enforce: f.MinimumEnforcement == config.Enforce, Strategy: f.MinimumStrategy})
+	}
+	return o, nil
 }
 
 // auditTalk returns where lines for people go: beside the report, unless a program reads the report.

@@ -16,6 +16,7 @@ type auditCheckOptions struct {
 	streams genericiooptions.IOStreams
 	file    string
 	output  string
+	config  string
 }
 
 func newAuditCheckCommand(streams genericiooptions.IOStreams) *cobra.Command {
@@ -38,6 +39,7 @@ func newAuditCheckCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			return o.run()
 		},
 	}
+	cmd.Flags().StringVar(&o.config, "config", "", auditConfigUsage)
 	cmd.Flags().StringVarP(&o.file, "filename", "f", "", "The recording, - for standard input.")
 	cmd.Flags().StringVarP(&o.output, "output", "o", o.output, "Format of the report: table, wide, json or yaml.")
 	return cmd
@@ -70,7 +72,11 @@ func (o *auditCheckOptions) run() error {
 }
 
 func (o *auditCheckOptions) judge(in io.Reader) (*audit.Report, error) {
-	h := audit.NewHistory(audit.Options{})
+	options, err := auditOptions(o.config)
+	if err != nil {
+		return nil, err
+	}
+	h := audit.NewHistory(options)
 	cut, err := readAuditFile(in, h)
 	if err != nil {
 		return nil, err

@@ -35,6 +35,7 @@ type auditWatchOptions struct {
 	duration time.Duration
 	output   string
 	record   string
+	file     string
 }
 
 func newAuditWatchCommand(streams genericiooptions.IOStreams) *cobra.Command {
@@ -60,6 +61,7 @@ func newAuditWatchCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Watch all namespaces.")
 	cmd.Flags().DurationVar(&o.duration, "duration", 0, "Stop after this long; 0 means at Ctrl-C.")
 	cmd.Flags().StringVarP(&o.output, "output", "o", o.output, "Format of the report at the end: table, wide, json or yaml.")
+	cmd.Flags().StringVar(&o.file, "config", "", auditConfigUsage)
 	cmd.Flags().StringVar(&o.record, "record", "",
 		"Also write every event to this new file, for audit check. It holds whole objects, with the values of their env.")
 	return cmd
@@ -92,7 +94,11 @@ func (o *auditWatchOptions) run(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("read kubeconfig: %w", err)
 	}
-	options := recorder.Options{Namespace: namespace}
+	judgement, err := auditOptions(o.file)
+	if err != nil {
+		return err
+	}
+	options := recorder.Options{Namespace: namespace, Audit: judgement}
 	if o.record != "" {
 		file, err := newAuditFile(o.record)
 		if err != nil {

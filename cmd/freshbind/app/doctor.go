@@ -104,7 +104,9 @@ func (o *doctorOptions) doctor() (*doctor.Doctor, error) {
 	}
 	modes := &webhooks.Modes{Default: webhooks.Mode(c.Defaults.Enforcement), Floors: floors}
 	mutating, validating := webhooks.Configurations(webhooks.Endpoint{}, webhooks.Scope{})
-	policies := webhooks.NewPolicies(o.user)
+	scope := scopeOf(c.Defaults.Enforcement, c.Floors)
+	scope.Self = o.user
+	policies := webhooks.NewPolicies(scope)
 	d := &doctor.Doctor{
 		Client: api, Mutating: mutating, Validating: validating, Policies: policies.WithoutMutating().Objects(),
 		Enforced:   func(namespace labels.Set) bool { return modes.By(namespace) == webhooks.Enforce },

@@ -98,6 +98,13 @@ func (o *ManagerOptions) newManager(cfg *rest.Config) (manager.Manager, error) {
 	if o.certificates != nil {
 		server.TLSOpts = append(server.TLSOpts, func(c *tls.Config) { c.GetCertificate = o.certificates.GetCertificate })
 	}
+	clients, err := o.clientCertificates()
+	if err != nil {
+		return nil, err
+	}
+	if clients != nil {
+		server.TLSOpts = append(server.TLSOpts, clients)
+	}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Metrics:                 metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress:  o.HealthAddress,

@@ -10,6 +10,7 @@ import (
 	"github.com/freshbind/freshbind/internal/config"
 	"github.com/freshbind/freshbind/internal/floor"
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/webhooks"
 )
 
 // setting is one that both a flag and the configuration file have.
@@ -29,6 +30,8 @@ var settings = []setting{
 	{"leader-elect", "leaderElection.enabled", func(f *config.File) string { return strconv.FormatBool(f.LeaderElection.Enabled) }},
 	{"leader-election-namespace", "leaderElection.namespace", func(f *config.File) string { return f.LeaderElection.Namespace }},
 	{"webhook-bind-address", "webhook.bindAddress", func(f *config.File) string { return f.Webhook.BindAddress }},
+	{"client-ca-file", "webhook.clients.caFile", func(f *config.File) string { return f.Webhook.Clients.CAFile }},
+	{"client-names", "webhook.clients.names", func(f *config.File) string { return strings.Join(f.Webhook.Clients.Names, ",") }},
 	{"cert-dir", "webhook.certificate", func(f *config.File) string { return f.Webhook.Certificate.Directory }},
 	{"metrics-bind-address", "metrics.bindAddress", func(f *config.File) string { return f.Metrics.BindAddress }},
 	{"health-probe-bind-address", "health.bindAddress", func(f *config.File) string { return f.Health.BindAddress }},
@@ -88,6 +91,17 @@ func (o *ManagerOptions) readFile(flags *pflag.FlagSet) error {
 	o.SelfTest = f.SelfTest
 	o.SelfTest.Enabled = enabled
 	return nil
+}
+
+// scopeOf says where policies hold, by the default mode and by floors.
+func scopeOf(enforcement string, said []config.Floor) webhooks.Scope {
+	s := webhooks.Scope{EnforcedByDefault: webhooks.Mode(enforcement) == webhooks.Enforce}
+	for _, f := range said {
+		if f.MinimumEnforcement == config.Enforce {
+			s.Enforced = append(s.Enforced, *f.NamespaceSelector)
+		}
+	}
+	return s
 }
 
 func floorsOf(said []config.Floor) (floor.Floors, error) {

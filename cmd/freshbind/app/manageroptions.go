@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/freshbind/freshbind/internal/config"
+	"github.com/freshbind/freshbind/internal/fair"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/servingcert"
 	"github.com/freshbind/freshbind/webhooks"
@@ -29,6 +31,10 @@ type ManagerOptions struct {
 
 	WebhookAddress string
 	CertDir        string
+	// ClientCAFile has the CAs of which whoever asks the webhooks needs a
+	// certificate; empty for anybody. ClientNames are the common names it may have.
+	ClientCAFile   string
+	ClientNames    []string
 	HealthAddress  string
 	MetricsAddress string
 	// GracePeriod is how long running requests may take after a stop signal.
@@ -57,10 +63,15 @@ type ManagerOptions struct {
 	// certificates is nil when the certificate is read from files.
 	certificates *servingcert.Source
 
+	// turns shares CPU between namespaces.
+	turns *fair.Turns
+
 	webhookHost string
 	webhookPort int
 	// leads reports whether this process is the leader for certain.
 	leads func() bool
+	// doubt is called when something may be served no more.
+	doubt func()
 }
 
 // NewManagerOptions returns the defaults.
@@ -82,6 +93,8 @@ func NewManagerOptions() *ManagerOptions {
 		SelfTest:             c.SelfTest,
 		Scheduling:           NewSchedulingOptions(),
 		leads:                func() bool { return true },
+		doubt:                func() {},
+		turns:                newTurns(runtime.GOMAXPROCS(0)),
 	}
 }
 
@@ -92,6 +105,8 @@ func (o *ManagerOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Context, "context", o.Context, "Context of the kubeconfig.")
 	fs.StringVar(&o.WebhookAddress, "webhook-bind-address", o.WebhookAddress, "Address (host:port) that serves the webhooks over TLS.")
 	fs.StringVar(&o.CertDir, "cert-dir", o.CertDir, "Directory with tls.crt and tls.key, read again when they change.")
+	fs.StringVar(&o.ClientCAFile, "client-ca-file", o.ClientCAFile, "File with the CAs, PEM, of which the API server has to show a certificate to the webhooks; empty to answer whoever asks.")
+	fs.StringSliceVar(&o.ClientNames, "client-names", o.ClientNames, "Common names that such a certificate may have; any when empty.")
 	fs.StringVar(&o.HealthAddress, "health-probe-bind-address", o.HealthAddress, "Address that serves /healthz and /readyz; 0 for none.")
 	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress, "Address that serves /metrics; 0 for none.")
 	fs.DurationVar(&o.GracePeriod, "grace-period", o.GracePeriod, "How long running requests may take after a stop signal.")
@@ -100,7 +115,7 @@ func (o *ManagerOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Enforcement, "default-enforcement", o.Enforcement, "Mode where neither namespace nor pool says one: audit or enforce.")
 	fs.StringVar(&o.Strategy, "default-rollout-strategy", o.Strategy, "Strategy where the pool says none: OnReplenish, Recreate or RollingUpdate.")
 	fs.IntVar(&o.RevisionLimit, "revision-history-limit", o.RevisionLimit, "How many revisions of a template are kept, those in use not counted.")
-	fs.BoolVar(&o.RevisionDigests, "revision-digests", o.RevisionDigests, "Keep digests of a revision's values instead of the values: stale members are still named, but a rollout cannot be undone from history.")
+	fs.BoolVar(&o.RevisionDigests, "revision-digests", o.RevisionDigests, "Keep digests of a revision's values in mode enforce, too, as everywhere in mode audit: stale members are still named, but a rollout cannot be undone from history.")
 	fs.IntVar(&o.Budget, "replacement-budget", o.Budget, "How many members may be in replacement at once, over all pools.")
 	fs.StringSliceVar(&o.Namespaces, "namespaces", o.Namespaces, "The only namespaces to look at; all when empty.")
 	fs.BoolVar(&o.SelfTest.Enabled, "self-test", o.SelfTest.Enabled, "Ask the API server again and again for what has to be refused, in dry runs.")
@@ -142,6 +157,9 @@ func (o *ManagerOptions) Validate() error {
 	}
 	if err := o.Scheduling.Validate(); err != nil {
 		return err
+	}
+	if len(o.ClientNames) > 0 && o.ClientCAFile == "" {
+		return fmt.Errorf("--client-names: --client-ca-file is missing, and nobody vouches for a name")
 	}
 	if o.GracePeriod < 0 {
 		return fmt.Errorf("--grace-period: %s is negative", o.GracePeriod)

@@ -6,11 +6,13 @@ import (
 	"net/http"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -25,6 +27,7 @@ import (
 	"github.com/freshbind/freshbind/controllers/history"
 	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/liveread"
+	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
@@ -35,29 +38,31 @@ func (o *ManagerOptions) newPlatformPart(mgr manager.Manager) (*platformPart, er
 	if err != nil {
 		return nil, fmt.Errorf("creating client for discovery: %w", err)
 	}
-	shelf := newSlots(mgr.GetWebhookServer(), map[string]http.Handler{
+	shelf := newSlots(mgr.GetWebhookServer(), o.newEntrance(metrics.Registry), map[string]http.Handler{
 		// Namespaces say things to Freshbind wherever it runs.
 		webhooks.AdviseHook.Path: &webhook.Admission{Handler: &webhooks.Advise{
 			Adviser: nobodysAdviser{}, Timeout: webhooks.AdviseHook.HandlerTimeout(),
 		}},
 	})
-	return &platformPart{
+	part := &platformPart{
 		find: served(asks.ServerResourcesForGroupVersionWithContext).kinds, clock: clock.RealClock{},
 		log: ctrl.Log.WithName("platforms"), idle: func() { shelf.exchange(nil) },
 		run: func(ctx context.Context, k kinds, installed func()) error {
 			return o.runPlatform(ctx, mgr.GetConfig(), k, newTray(shelf), installed)
 		},
-	}, nil
+	}
+	o.doubt = part.doubt
+	return part, nil
 }
 
 func (o *ManagerOptions) runPlatform(ctx context.Context, cfg *rest.Config, k kinds, t *tray, installed func()) error {
 	mine := &generation{Registerer: metrics.Registry}
 	defer mine.retire()
-	mgr, err := o.newPlatformManager(cfg, t)
+	mgr, store, err := o.newPlatformManager(cfg, k, t)
 	if err != nil {
 		return err
 	}
-	if err := o.assemble(mgr, k, mine); err != nil {
+	if err := o.assemble(mgr, k, store, mine); err != nil {
 		return err
 	}
 	err = mgr.Add(everyReplica(func(ctx context.Context) error {
@@ -84,15 +89,25 @@ func (r everyReplica) Start(ctx context.Context) error { return r(ctx) }
 
 func (everyReplica) NeedLeaderElection() bool { return false }
 
-func (o *ManagerOptions) newPlatformManager(cfg *rest.Config, server webhook.Server) (manager.Manager, error) {
+// newPlatformManager returns a manager, and what its cache shows of members.
+func (o *ManagerOptions) newPlatformManager(cfg *rest.Config, k kinds, server webhook.Server) (manager.Manager, *members.Cache, error) {
 	recorded, err := labels.NewRequirement(history.TemplateUIDLabel, selection.Exists, nil)
 	if err != nil {
-		return nil, fmt.Errorf("selecting recorded revisions: %w", err)
+		return nil, nil, fmt.Errorf("selecting recorded revisions: %w", err)
 	}
+	var store *members.Cache
 	options := ctrl.Options{
-		NewCache: liveread.NewConsistentCache,
+		NewCache: func(cfg *rest.Config, co cache.Options) (cache.Cache, error) {
+			base, err := liveread.NewConsistentCache(cfg, co)
+			if err != nil {
+				return nil, err
+			}
+			store, err = members.NewCache(base, cfg, k.sandboxes, o.cachedNamespaces())
+			return store, err
+		},
 		Cache: cache.Options{
-			DefaultNamespaces: o.cachedNamespaces(),
+			DefaultNamespaces:        o.cachedNamespaces(),
+			DefaultWatchErrorHandler: o.watchFailed,
 			ByObject: map[client.Object]cache.ByObject{
 				// Every StatefulSet and DaemonSet of the cluster has some, too.
 				&appsv1.ControllerRevision{}: {Label: labels.NewSelector().Add(*recorded)},
@@ -107,7 +122,7 @@ func (o *ManagerOptions) newPlatformManager(cfg *rest.Config, server webhook.Ser
 	if o.LeaderElect {
 		l, err := newLease(cfg, o.LeaderElectNamespace)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		o.leads = l.held
 		options.LeaderElection, options.LeaderElectionReleaseOnCancel = true, true
@@ -116,12 +131,20 @@ func (o *ManagerOptions) newPlatformManager(cfg *rest.Config, server webhook.Ser
 	}
 	mgr, err := ctrl.NewManager(cfg, options)
 	if err != nil {
-		return nil, fmt.Errorf("creating the manager of controllers: %w", err)
+		return nil, nil, fmt.Errorf("creating the manager of controllers: %w", err)
 	}
 	if len(o.Namespaces) > 0 {
-		return &narrowed{Manager: mgr, namespaces: o.Namespaces}, nil
+		return &narrowed{Manager: mgr, namespaces: o.Namespaces}, store, nil
 	}
-	return mgr, nil
+	return mgr, store, nil
+}
+
+// watchFailed doubts that what could not be listed is served still.
+func (o *ManagerOptions) watchFailed(ctx context.Context, r *toolscache.Reflector, err error) {
+	toolscache.DefaultWatchErrorHandler(ctx, r, err)
+	if apierrors.IsNotFound(err) {
+		o.doubt()
+	}
 }
 
 // cachedNamespaces is nil for all.

@@ -26,7 +26,12 @@ type platformPart struct {
 	idle func()
 
 	looked, found, answers atomic.Bool
+	// doubted: a request was answered as if something else were served.
+	doubted atomic.Bool
 }
+
+// doubt has the next look not wait until it is due.
+func (p *platformPart) doubt() { p.doubted.Store(true) }
 
 var _ manager.LeaderElectionRunnable = (*platformPart)(nil)
 
@@ -104,14 +109,21 @@ var errOthers = errors.New("other kinds are served")
 func (p *platformPart) follow(ctx context.Context, running kinds, stop context.CancelCauseFunc) {
 	ticker := p.clock.NewTicker(lookEvery)
 	defer ticker.Stop()
-	for others := 0; ; {
+	for others, since := 0, 0; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C():
 		}
+		// A change ends watches and has reads answered 404, which raises doubts. What
+		// raises none is a version that is new beside the others: it can wait.
+		if since++; others == 0 && since < sureFor && !p.doubted.Swap(false) {
+			continue
+		}
+		since = 0
 		switch k, found, err := p.find(ctx); {
 		case err != nil:
+			p.doubt()
 		case found && k == running:
 			others = 0
 		default:

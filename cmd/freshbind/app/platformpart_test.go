@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -104,12 +105,13 @@ func newStageHand(t *testing.T) *stageHand {
 	return h
 }
 
-// look lets the time for some more looks pass.
+// look lets the time for some more looks pass, the first of them on a doubt.
 func (h *stageHand) look(serves string, err error, times int) {
 	h.t.Helper()
 	h.mu.Lock()
 	h.serves, h.err = serves, err
 	h.mu.Unlock()
+	h.part.doubt()
 	for range times {
 		h.until("somebody waits", h.clock.HasWaiters)
 		h.mu.Lock()
@@ -172,6 +174,55 @@ func TestThePlatformPartFollowsWhatIsServed(t *testing.T) {
 	}
 }
 
+// Of what nobody doubts the API server is asked seldom.
+func TestThePlatformPartAsksSeldom(t *testing.T) {
+	h := newStageHand(t)
+	ticks := make(chan time.Time)
+	h.part.clock = byHand{h.clock, ticks}
+	h.serves = "v1beta1"
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { _ = h.part.Start(ctx) }()
+	h.sees("run v1beta1")
+	looks := func() int {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.looks
+	}
+	before := looks()
+	// When the last of these ticks is taken, all before it have been dealt with.
+	pass := func(n int) {
+		for range n {
+			ticks <- time.Time{}
+		}
+	}
+	pass(sureFor - 1)
+	if n := looks() - before; n != 0 {
+		t.Errorf("%d looks, want none: nobody doubts it", n)
+	}
+	pass(2)
+	if n := looks() - before; n != 1 {
+		t.Errorf("%d looks, want 1: it is due", n)
+	}
+	h.part.doubt()
+	pass(2)
+	if n := looks() - before; n != 2 {
+		t.Errorf("%d looks, want 2: one on a doubt", n)
+	}
+}
+
+// byHand is a clock whose tickers tick when somebody says so.
+type byHand struct {
+	clock.WithTicker
+	ticks chan time.Time
+}
+
+func (c byHand) NewTicker(time.Duration) clock.Ticker { return c }
+
+func (c byHand) C() <-chan time.Time { return c.ticks }
+
+func (byHand) Stop() {}
+
 func TestAnAssemblyThatFailsEndsTheProgram(t *testing.T) {
 	h := newStageHand(t)
 	h.serves = "broken"
@@ -188,7 +239,7 @@ func TestSlotsAreExchanged(t *testing.T) {
 	answer := func(text string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) })
 	}
-	s := newSlots(server, map[string]http.Handler{"/advise": answer("idle")})
+	s := newSlots(server, func(_ string, next http.Handler) http.Handler { return next }, map[string]http.Handler{"/advise": answer("idle")})
 	get := func(path string) string {
 		t.Helper()
 		w := httptest.NewRecorder()

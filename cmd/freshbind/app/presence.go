@@ -14,9 +14,11 @@ import (
 )
 
 const (
-	// lookEvery is how often the API server is asked what it serves: two small
-	// requests, for which no rights are needed.
+	// lookEvery is how often the API server is asked what it serves, two small
+	// requests for which no rights are needed, while it is not known or in doubt.
 	lookEvery = 5 * time.Second
+	// sureFor is how many times that is as long as nobody doubts it.
+	sureFor = 12
 	// steadyFor is how many looks in a row have to agree on a change before it is
 	// acted on: an API server that starts serves no custom resources for a moment.
 	steadyFor = 3

@@ -94,9 +94,9 @@ func (o *SchedulingOptions) strays() string {
 }
 
 // registerScheduler serves the extender beside the webhooks.
-func registerScheduler(mgr manager.Manager, o SchedulingOptions, forecast *recreate.Forecast, reg prometheus.Registerer) error {
+func registerScheduler(mgr manager.Manager, o SchedulingOptions, leads func() bool, forecast *recreate.Forecast, reg prometheus.Registerer) error {
 	if strays := o.strays(); strays != "" {
-		if err := scheduler.SetupStrays(mgr, forecast.Caches(), forecast.Kinds().Sandboxes, strays); err != nil {
+		if err := scheduler.SetupStrays(mgr, forecast.Caches(), forecast.Kinds().Sandboxes, strays, leads); err != nil {
 			return err
 		}
 	}
@@ -104,13 +104,16 @@ func registerScheduler(mgr manager.Manager, o SchedulingOptions, forecast *recre
 		return nil
 	}
 	nodes := scheduler.NewNodes()
+	placed := scheduler.NewPlaced(nodes)
 	informer, err := forecast.Caches().GetInformer(context.Background(), forecast.NodeObject())
+	if err == nil {
+		_, err = informer.AddEventHandler(nodes)
+	}
 	if err != nil {
 		return fmt.Errorf("watching nodes: %w", err)
 	}
-	if _, err := informer.AddEventHandler(nodes); err != nil {
-		return fmt.Errorf("watching nodes: %w", err)
-	}
+	forecast.Members().HandleSandboxes(placed.Member)
+	forecast.Members().HandlePods(placed.Pod)
 	m := scheduler.NewMetrics(reg)
 	kinds := forecast.Kinds()
 	err = scheduler.SetupNudger(mgr, scheduler.Watched{
@@ -120,7 +123,7 @@ func registerScheduler(mgr manager.Manager, o SchedulingOptions, forecast *recre
 		return err
 	}
 	extender := &scheduler.Extender{
-		Members: forecast, Nodes: nodes, Ledger: scheduler.NewLedger(clock.RealClock{}), Weights: o.Weights, Metrics: m,
+		Members: forecast, Nodes: nodes, Placed: placed, Ledger: scheduler.NewLedger(clock.RealClock{}), Weights: o.Weights, Metrics: m,
 	}
 	for path, handler := range extender.Handlers() {
 		mgr.GetWebhookServer().Register(path, handler)

@@ -16,6 +16,8 @@ import (
 // exchanged while the server runs.
 type slots struct {
 	server webhook.Server
+	// before puts something before what answers at a path.
+	before func(path string, next http.Handler) http.Handler
 	// idle answers where nothing else does.
 	idle map[string]http.Handler
 
@@ -32,8 +34,8 @@ var unanswered = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "freshbind sees no agent-sandbox resources in this cluster yet", http.StatusServiceUnavailable)
 })
 
-func newSlots(server webhook.Server, idle map[string]http.Handler) *slots {
-	s := &slots{server: server, idle: idle, slots: map[string]*slot{}}
+func newSlots(server webhook.Server, before func(string, http.Handler) http.Handler, idle map[string]http.Handler) *slots {
+	s := &slots{server: server, before: before, idle: idle, slots: map[string]*slot{}}
 	s.exchange(nil)
 	return s
 }
@@ -57,7 +59,7 @@ func (s *slots) exchange(handlers map[string]http.Handler) {
 		}
 		known.now.Store(&handler)
 		if !ok {
-			s.server.Register(path, known)
+			s.server.Register(path, s.before(path, known))
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +20,8 @@ type webhookConfigOptions struct {
 	caFile   string
 	scope    webhooks.Scope
 	mutating bool
+	// enforced are label selectors, as kubectl writes them.
+	enforced []string
 }
 
 func (o *webhookConfigOptions) AddFlags(fs *pflag.FlagSet) {
@@ -32,12 +35,23 @@ func (o *webhookConfigOptions) AddFlags(fs *pflag.FlagSet) {
 		"The API server serves MutatingAdmissionPolicy in admissionregistration.k8s.io/v1 (Kubernetes 1.36 and later); false for a webhook in its place.")
 	fs.StringVar(&o.scope.Self, "user", "system:serviceaccount:freshbind-system:freshbind", "User that the manager runs as: it alone may write stamps.")
 	fs.StringSliceVar(&o.scope.PoolControllers, "pool-controller-users", []string{agentsandbox.ControllerUser},
-		"Users whose deletes of a claim's sandbox are refused as meant for an idle member.")
+		"Users that create a pool's members, and whose deletes of a claim's sandbox are refused as meant for an idle one.")
+	fs.BoolVar(&o.scope.EnforcedByDefault, "enforced-by-default", false,
+		"Policies hold where a namespace says no mode, too: what the manager's defaults.enforcement says.")
+	fs.StringArrayVar(&o.enforced, "enforced-namespaces", nil,
+		"Label selector of namespaces in which policies hold whatever they say, as the manager's floors do; may be repeated.")
 }
 
 func (o *webhookConfigOptions) Complete() error {
 	o.scope.Exempt = append(o.scope.Exempt, o.endpoint.ServiceNamespace)
 	o.scope.Restamp = !o.mutating
+	for _, text := range o.enforced {
+		selector, err := metav1.ParseToLabelSelector(text)
+		if err != nil {
+			return usage("--enforced-namespaces: %w", err)
+		}
+		o.scope.Enforced = append(o.scope.Enforced, *selector)
+	}
 	if o.caFile == "" {
 		return nil
 	}
@@ -58,7 +72,7 @@ func (o *webhookConfigOptions) Validate() error {
 
 func (o *webhookConfigOptions) objects() []client.Object {
 	mutating, validating := webhooks.Configurations(o.endpoint, o.scope)
-	policies := webhooks.NewPolicies(o.scope.Self)
+	policies := webhooks.NewPolicies(o.scope)
 	if !o.mutating {
 		policies = policies.WithoutMutating()
 	}

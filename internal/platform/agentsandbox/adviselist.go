@@ -38,6 +38,8 @@ type Shelf struct {
 	// that server, which may be late and costs etcd nothing.
 	API      client.Reader
 	Resolver Resolver
+	// Pools lists a namespace's pools out of a cache; nil to ask the API server.
+	Pools func(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error)
 }
 
 // unclaimed is a member that no claim has and that is not being deleted.
@@ -67,7 +69,13 @@ func (m unclaimed) is(b revision.Blueprint, injected revision.PathSet) (is, know
 
 // pools lists the pools of a namespace that are to stay.
 func (s *Shelf) pools(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error) {
-	list, err := s.list(ctx, Pools, kindPool, namespace, labels.Everything())
+	lists := s.Pools
+	if lists == nil {
+		lists = func(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error) {
+			return s.list(ctx, Pools, kindPool, namespace, labels.Everything())
+		}
+	}
+	list, err := lists(ctx, namespace)
 	return slices.DeleteFunc(list, func(p *unstructured.Unstructured) bool { return p.GetDeletionTimestamp() != nil }), err
 }
 

@@ -18,7 +18,8 @@ import (
 //   - A cold start answered AlreadyExists is tried again every 200 ms;
 //     Conflict takes seconds.
 //   - A birth is answered 403: AlreadyExists makes the API server try eight
-//     names.
+//     names. So is a controller of another kind, which is no controller of
+//     theirs.
 //
 // details.retryAfterSeconds is never set: client-go would sleep inside of the
 // controller's worker.
@@ -26,7 +27,7 @@ func (*Platform) Answer(op freshness.Operation, f freshness.Fault) (code int32, 
 	switch {
 	case op == freshness.ColdStart:
 		return http.StatusConflict, metav1.StatusReasonAlreadyExists
-	case op == freshness.Birth:
+	case op == freshness.Birth, op == freshness.ForeignController:
 		return http.StatusForbidden, metav1.StatusReasonForbidden
 	case f == freshness.FaultMember:
 		return http.StatusNotFound, metav1.StatusReasonNotFound

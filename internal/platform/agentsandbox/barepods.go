@@ -85,8 +85,13 @@ func (p *Platform) barePodSnapshot(ctx context.Context, w platform.Write) (platf
 		return platform.Facts{}, err
 	}
 	if nodeNameOf(pod) != "" {
-		own.NodeLeaving = leaving(objs.node)
+		own.NodeLeaving = NodeStateOf(objs.node).Leaving(tolerationsOf(pod))
 	}
+	done, err := p.Turns.Take(ctx, pod.GetNamespace())
+	if err != nil {
+		return platform.Facts{}, err
+	}
+	defer done()
 	err = p.fillBarePod(ctx, &f, pod, objs)
 	return f, err
 }
@@ -94,13 +99,19 @@ func (p *Platform) barePodSnapshot(ctx context.Context, w platform.Write) (platf
 // fillBarePod adds what pool and template say of a bare Pod.
 func (p *Platform) fillBarePod(ctx context.Context, f *platform.Facts, pod *unstructured.Unstructured, objs stored) error {
 	var err error
-	if f.Injected, err = p.podInjections(pod, injectedPaths(objs.pool)); err != nil {
+	if f.Injected, err = p.podInjections(pod, pod, p.paths.injected(objs.pool)); err != nil {
 		return err
 	}
 	if objs.pool != nil {
-		if f.Pool, err = p.poolInForce(ctx, objs.pool); err != nil {
+		floor := objs.floor
+		if floor == nil {
+			floor = p.floorOf
+		}
+		least, err := floor(ctx, objs.pool.GetNamespace())
+		if err != nil {
 			return err
 		}
+		f.Pool = p.poolAbove(objs.pool, least)
 		f.Enforcement = objs.pool.GetAnnotations()[platform.EnforcementKey]
 		f.Member.Template = templateNamedBy(pod, f.Pool.Template)
 	}
@@ -125,15 +136,19 @@ func (p *Platform) fillBarePod(ctx context.Context, f *platform.Facts, pod *unst
 // InspectBarePod says what a bare Pod is beside its pool and template, both as
 // given: nothing is read. Its node is left aside.
 func (p *Platform) InspectBarePod(ctx context.Context, pool, template, pod *unstructured.Unstructured) (freshness.Verdict, error) {
+	return p.inspectBarePod(ctx, pod, stored{pool: pool, template: template})
+}
+
+func (p *Platform) inspectBarePod(ctx context.Context, pod *unstructured.Unstructured, objs stored) (freshness.Verdict, error) {
 	own, err := podOf(pod)
 	if err != nil {
 		return freshness.Verdict{}, err
 	}
 	f := platform.Facts{Snapshot: freshness.Snapshot{Operation: freshness.Idle, Member: barePodMember(pod, own), Pod: own}}
-	if err := p.fillBarePod(ctx, &f, pod, stored{pool: pool, template: template}); err != nil {
+	if err := p.fillBarePod(ctx, &f, pod, objs); err != nil {
 		return freshness.Verdict{}, err
 	}
-	return freshness.Judge(f.Snapshot), nil
+	return freshness.JudgeWithin(f.Snapshot, revision.NewBudget(freshness.MaxWork, ctx.Err))
 }
 
 // barePodRevision returns the revision that a bare Pod, about to be created by
@@ -143,7 +158,8 @@ func (p *Platform) barePodRevision(ctx context.Context, pod *unstructured.Unstru
 	if err != nil {
 		return platform.Stamp{}, fmt.Errorf("finding the revision of a pod of pool %s: %w", controllerOf(pod).Name, err)
 	}
-	return platform.Stamp{Hash: freshness.RevisionOf(f.Snapshot), Enforcement: f.Enforcement}, nil
+	hash, err := p.attribute(ctx, pod.GetNamespace(), f, freshness.RevisionWithin)
+	return platform.Stamp{Hash: hash, Enforcement: f.Enforcement}, err
 }
 
 func barePodMember(pod *unstructured.Unstructured, own *freshness.Pod) freshness.Member {

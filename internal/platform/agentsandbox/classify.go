@@ -15,48 +15,73 @@ import (
 
 // Classify says what a write of a Sandbox or Pod is; ok is false when it is none
 // of ours. old is nil for a CREATE. A bind is any UPDATE after which a claim is
-// among the owners that was not there before, whoever owned it until then.
+// among the owners that was not there before as a claim, whoever owned it until
+// then.
 func (*Platform) Classify(op admissionv1.Operation, old, obj *unstructured.Unstructured) (w platform.Write, ok bool) {
 	if obj != nil && IsPod(obj) {
 		return classifyPod(op, old, obj)
 	}
-	w = platform.Write{Old: old, New: obj}
-	switch op {
-	case admissionv1.Create:
-		if claim := newClaim(nil, obj); claim.UID != "" {
-			w.Operation, w.Claim = freshness.ColdStart, claim
-			if namesBarePod(obj) {
-				w.Operation = freshness.WarmStart
-			}
-			return w, true
-		}
-		if controllerOf(obj).Kind == freshness.OwnedByPool {
-			w.Operation = freshness.Birth
-			return w, true
-		}
-	case admissionv1.Update:
-		if claim := newClaim(old, obj); claim.UID != "" {
-			w.Operation, w.Claim = freshness.Bind, claim
-			return w, true
-		}
+	if op != admissionv1.Create && op != admissionv1.Update {
+		return platform.Write{}, false
 	}
-	return platform.Write{}, false
+	w = platform.Write{Old: old, New: obj}
+	claim, stranger := gained(old, obj, freshness.OwnedByClaim), gained(old, obj, freshness.OwnedByAnother)
+	switch {
+	case claim.UID != "" && op == admissionv1.Update:
+		w.Operation, w.Claim = freshness.Bind, claim
+	case claim.UID != "" && namesBarePod(obj):
+		w.Operation, w.Claim = freshness.WarmStart, claim
+	case claim.UID != "":
+		w.Operation, w.Claim = freshness.ColdStart, claim
+	case stranger.UID != "":
+		// Its name is whatever the writer chose.
+		w.Operation, w.Claim = freshness.ForeignController, freshness.Owner{Kind: stranger.Kind, UID: stranger.UID}
+	case op == admissionv1.Create && controllerOf(obj).Kind == freshness.OwnedByPool:
+		w.Operation = freshness.Birth
+	default:
+		return platform.Write{}, false
+	}
+	return w, true
 }
 
-// newClaim returns the claim among obj's owners that is not among old's.
-func newClaim(old, obj *unstructured.Unstructured) freshness.Owner {
+// gained returns the owner of this kind that obj has and old had not as one of
+// this kind. The same UID under another kind is no reason to think that it was
+// there: nobody has judged that.
+func gained(old, obj *unstructured.Unstructured, kind freshness.OwnerKind) freshness.Owner {
 	before := map[string]bool{}
 	if old != nil {
-		for _, o := range owners(old) {
-			before[o.UID] = true
+		for _, o := range holders(old) {
+			before[o.UID] = before[o.UID] || o.Kind == kind
 		}
 	}
-	for _, o := range ClaimsOf(obj) {
-		if !before[o.UID] {
+	for _, o := range holders(obj) {
+		if o.Kind == kind && !before[o.UID] {
 			return o
 		}
 	}
 	return freshness.Owner{}
+}
+
+// holders are the owners that have a Sandbox: every claim and pool, and whatever
+// else is marked as its controller. Upstream asks for no more than the
+// controller's UID (metav1.IsControlledBy).
+func holders(obj metav1.Object) []freshness.Owner {
+	var out []freshness.Owner
+	for _, ref := range obj.GetOwnerReferences() {
+		kind := ownerKind(ref.APIVersion, ref.Kind)
+		if kind != freshness.OwnedByAnother || ref.Controller != nil && *ref.Controller {
+			out = append(out, freshness.Owner{Kind: kind, Name: ref.Name, UID: string(ref.UID)})
+		}
+	}
+	return out
+}
+
+// besides are those that would have the Sandbox together with the write's claim.
+func besides(w platform.Write) []freshness.Owner {
+	if w.Claim.UID == "" {
+		return nil
+	}
+	return slices.DeleteFunc(holders(w.New), func(o freshness.Owner) bool { return o.Kind == w.Claim.Kind && o.UID == w.Claim.UID })
 }
 
 // ClaimsOf returns the claims among an object's owners.
@@ -75,7 +100,8 @@ func owners(obj metav1.Object) []freshness.Owner {
 }
 
 // ownerKind matches group and kind, never the version: references keep the
-// version of their writer (kubernetes-sigs/agent-sandbox#1190).
+// version of their writer (kubernetes-sigs/agent-sandbox#1190). The webhooks'
+// conditions say the same in CEL.
 func ownerKind(apiVersion, kind string) freshness.OwnerKind {
 	if gk := groupKind(apiVersion, kind); gk.Group == ExtensionsGroup {
 		switch gk.Kind {
@@ -89,7 +115,11 @@ func ownerKind(apiVersion, kind string) freshness.OwnerKind {
 }
 
 func groupKind(apiVersion, kind string) schema.GroupKind {
-	group, _, _ := strings.Cut(apiVersion, "/")
+	// Without a slash it is a version of the core group.
+	group, _, named := strings.Cut(apiVersion, "/")
+	if !named {
+		group = ""
+	}
 	return schema.GroupKind{Group: group, Kind: kind}
 }
 

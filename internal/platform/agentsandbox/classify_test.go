@@ -28,6 +28,12 @@ func TestClassify(t *testing.T) {
 	foreign.APIVersion = "agents.kruise.io/v1alpha1"
 	unmarked := builders.ControllerRef(testClaim)
 	unmarked.Controller = nil
+	nobody := builders.ControllerRef(testClaim)
+	nobody.APIVersion, nobody.Kind = "example.com/v1", "Nobody"
+	plain := nobody
+	plain.Controller = nil
+	slashless := builders.ControllerRef(testClaim)
+	slashless.APIVersion = ExtensionsGroup
 	owned := func(refs ...metav1.OwnerReference) *unstructured.Unstructured {
 		return builders.SandboxFrom(testMember).Owners(refs...).Obj()
 	}
@@ -47,7 +53,11 @@ func TestClassify(t *testing.T) {
 		"bound already":                       {admissionv1.Update, bound, builders.SandboxFrom(bound).Label("x", "y").Obj(), ""},
 		"label of a member":                   {admissionv1.Update, testMember, builders.SandboxFrom(testMember).Label("x", "y").Obj(), ""},
 		"given back to the pool":              {admissionv1.Update, bound, testMember, ""},
-		"claim of another platform":           {admissionv1.Update, testMember, owned(foreign), ""},
+		"claim of another platform":           {admissionv1.Update, testMember, owned(foreign), freshness.ForeignController},
+		"a claim's UID under another kind":    {admissionv1.Update, testMember, owned(nobody), freshness.ForeignController},
+		"then that claim itself":              {admissionv1.Update, owned(nobody), bound, freshness.Bind},
+		"a version without a group":           {admissionv1.Update, testMember, owned(slashless), freshness.ForeignController},
+		"another plain owner":                 {admissionv1.Update, testMember, owned(builders.ControllerRef(testPool), plain), ""},
 		"birth":                               {admissionv1.Create, nil, testMember, freshness.Birth},
 		"cold start":                          {admissionv1.Create, nil, builders.MakeColdStart(testClaim, testTemplate).Obj(), freshness.ColdStart},
 		"born with pool and claim":            {admissionv1.Create, nil, owned(builders.ControllerRef(testPool), builders.ControllerRef(testClaim)), freshness.ColdStart},

@@ -59,6 +59,7 @@ func memberOf(w platform.Write) (freshness.Member, error) {
 		Created:    obj.GetCreationTimestamp().Time,
 	}
 	if w.Operation == freshness.Bind {
+		m.ProposedPodName = PodNameOf(w.New)
 		if m.Proposed, err = ContentOf(w.New); err != nil {
 			return freshness.Member{}, err
 		}
@@ -80,6 +81,12 @@ func wasClaimed(sandbox *unstructured.Unstructured) bool {
 	podLabels, _, _ := unstructured.NestedStringMap(sandbox.Object, "spec", "podTemplate", "metadata", "labels")
 	return sandbox.GetLabels()[claimUIDLabel] != "" || podLabels[claimUIDLabel] != "" ||
 		sandbox.GetAnnotations()[platform.BoundToKey] != ""
+}
+
+// CreatedByPool reports whether a pool's controller created a Sandbox, as the API
+// server knew it then.
+func CreatedByPool(sandbox metav1.Object) bool {
+	return sandbox.GetAnnotations()[platform.CreatedByKey] == platform.CreatedByPool
 }
 
 func nestedStrings(obj map[string]any, path ...string) []string {
@@ -139,13 +146,18 @@ func (p *Platform) poolOf(obj *unstructured.Unstructured) *freshness.Pool {
 
 // poolInForce is poolOf with a strategy that is not below the namespace's floor.
 func (p *Platform) poolInForce(ctx context.Context, obj *unstructured.Unstructured) (*freshness.Pool, error) {
-	pool := p.poolOf(obj)
 	least, err := p.floorOf(ctx, obj.GetNamespace())
 	if err != nil {
 		return nil, err
 	}
+	return p.poolAbove(obj, least), nil
+}
+
+// poolAbove is poolOf with a strategy that is not below the given one.
+func (p *Platform) poolAbove(obj *unstructured.Unstructured, least freshness.Strategy) *freshness.Pool {
+	pool := p.poolOf(obj)
 	pool.Strategy = freshness.Stricter(pool.Strategy, least)
-	return pool, nil
+	return pool
 }
 
 func (p *Platform) floorOf(ctx context.Context, namespace string) (freshness.Strategy, error) {
@@ -166,16 +178,16 @@ func restartedAt(annotations map[string]string) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
-	return at
+	return at.UTC()
 }
 
 // injectedPaths returns the paths that the pool's owner vouches for. A value
-// that cannot be parsed allows nothing.
+// that cannot be parsed, or is too long, allows nothing.
 func injectedPaths(pool *unstructured.Unstructured) revision.PathSet {
 	if pool == nil {
 		return revision.PathSet{}
 	}
-	set, err := revision.ParsePaths(revision.SplitPaths(pool.GetAnnotations()[injectedPathKey])...)
+	set, err := revision.ParseList(pool.GetAnnotations()[injectedPathKey])
 	if err != nil {
 		return revision.PathSet{}
 	}
@@ -187,6 +199,9 @@ func podOf(obj *unstructured.Unstructured) (*freshness.Pod, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading spec of pod %s: %w", obj.GetName(), err)
 	}
+	// Who schedules it takes them off; what a template says of them counts for the
+	// Sandbox.
+	delete(spec, "schedulingGates")
 	content, err := revision.FromPodSpec(spec)
 	if err != nil {
 		return nil, fmt.Errorf("reading blueprint of pod %s: %w", obj.GetName(), err)
@@ -194,6 +209,8 @@ func podOf(obj *unstructured.Unstructured) (*freshness.Pod, error) {
 	p := &freshness.Pod{
 		ControllerUID: podController(obj),
 		ClaimUID:      obj.GetLabels()[PodClaimLabel],
+		Generation:    obj.GetGeneration(),
+		Ephemeral:     len(objects(spec, "ephemeralContainers")) > 0,
 		Deleting:      obj.GetDeletionTimestamp() != nil,
 		Content:       content,
 	}

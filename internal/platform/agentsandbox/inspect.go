@@ -10,7 +10,6 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
-	"github.com/freshbind/freshbind/internal/revision"
 )
 
 const (
@@ -23,28 +22,47 @@ const (
 	BarePodVersion = "v1alpha1"
 )
 
-// Inspection compares the members of one pool with what is in force for it,
-// without a read for each of them.
-type Inspection struct {
-	facts freshness.Snapshot
-}
-
 // Inspect prepares for a pool and the template that it refers to, as stored;
 // nil when that template does not exist.
 func (p *Platform) Inspect(ctx context.Context, pool, template *unstructured.Unstructured) (*Inspection, error) {
-	inForce, err := p.poolInForce(ctx, pool)
+	least, err := p.floorOf(ctx, pool.GetNamespace())
 	if err != nil {
 		return nil, err
 	}
+	return p.inspect(ctx, pool, template, least)
+}
+
+// Foresight inspects as Platform does, but for floors, which it takes from a
+// cache: a forecast is not worth a read.
+type Foresight struct {
+	*Platform
+	KnownFloor func(ctx context.Context, namespace string) (freshness.Strategy, error)
+}
+
+// Inspect is that of Platform.
+func (f Foresight) Inspect(ctx context.Context, pool, template *unstructured.Unstructured) (*Inspection, error) {
+	least, err := f.KnownFloor(ctx, pool.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	return f.inspect(ctx, pool, template, least)
+}
+
+// InspectBarePod is that of Platform.
+func (f Foresight) InspectBarePod(ctx context.Context, pool, template, pod *unstructured.Unstructured) (freshness.Verdict, error) {
+	return f.inspectBarePod(ctx, pod, stored{pool: pool, template: template, floor: f.KnownFloor})
+}
+
+func (p *Platform) inspect(ctx context.Context, pool, template *unstructured.Unstructured, least freshness.Strategy) (*Inspection, error) {
 	f := platform.Facts{Snapshot: freshness.Snapshot{
-		Operation: freshness.Stored, Pool: inForce, Injected: injectedPaths(pool),
+		Operation: freshness.Stored, Pool: p.poolAbove(pool, least), Injected: p.paths.injected(pool),
 	}}
 	if template != nil {
 		if err := p.renderInto(ctx, &f, stored{pool: pool, template: template}); err != nil {
 			return nil, err
 		}
 	}
-	return &Inspection{facts: f.Snapshot}, nil
+	return newInspection(p, f.Snapshot, pool.GetAnnotations()[injectedPathKey]), nil
 }
 
 // Revision is the one in force; "" when there is no template.
@@ -64,29 +82,6 @@ func (i *Inspection) Restarted() time.Time { return i.facts.Pool.Restarted }
 // TemplateOf returns the name of the template that a pool refers to.
 func TemplateOf(pool *unstructured.Unstructured) string {
 	return str(pool.Object, "spec", "sandboxTemplateRef", "name")
-}
-
-// Member says what a member is. An error means that it cannot be read.
-func (i *Inspection) Member(sandbox *unstructured.Unstructured) (freshness.Verdict, error) {
-	s := i.facts
-	var err error
-	if s.Member, err = memberOf(platform.Write{Operation: freshness.Stored, New: sandbox}); err != nil {
-		return freshness.Verdict{}, err
-	}
-	return freshness.Judge(s), nil
-}
-
-// Differences are the paths at which the member differs from what is in force.
-func (i *Inspection) Differences(sandbox *unstructured.Unstructured) ([]string, error) {
-	content, err := ContentOf(sandbox)
-	if err != nil || i.facts.Template == nil {
-		return nil, err
-	}
-	var paths []string
-	for _, d := range revision.Compare(i.facts.Template.Content, content, i.facts.Injected) {
-		paths = append(paths, d.Root)
-	}
-	return paths, nil
 }
 
 // ReadySince is when a Sandbox became ready; zero when it is not.
@@ -125,10 +120,6 @@ func Replicas(pool *unstructured.Unstructured) int {
 	}
 	return int(n)
 }
-
-// Leaving says why a node is about to go, "" when it is not; nil is one that is
-// gone.
-func Leaving(node *unstructured.Unstructured) string { return leaving(node) }
 
 // NodeOf is the node that a Pod is on; "" when it is on none.
 func NodeOf(pod *unstructured.Unstructured) string { return nodeNameOf(pod) }

@@ -4,8 +4,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/test/builders"
 )
 
 func makeNode(change func(*unstructured.Unstructured)) *unstructured.Unstructured {
@@ -20,7 +25,7 @@ func makeNode(change func(*unstructured.Unstructured)) *unstructured.Unstructure
 	return n
 }
 
-func TestLeaving(t *testing.T) {
+func TestNodeStateOf(t *testing.T) {
 	set := func(value any, path ...string) func(*unstructured.Unstructured) {
 		return func(n *unstructured.Unstructured) {
 			if err := unstructured.SetNestedField(n.Object, value, path...); err != nil {
@@ -28,24 +33,73 @@ func TestLeaving(t *testing.T) {
 			}
 		}
 	}
-	taint := func(effect string) []any { return []any{map[string]any{"key": "k", "effect": effect}} }
+	taint := func(effect string) []any {
+		return []any{map[string]any{"key": "k", "value": "v", "effect": effect, "timeAdded": "2026-01-01T00:00:00Z"}}
+	}
 	cases := map[string]struct {
 		node *unstructured.Unstructured
-		want string
+		want freshness.Node
 	}{
-		"well":              {makeNode(func(*unstructured.Unstructured) {}), ""},
-		"cordoned only":     {makeNode(set(true, "spec", "unschedulable")), ""},
-		"taint, scheduling": {makeNode(set(taint("NoSchedule"), "spec", "taints")), ""},
-		"taint, evicting":   {makeNode(set(taint("NoExecute"), "spec", "taints")), "taint k evicts"},
-		"not ready":         {makeNode(set([]any{map[string]any{"type": "Ready", "status": "Unknown"}}, "status", "conditions")), "it is not ready"},
-		"being deleted":     {makeNode(func(n *unstructured.Unstructured) { n.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)}) }), "it is being deleted"},
-		"gone":              {nil, "it does not exist any more"},
-		"says nothing yet":  {makeNode(set([]any{}, "status", "conditions")), ""},
+		"well":              {makeNode(func(*unstructured.Unstructured) {}), freshness.Node{}},
+		"cordoned only":     {makeNode(set(true, "spec", "unschedulable")), freshness.Node{}},
+		"taint, scheduling": {makeNode(set(taint("NoSchedule"), "spec", "taints")), freshness.Node{}},
+		"taint, evicting": {makeNode(set(taint("NoExecute"), "spec", "taints")),
+			freshness.Node{Evicting: []corev1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoExecute}}}},
+		"not ready": {makeNode(set([]any{map[string]any{"type": "Ready", "status": "Unknown"}}, "status", "conditions")), freshness.Node{NotReady: true}},
+		"being deleted": {makeNode(func(n *unstructured.Unstructured) { n.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)}) }),
+			freshness.Node{Deleting: true}},
+		"gone":             {nil, freshness.Node{Gone: true}},
+		"says nothing yet": {makeNode(set([]any{}, "status", "conditions")), freshness.Node{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := leaving(tc.node); got != tc.want {
-				t.Errorf("leaving() = %q, want %q", got, tc.want)
+			if diff := cmp.Diff(tc.want, NodeStateOf(tc.node)); diff != "" {
+				t.Errorf("(-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// tolerating gives a Pod tolerations, and a node the taint dedicated=sandbox:NoExecute.
+func tolerating(pod *unstructured.Unstructured, tolerations ...any) *unstructured.Unstructured {
+	return builders.PodFrom(pod).Set(tolerations, "spec", "tolerations").Obj()
+}
+
+var (
+	dedicatedNode = makeNode(func(n *unstructured.Unstructured) {
+		n.Object["spec"] = map[string]any{"taints": []any{map[string]any{"key": "dedicated", "value": "sandbox", "effect": "NoExecute"}}}
+	})
+	dedicatedFor = map[string]any{"key": "dedicated", "operator": "Equal", "value": "sandbox", "effect": "NoExecute"}
+)
+
+func TestTolerations(t *testing.T) {
+	limited := map[string]any{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": int64(300)}
+	scheduling := map[string]any{"key": "dedicated", "operator": "Exists", "effect": "NoSchedule"}
+	everything := map[string]any{"operator": "Exists"}
+	cases := map[string]struct {
+		tolerations []any
+		leaves      bool
+		kept        []any
+	}{
+		"none":                  {nil, true, nil},
+		"the API server's own":  {[]any{limited}, true, nil},
+		"for scheduling only":   {[]any{scheduling}, true, nil},
+		"of the taint":          {[]any{limited, dedicatedFor}, false, []any{limited, dedicatedFor}},
+		"of everything":         {[]any{everything}, false, []any{everything}},
+		"of the taint, limited": {[]any{map[string]any{"key": "dedicated", "operator": "Exists", "tolerationSeconds": int64(0)}}, true, nil},
+		"of no known form":      {[]any{map[string]any{"key": "dedicated", "operator": "Exists", "tolerationSeconds": "ever"}}, true, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := builders.MakePod(builders.MakeMember(testPool, builders.MakeTemplate("ns", "python").Obj()).Obj()).Obj()
+			if tc.tolerations != nil {
+				pod = tolerating(pod, tc.tolerations...)
+			}
+			if got := MustLeave(NodeStateOf(dedicatedNode), pod); got != tc.leaves {
+				t.Errorf("must leave: %t, want %t", got, tc.leaves)
+			}
+			if diff := cmp.Diff(tc.kept, StayTolerations(pod)); diff != "" {
+				t.Errorf("kept (-want,+got):\n%s", diff)
 			}
 		})
 	}

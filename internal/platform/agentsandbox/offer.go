@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // NameHash is upstream's hash of a name: FNV-1a, 32 bits, eight hex digits
@@ -16,11 +17,18 @@ func NameHash(name string) string {
 	return fmt.Sprintf("%08x", h.Sum32())
 }
 
+// Version is one version of a Sandbox.
+type Version interface {
+	GetUID() types.UID
+	GetResourceVersion() string
+	GetAnnotations() map[string]string
+}
+
 // HidePatch returns a JSON merge patch after which the claim controller passes
 // the member over. It applies to exactly this version of it. A member that does
 // not say which template it is of could not be shown again, and the patch leaves
 // it as it is: those are of v0.3.10, which keeps no queue to be offered for.
-func HidePatch(sandbox *unstructured.Unstructured) []byte {
+func HidePatch(sandbox Version) []byte {
 	if !Hideable(sandbox) {
 		return untouched(sandbox)
 	}
@@ -28,14 +36,14 @@ func HidePatch(sandbox *unstructured.Unstructured) []byte {
 }
 
 // Hideable reports whether a member that is hidden could be shown again.
-func Hideable(sandbox *unstructured.Unstructured) bool {
+func Hideable(sandbox Version) bool {
 	return sandbox.GetAnnotations()[templateRefAnnotation] != ""
 }
 
 // ShowPatch returns a JSON merge patch that offers the member (again): the
 // claim controller queues a member when it becomes adoptable, never before.
 // What HidePatch leaves alone, it does too.
-func ShowPatch(sandbox *unstructured.Unstructured) []byte {
+func ShowPatch(sandbox Version) []byte {
 	template := sandbox.GetAnnotations()[templateRefAnnotation]
 	if template == "" {
 		return untouched(sandbox)
@@ -43,7 +51,7 @@ func ShowPatch(sandbox *unstructured.Unstructured) []byte {
 	return labelPatch(sandbox, NameHash(template))
 }
 
-func untouched(sandbox *unstructured.Unstructured) []byte {
+func untouched(sandbox Version) []byte {
 	return marshal(map[string]any{"metadata": exactly(sandbox)})
 }
 
@@ -65,11 +73,11 @@ func OfferPatch(sandbox *unstructured.Unstructured) (patch []byte, ok bool) {
 }
 
 // exactly makes a patch apply to this version of the object only.
-func exactly(obj *unstructured.Unstructured) map[string]any {
+func exactly(obj Version) map[string]any {
 	return map[string]any{"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion()}
 }
 
-func labelPatch(sandbox *unstructured.Unstructured, value any) []byte {
+func labelPatch(sandbox Version, value any) []byte {
 	metadata := exactly(sandbox)
 	metadata["labels"] = map[string]any{TemplateRefHashLabel: value}
 	return marshal(map[string]any{"metadata": metadata})

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/lru"
 
+	"github.com/freshbind/freshbind/internal/fair"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/platform"
@@ -41,10 +40,12 @@ type Recorded struct {
 	Rendered revision.Blueprint
 }
 
-// Platform reads what a verdict depends on. Reader, Resolver, History and
+// Platform reads what a verdict depends on. Reader, ByUID, Resolver, History and
 // DefaultStrategy have to be set.
 type Platform struct {
-	Reader          Reader
+	Reader Reader
+	// ByUID reads an object whose UID the Ref names in place of a name.
+	ByUID           Reader
 	Resolver        Resolver
 	History         History
 	DefaultStrategy freshness.Strategy
@@ -55,31 +56,12 @@ type Platform struct {
 	// there are no floors.
 	Floor func(ctx context.Context, namespace string) (freshness.Strategy, error)
 
-	memo Memo
-}
+	// Turns shares the CPU that snapshots take between namespaces; nil for no
+	// bound.
+	Turns *fair.Turns
 
-// Memo remembers renderings by UID and resourceVersion, which together name one
-// content for ever.
-type Memo struct {
-	once  sync.Once
-	cache *lru.Cache
-}
-
-// memoSize is a bound on memory: a rendering is some 10 KiB.
-const memoSize = 1024
-
-// Render returns RenderMember(template), from memory when it was asked before.
-func (m *Memo) Render(template *unstructured.Unstructured) (revision.Blueprint, error) {
-	m.once.Do(func() { m.cache = lru.New(memoSize) })
-	key := string(template.GetUID()) + "/" + template.GetResourceVersion()
-	if b, ok := m.cache.Get(key); ok {
-		return b.(revision.Blueprint), nil
-	}
-	b, err := RenderMember(template)
-	if err == nil {
-		m.cache.Add(key, b)
-	}
-	return b, err
+	memo  Memo
+	paths pathsMemo
 }
 
 // Get returns an object as it is stored now; nil when it does not exist. Any
@@ -105,6 +87,9 @@ func (p *Platform) Snapshot(ctx context.Context, w platform.Write) (platform.Fac
 	if IsPod(w.Judged()) {
 		return p.barePodSnapshot(ctx, w)
 	}
+	if w.Operation == freshness.ForeignController {
+		return p.foreignController(ctx, w)
+	}
 	member, err := memberOf(w)
 	if err != nil {
 		return platform.Facts{}, err
@@ -113,14 +98,26 @@ func (p *Platform) Snapshot(ctx context.Context, w platform.Write) (platform.Fac
 	if err != nil {
 		return platform.Facts{}, err
 	}
+	done, err := p.Turns.Take(ctx, w.Judged().GetNamespace())
+	if err != nil {
+		return platform.Facts{}, err
+	}
+	defer done()
+	return p.snapshotOf(ctx, w, member, objs)
+}
+
+// snapshotOf makes a snapshot of what was read.
+func (p *Platform) snapshotOf(ctx context.Context, w platform.Write, member freshness.Member, objs stored) (platform.Facts, error) {
+	var err error
 	f := platform.Facts{Snapshot: freshness.Snapshot{
 		Operation: w.Operation,
 		Member:    member,
 		ClaimRef:  w.Claim,
+		Besides:   besides(w),
 		Held:      objs.held,
-		Injected:  injectedPaths(objs.pool),
+		Injected:  p.paths.injected(objs.pool),
 	}}
-	if f.PodInjected, err = p.podInjections(w.Judged(), f.Injected); err != nil {
+	if f.PodInjected, err = p.podInjections(w.Judged(), objs.pod, f.Injected); err != nil {
 		return platform.Facts{}, err
 	}
 	if objs.claim != nil {
@@ -140,8 +137,8 @@ func (p *Platform) Snapshot(ctx context.Context, w platform.Write) (platform.Fac
 		if f.Pod, err = podOf(objs.pod); err != nil {
 			return platform.Facts{}, err
 		}
-		if nodeNameOf(objs.pod) != "" {
-			f.Pod.NodeLeaving = leaving(objs.node)
+		if nodeNameOf(objs.pod) != "" && w.Operation != freshness.ColdStart {
+			f.Pod.NodeLeaving = NodeStateOf(objs.node).Leaving(tolerationsOf(objs.pod))
 		}
 	}
 	if objs.template != nil {

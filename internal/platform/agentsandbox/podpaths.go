@@ -2,16 +2,18 @@ package agentsandbox
 
 import (
 	"fmt"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freshbind/freshbind/internal/revision"
 )
 
-// podPaths are the leaves that a Pod may have beyond what its Sandbox says:
+// podPaths are the leaves that any Pod may have beyond what its Sandbox says:
 // defaults of the API server (only with the default's value, because a template
 // that set another one has changed), and what the service account, toleration,
-// priority and scheduling steps add. From k8s.io/kubernetes v1.37
+// priority and scheduling steps add. Overhead is always that of the Pod's
+// RuntimeClass: the API server takes no other. From k8s.io/kubernetes v1.37
 // pkg/apis/core/v1/defaults.go and plugin/pkg/admission.
 var podPaths = append(containerPaths("containers", "initContainers"),
 	"podTemplate.spec.restartPolicy=Always",
@@ -19,24 +21,28 @@ var podPaths = append(containerPaths("containers", "initContainers"),
 	"podTemplate.spec.dnsPolicy=ClusterFirst",
 	"podTemplate.spec.schedulerName=default-scheduler",
 	"podTemplate.spec.enableServiceLinks=true",
-	"podTemplate.spec.preemptionPolicy=PreemptLowerPriority",
+	"podTemplate.spec.overhead",
+	"podTemplate.spec.preemptionPolicy",
 	"podTemplate.spec.priority",
+	"podTemplate.spec.priorityClassName",
 	"podTemplate.spec.nodeName",
 	"podTemplate.spec.securityContext={}",
 	"podTemplate.spec.serviceAccount",
 	"podTemplate.spec.serviceAccountName=default",
 	"podTemplate.spec.imagePullSecrets",
-	"podTemplate.spec.tolerations[*].key=node.kubernetes.io/not-ready",
-	"podTemplate.spec.tolerations[*].key=node.kubernetes.io/unreachable",
-	"podTemplate.spec.tolerations[*].operator=Exists",
-	"podTemplate.spec.tolerations[*].effect=NoExecute",
-	"podTemplate.spec.tolerations[*].tolerationSeconds",
+	"podTemplate.spec.tolerations[key=node.kubernetes.io/not-ready]",
+	"podTemplate.spec.tolerations[key=node.kubernetes.io/unreachable]",
 	"podTemplate.spec.volumes[name=kube-api-access-*]",
 	"podTemplate.spec.volumes[*].configMap.defaultMode=420",
 	"podTemplate.spec.volumes[*].secret.defaultMode=420",
 	"podTemplate.spec.volumes[*].projected.defaultMode=420",
 	"podTemplate.spec.volumes[*].downwardAPI.defaultMode=420",
 	"podTemplate.spec.volumes[*].downwardAPI.items[*].fieldRef.apiVersion=v1",
+	"podTemplate.spec.volumes[*].projected.sources[*].downwardAPI.items[*].fieldRef.apiVersion=v1",
+	"podTemplate.spec.volumes[*].projected.sources[*].serviceAccountToken.expirationSeconds=3600",
+	"podTemplate.spec.volumes[*].emptyDir={}",
+	"podTemplate.spec.volumes[*].image.pullPolicy=Always",
+	"podTemplate.spec.volumes[*].image.pullPolicy=IfNotPresent",
 	"podTemplate.spec.volumes[*].ephemeral.volumeClaimTemplate.spec.volumeMode=Filesystem",
 )
 
@@ -58,8 +64,13 @@ func containerPaths(lists ...string) []string {
 				c+probe+".periodSeconds=10",
 				c+probe+".successThreshold=1",
 				c+probe+".failureThreshold=3",
-				c+probe+".httpGet.scheme=HTTP",
-				c+probe+".httpGet.path=/",
+			)
+		}
+		for _, action := range []string{"livenessProbe", "readinessProbe", "startupProbe", "lifecycle.postStart", "lifecycle.preStop"} {
+			out = append(out,
+				c+action+".httpGet.scheme=HTTP",
+				c+action+".httpGet.path=/",
+				c+action+".httpGet.protocol=HTTP1",
 			)
 		}
 	}
@@ -67,20 +78,30 @@ func containerPaths(lists ...string) []string {
 }
 
 // podInjections returns the paths at which a Pod may have more than its Sandbox
-// says: those above, the volumes of the Sandbox's volumeClaimTemplates, and what
-// the pool's owner listed, and the scheduler that members are sent to.
-func (p *Platform) podInjections(sandbox *unstructured.Unstructured, listed revision.PathSet) (revision.PathSet, error) {
-	paths := podPaths[:len(podPaths):len(podPaths)]
+// says: those above, what was added to this Pod (nil where it does not matter), the
+// volumes of the Sandbox's volumeClaimTemplates, what the pool's owner listed, and
+// the scheduler that members are sent to.
+func (p *Platform) podInjections(sandbox, pod *unstructured.Unstructured, listed revision.PathSet) (revision.PathSet, error) {
+	var paths []string
+	if pod != nil {
+		paths = admitted(pod)
+	}
 	spec, _ := sandbox.Object["spec"].(map[string]any)
 	for _, claim := range objects(spec, "volumeClaimTemplates") {
-		paths = append(paths, fmt.Sprintf("podTemplate.spec.volumes[name=%s]", volumeClaimName(claim)))
+		paths = append(paths, "podTemplate.spec.volumes[name="+quoted(volumeClaimName(claim))+"]")
 	}
 	if p.SchedulerName != "" {
 		paths = append(paths, "podTemplate.spec.schedulerName="+p.SchedulerName)
+	}
+	always, err := parsedPodPaths()
+	if err != nil {
+		return revision.PathSet{}, fmt.Errorf("listing what every pod may have beyond its sandbox: %w", err)
 	}
 	set, err := revision.ParsePaths(paths...)
 	if err != nil {
 		return revision.PathSet{}, fmt.Errorf("listing what a pod may have beyond its sandbox: %w", err)
 	}
-	return set.Union(listed), nil
+	return always.Union(set).Union(listed), nil
 }
+
+var parsedPodPaths = sync.OnceValues(func() (revision.PathSet, error) { return revision.ParsePaths(podPaths...) })

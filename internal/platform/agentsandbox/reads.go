@@ -18,6 +18,8 @@ type stored struct {
 	claim, pool, template, pod, node *unstructured.Unstructured
 	// held are the sandboxes, other than the written one, that the claim has.
 	held []string
+	// floor is asked instead of the platform's own; nil for that one.
+	floor func(ctx context.Context, namespace string) (freshness.Strategy, error)
 }
 
 // read gets everything at once that the Sandbox itself names; a second round
@@ -35,6 +37,11 @@ func (p *Platform) read(ctx context.Context, w platform.Write, m freshness.Membe
 	switch w.Operation {
 	case freshness.Bind, freshness.Idle, freshness.WarmStart:
 		g.get(&out.pod, Pods, m.PodName)
+	case freshness.ColdStart:
+		// What is stored already asks who built it, not whether it may be created.
+		if m.PodName != "" && w.Judged().GetResourceVersion() == "" {
+			g.get(&out.pod, Pods, m.PodName)
+		}
 	}
 	if m.Template != "" {
 		g.get(&out.template, Templates, m.Template)
@@ -75,10 +82,28 @@ func (p *Platform) readNamed(ctx context.Context, w platform.Write, m freshness.
 	if out.claim != nil {
 		g.held(out, m.Name, w.MayHold)
 	}
-	if node := nodeNameOf(out.pod); node != "" {
+	if w.Operation == freshness.ColdStart {
+		g.creator(out, m.Name)
+	} else if node := nodeNameOf(out.pod); node != "" {
 		g.getAt(&out.node, nodes, "", node)
 	}
 	return g.wait()
+}
+
+// creator leaves out the Pod of a Sandbox that is there already: a controller
+// whose cache is late creates it once more, and is told so by the API server.
+func (g *readGroup) creator(out *stored, sandbox string) {
+	pod := out.pod
+	if pod == nil || PodSandbox(pod) != sandbox {
+		return
+	}
+	g.Go(func() error {
+		owner, err := g.p.Get(g.ctx, Sandboxes, g.namespace, sandbox)
+		if err == nil && owner != nil && string(owner.GetUID()) == podController(pod) {
+			out.pod = nil
+		}
+		return err
+	})
 }
 
 // templateInForce returns the name of the template that the pool refers to now,

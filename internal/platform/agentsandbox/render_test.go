@@ -147,6 +147,34 @@ func equalObjects(a, b *unstructured.Unstructured) bool {
 	return errX == nil && errY == nil && string(x) == string(y)
 }
 
+// One memory serves every template: were two versions of one taken for the same,
+// every stale member would be fresh.
+func TestMemoTellsVersionsApart(t *testing.T) {
+	var memo Memo
+	for name, version := range map[string]*unstructured.Unstructured{
+		"the first":                 template().Image("sandbox:v1").RV(1).Generation(1).Obj(),
+		"the next":                  template().Image("sandbox:v2").RV(2).Generation(2).Obj(),
+		"another of that name":      template().Image("sandbox:v3").UID("second").RV(3).Generation(1).Obj(),
+		"its next":                  template().Image("sandbox:v4").UID("second").RV(4).Generation(2).Obj(),
+		"a label on the first":      template().Image("sandbox:v1").Label("a", "b").RV(5).Generation(1).Obj(),
+		"of another name and a UID": builders.MakeTemplate("ns", "other").Image("sandbox:v5").RV(1).Generation(1).Obj(),
+	} {
+		want, err := RenderMember(version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			got, err := memo.Render(version)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Hash() != want.Hash() {
+				t.Errorf("%s is rendered as another version", name)
+			}
+		}
+	}
+}
+
 func TestRenderColdSaysWhatTheTemplateRefuses(t *testing.T) {
 	claim := func() *builders.Claim { return builders.MakeClaim("ns", "c1") }
 	cases := map[string]struct {
@@ -196,7 +224,7 @@ func TestPodEqualsItsSandbox(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			allowed, err := (&Platform{}).podInjections(member, revision.PathSet{})
+			allowed, err := (&Platform{}).podInjections(member, tc.pod.Obj(), revision.PathSet{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -32,7 +32,7 @@ type store struct {
 
 func newStore(objs ...*unstructured.Unstructured) *store {
 	s := &store{objs: map[string]*unstructured.Unstructured{}, fail: map[string]error{}}
-	for _, o := range append(objs, makeNode(func(*unstructured.Unstructured) {})) {
+	for _, o := range append([]*unstructured.Unstructured{makeNode(func(*unstructured.Unstructured) {})}, objs...) {
 		s.objs[strings.ToLower(o.GetKind())+"/"+o.GetName()] = o
 	}
 	return s
@@ -113,6 +113,10 @@ func TestSnapshotJudged(t *testing.T) {
 		return w
 	}
 	alpha := builders.MakeClaimV1Alpha1("ns", "c1", "python", "none").Obj()
+	withEnv := builders.MakeClaim("ns", "c1").Env("", "TOKEN", "1").Obj()
+	open := builders.TemplateFrom(v2).EnvPolicy("Allowed").Obj()
+	openV1 := builders.TemplateFrom(v1).EnvPolicy("Allowed").Obj()
+	lateEnv := builders.MakeColdStart(withEnv, builders.TemplateFrom(openV1).Env("TOKEN", "1").Obj()).Obj()
 	cases := map[string]struct {
 		write  platform.Write
 		stored []*unstructured.Unstructured
@@ -134,16 +138,19 @@ func TestSnapshotJudged(t *testing.T) {
 		"of that name, not the claim's":  {bind(fresh), []*unstructured.Unstructured{claim, recreate, v2, freshPod, builders.SandboxFrom(held).Owners().Obj()}, freshness.Fresh},
 		"cold start, current":            {create(builders.MakeColdStart(claim, v2).Obj()), []*unstructured.Unstructured{claim, recreate, v2}, freshness.Fresh},
 		"cold start, late cache":         {create(builders.MakeColdStart(claim, v1).Obj()), []*unstructured.Unstructured{claim, recreate, v2}, freshness.StaleRevision},
+		"cold start with env, late":      {create(lateEnv), []*unstructured.Unstructured{withEnv, recreate, open}, freshness.StaleRevision},
 		"cold start, pool switched":      {create(builders.MakeColdStart(claim, v2).Obj()), []*unstructured.Unstructured{claim, builders.PoolFrom(recreate).Template("other").Obj(), v2, other}, freshness.TemplateMismatch},
 		"cold start beside a warm one":   {create(builders.MakeColdStart(claim, v2).Obj()), []*unstructured.Unstructured{claim, recreate, v2, builders.Bound(fresh, claim, v2).Obj()}, freshness.ClaimHoldsAnother},
 		"cold start without a pool":      {create(builders.MakeColdStart(alpha, v1).Obj()), []*unstructured.Unstructured{alpha, v2}, freshness.StaleRevision},
 		"birth":                          {create(builders.MakeMember(recreate, v2).Obj()), []*unstructured.Unstructured{recreate, v2}, freshness.Fresh},
 		"birth, late cache":              {create(builders.MakeMember(recreate, v1).Obj()), []*unstructured.Unstructured{recreate, v2}, freshness.StaleRevision},
+		"node set aside, tolerated":      {bind(fresh), []*unstructured.Unstructured{claim, recreate, v2, tolerating(freshPod, dedicatedFor), dedicatedNode}, freshness.Fresh},
+		"node set aside, not tolerated":  {bind(fresh), []*unstructured.Unstructured{claim, recreate, v2, freshPod, dedicatedNode}, freshness.NodeLeaving},
 		"idle":                           {platform.Write{Operation: freshness.Idle, New: fresh}, []*unstructured.Unstructured{recreate, v2, freshPod}, freshness.Fresh},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			f, err := newPlatform(newStore(tc.stored...), history{v2, v1}).Snapshot(t.Context(), tc.write)
+			f, err := newPlatform(newStore(tc.stored...), history{v2, openV1, v1}).Snapshot(t.Context(), tc.write)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/revision"
 )
 
 // SandboxRevision returns the revision that a Sandbox, about to be created, is
@@ -17,7 +18,8 @@ func (p *Platform) SandboxRevision(ctx context.Context, sandbox *unstructured.Un
 	if err != nil {
 		return platform.Stamp{}, fmt.Errorf("finding the revision of sandbox %s: %w", sandbox.GetName(), err)
 	}
-	return platform.Stamp{Hash: freshness.RevisionOf(f.Snapshot), Enforcement: f.Enforcement}, nil
+	hash, err := p.attribute(ctx, sandbox.GetNamespace(), f, freshness.RevisionWithin)
+	return platform.Stamp{Hash: hash, Enforcement: f.Enforcement}, err
 }
 
 // PodRevision returns the revision that a Pod is built from, by its own
@@ -51,10 +53,24 @@ func (p *Platform) PodRevision(ctx context.Context, pod *unstructured.Unstructur
 		return platform.Stamp{}, fmt.Errorf("finding the revision of pod %s: %w", pod.GetName(), err)
 	}
 	f.Pod = own
+	if f.PodInjected, err = p.podInjections(sandbox, pod, f.Injected); err != nil {
+		return platform.Stamp{}, err
+	}
+	hash, err := p.attribute(ctx, pod.GetNamespace(), f, freshness.PodRevisionWithin)
 	return platform.Stamp{
-		Hash: freshness.PodRevisionOf(f.Snapshot), Enforcement: f.Enforcement,
+		Hash: hash, Enforcement: f.Enforcement,
 		Sendable: f.Member.Controller.Kind == freshness.OwnedByPool && !NamesScheduler(sandbox),
-	}, nil
+	}, err
+}
+
+// attribute names a revision when it is the namespace's turn.
+func (p *Platform) attribute(ctx context.Context, namespace string, f platform.Facts, find func(freshness.Snapshot, *revision.Budget) (string, error)) (string, error) {
+	done, err := p.Turns.Take(ctx, namespace)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	return find(f.Snapshot, revision.NewBudget(freshness.MaxWork, ctx.Err))
 }
 
 // asIfCreated describes a Sandbox by how it came to be: for its claim, or for

@@ -1,0 +1,63 @@
+package app
+
+import (
+	"net/http"
+	"reflect"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/freshbind/freshbind/controllers/recreate"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/webhooks"
+)
+
+// handlers keeps what is registered, by path.
+type handlers struct {
+	webhook.Server
+	byPath map[string]http.Handler
+}
+
+func (h *handlers) Register(path string, handler http.Handler) { h.byPath[path] = handler }
+
+// A guard works without most of its fields, and lets more pass: a second sandbox
+// for a claim, or a hint that nobody follows.
+func TestEveryGuardHasWhatItNeeds(t *testing.T) {
+	server := &handlers{byPath: map[string]http.Handler{}}
+	given := webhooks.NewGiven(nil)
+	after := aftermath{passed: &recreate.Overlooked{}, pods: &recreate.Pods{}}
+	register(server, &agentsandbox.Platform{Turns: newTurns(2)}, &webhooks.Modes{}, after, given, webhooks.NewMetrics(prometheus.NewRegistry()), "")
+
+	hooks := []webhooks.Hook{webhooks.BirthHook}
+	for _, hook := range webhooks.Judged() {
+		hooks = append(hooks, hook, hook.Opened())
+	}
+	var patience *webhooks.Patience
+	for _, hook := range hooks {
+		admission, ok := server.byPath[hook.Path].(*webhook.Admission)
+		if !ok {
+			t.Errorf("nobody answers %s", hook.Path)
+			continue
+		}
+		guard, ok := admission.Handler.(*webhooks.Guard)
+		if !ok {
+			t.Errorf("%s has no guard", hook.Path)
+			continue
+		}
+		if patience == nil {
+			patience = guard.Patience
+		}
+		if guard.Given != given || guard.Patience != patience {
+			t.Errorf("%s remembers by itself what all guards have to", hook.Path)
+		}
+		if guard.FailOpen != hook.FailOpen || guard.Timeout != hook.HandlerTimeout() {
+			t.Errorf("%s fails open: %t, after %s; want %t, %s", hook.Path, guard.FailOpen, guard.Timeout, hook.FailOpen, hook.HandlerTimeout())
+		}
+		for field, value := range reflect.ValueOf(guard).Elem().Fields() {
+			if value.IsZero() && field.Name != "FailOpen" {
+				t.Errorf("%s has no %s", hook.Path, field.Name)
+			}
+		}
+	}
+}

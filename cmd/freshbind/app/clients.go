@@ -1,0 +1,51 @@
+package app
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/freshbind/freshbind/internal/fair"
+	"github.com/freshbind/freshbind/scheduler"
+	"github.com/freshbind/freshbind/webhooks"
+)
+
+// newTurns lets one namespace have half of the processors at most, and always
+// leaves others a place.
+func newTurns(processors int) *fair.Turns { return fair.NewTurns(processors+1, max(1, processors/2)) }
+
+// newEntrance is what stands before the webhooks, but not before the scheduler
+// extender: schedulers ask that, and they know no namespace.
+func (o *ManagerOptions) newEntrance(reg prometheus.Registerer) func(path string, next http.Handler) http.Handler {
+	e := webhooks.NewEntrance(reg, fair.NewTurns(max(1, runtime.GOMAXPROCS(0)/2), 1))
+	e.RequireCertificate, e.Names = o.ClientCAFile != "", o.ClientNames
+	return func(path string, next http.Handler) http.Handler {
+		switch path {
+		case scheduler.FilterPath, scheduler.PreemptPath, scheduler.PrioritizePath:
+			return next
+		}
+		return e.Before(next)
+	}
+}
+
+// clientCertificates has the certificates of clients verified, where they have
+// one. Who has to have one is for the entrance: probes and schedulers need none.
+func (o *ManagerOptions) clientCertificates() (func(*tls.Config), error) {
+	if o.ClientCAFile == "" {
+		return nil, nil
+	}
+	bundle, err := os.ReadFile(o.ClientCAFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading the CAs of clients: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(bundle) {
+		return nil, fmt.Errorf("reading the CAs of clients: %s has no certificate", o.ClientCAFile)
+	}
+	return func(c *tls.Config) { c.ClientCAs, c.ClientAuth = pool, tls.VerifyClientCertIfGiven }, nil
+}

@@ -1,0 +1,110 @@
+package history
+
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// pendingEach bounds how many versions of one template wait.
+	pendingEach = 20
+	// pendingBytes bounds what versions need that are not in force any more. The
+	// latest version of each template is the watch's own and costs nothing.
+	pendingBytes = 16 << 20
+)
+
+// pending are the versions that the watch has delivered and that are not yet
+// recorded, those of each template in the order of the watch. Whoever writes
+// more than there is room for loses the oldest of their own.
+type pending struct {
+	mu       sync.Mutex
+	versions map[types.NamespacedName][]pendingVersion
+	bytes    int
+}
+
+type pendingVersion struct {
+	template *unstructured.Unstructured
+	bytes    int
+}
+
+func newPending() *pending {
+	return &pending{versions: map[types.NamespacedName][]pendingVersion{}}
+}
+
+// add notes a template's latest version.
+func (p *pending) add(key types.NamespacedName, template *unstructured.Unstructured) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := p.versions[key]
+	if n := len(list); n > 0 {
+		list[n-1].bytes = sizeOf(list[n-1].template.Object)
+		p.bytes += list[n-1].bytes
+	}
+	list = append(list, pendingVersion{template: template})
+	for len(list) > 1 && (len(list) > pendingEach || p.bytes > pendingBytes) {
+		p.bytes -= list[0].bytes
+		list = list[1:]
+	}
+	p.versions[key] = list
+}
+
+// of returns the template's versions, the oldest first.
+func (p *pending) of(key types.NamespacedName) []*unstructured.Unstructured {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []*unstructured.Unstructured
+	for _, v := range p.versions[key] {
+		out = append(out, v.template)
+	}
+	return out
+}
+
+// done forgets versions that are recorded.
+func (p *pending) done(key types.NamespacedName, recorded []*unstructured.Unstructured) {
+	p.keep(key, func(v pendingVersion) bool { return !slices.Contains(recorded, v.template) })
+}
+
+// forget drops what waits for a template that is gone.
+func (p *pending) forget(key types.NamespacedName) {
+	p.keep(key, func(pendingVersion) bool { return false })
+}
+
+func (p *pending) keep(key types.NamespacedName, stays func(pendingVersion) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var list []pendingVersion
+	for _, v := range p.versions[key] {
+		if stays(v) {
+			list = append(list, v)
+		} else {
+			p.bytes -= v.bytes
+		}
+	}
+	if p.versions[key] = list; len(list) == 0 {
+		delete(p.versions, key)
+	}
+}
+
+// valueOverhead is about what a decoded value needs beside its text.
+const valueOverhead = 32
+
+// sizeOf is about what a decoded JSON value needs in memory.
+func sizeOf(v any) int {
+	n := valueOverhead
+	switch v := v.(type) {
+	case string:
+		n += len(v)
+	case []any:
+		for _, item := range v {
+			n += sizeOf(item)
+		}
+	case map[string]any:
+		for key, item := range v {
+			n += valueOverhead + len(key) + sizeOf(item)
+		}
+	}
+	return n
+}

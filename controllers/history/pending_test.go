@@ -1,0 +1,70 @@
+package history
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freshbind/freshbind/test/builders"
+)
+
+func TestPendingIsBounded(t *testing.T) {
+	const each = 1 << 20
+	cases := map[string]struct {
+		templates, versions, bytes int
+		// wantEach is how many versions of the template written last wait.
+		wantEach int
+	}{
+		"a few":                       {templates: 3, versions: 3, bytes: 10, wantEach: 3},
+		"many small ones of one":      {templates: 1, versions: 1000, bytes: 10, wantEach: pendingEach},
+		"large ones of one":           {templates: 1, versions: 100, bytes: each, wantEach: 16},
+		"large ones of many":          {templates: 100, versions: 5, bytes: each, wantEach: 1},
+		"one that is larger than all": {templates: 1, versions: 2, bytes: pendingBytes, wantEach: 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := newPending()
+			base := builders.MakeTemplate("ns", "t").Env("A", strings.Repeat("x", tc.bytes)).Obj()
+			var key types.NamespacedName
+			var latest *unstructured.Unstructured
+			for i := range tc.templates {
+				for range tc.versions {
+					latest = base.DeepCopy()
+					latest.SetName(fmt.Sprint("t", i))
+					key = client.ObjectKeyFromObject(latest)
+					p.add(key, latest)
+					if p.bytes > pendingBytes {
+						t.Fatalf("%d bytes wait", p.bytes)
+					}
+				}
+			}
+			list := p.of(key)
+			if len(list) != tc.wantEach || list[len(list)-1] != latest {
+				t.Errorf("%d versions wait, want %d with the latest as the last", len(list), tc.wantEach)
+			}
+			for key := range p.versions {
+				p.forget(key)
+			}
+			if p.bytes != 0 || len(p.versions) != 0 {
+				t.Errorf("%d bytes of %d templates wait after all were forgotten", p.bytes, len(p.versions))
+			}
+		})
+	}
+}
+
+func TestSizeOf(t *testing.T) {
+	small := sizeOf(map[string]any{"a": "b"})
+	for name, v := range map[string]any{
+		"a longer value":   map[string]any{"a": strings.Repeat("b", 1000)},
+		"a longer key":     map[string]any{strings.Repeat("a", 1000): "b"},
+		"a list of values": map[string]any{"a": []any{strings.Repeat("b", 500), map[string]any{"c": strings.Repeat("b", 500)}}},
+	} {
+		if got := sizeOf(v); got < small+990 {
+			t.Errorf("%s: %d bytes, and %d without it", name, got, small)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package recreate
+
+import (
+	"context"
+	"reflect"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/members"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+)
+
+// leavingNodes knows which of the nodes that have Pods on them are about to go. It
+// looks at all of them only after one of them has changed.
+type leavingNodes struct {
+	store *members.Cache
+	node  func(ctx context.Context, name string) (*unstructured.Unstructured, error)
+
+	mu      sync.Mutex
+	changed bool
+	known   int
+	nodes   []string
+	leaving map[string]freshness.Node
+}
+
+// OnAdd, OnUpdate and OnDelete are told of Nodes.
+func (l *leavingNodes) OnAdd(any, bool) { l.change() }
+
+func (l *leavingNodes) OnUpdate(old, now any) {
+	was, ok := old.(*unstructured.Unstructured)
+	is, fine := now.(*unstructured.Unstructured)
+	if !ok || !fine || !reflect.DeepEqual(agentsandbox.NodeStateOf(was), agentsandbox.NodeStateOf(is)) {
+		l.change()
+	}
+}
+
+func (l *leavingNodes) OnDelete(any) { l.change() }
+
+var _ toolscache.ResourceEventHandler = &leavingNodes{}
+
+func (l *leavingNodes) change() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.changed = true
+}
+
+// now returns the nodes that some of their Pods have to leave. The result must not
+// be changed.
+func (l *leavingNodes) now(ctx context.Context) (map[string]freshness.Node, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if nodes, version := l.store.Nodes(l.known); version != l.known {
+		l.nodes, l.known, l.changed = nodes, version, true
+	}
+	if !l.changed {
+		return l.leaving, nil
+	}
+	leaving := map[string]freshness.Node{}
+	for _, name := range l.nodes {
+		node, err := l.node(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if state := agentsandbox.NodeStateOf(node); state.Leaving(nil) != "" {
+			leaving[name] = state
+		}
+	}
+	l.leaving, l.changed = leaving, false
+	return leaving, nil
+}

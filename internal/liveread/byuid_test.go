@@ -1,0 +1,80 @@
+package liveread
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// lists serves pages, by what they continue, and notes what is asked.
+func lists(t *testing.T, pages map[string]string, asked *[]string) Getter {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		*asked = append(*asked, req.Method+" "+req.URL.String())
+		w.Header().Set("Content-Type", "application/json")
+		page, ok := pages[req.URL.Query().Get("continue")]
+		if !ok {
+			w.WriteHeader(http.StatusNotFound)
+			_ = json.NewEncoder(w).Encode(metav1.Status{
+				Status: metav1.StatusFailure, Code: 404, Reason: metav1.StatusReasonNotFound,
+				Details: &metav1.StatusDetails{Name: "uid-2", Group: gvr.Group, Kind: gvr.Resource},
+			})
+			return
+		}
+		_, _ = w.Write([]byte(page))
+	}))
+	t.Cleanup(server.Close)
+	g, err := NewUIDGetter(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func TestAnObjectIsFoundByItsUID(t *testing.T) {
+	const (
+		first = `{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"7","continue":"more"},` +
+			`"items":[{"metadata":{"name":"a","uid":"uid-1","annotations":{"x":"]}"}}}]}`
+		second = `{"metadata":{},"items":[{"metadata":{"name":"b","uid":"uid-2"}},{"metadata":{"name":"c","uid":"uid-3"}}]}`
+	)
+	base := "GET /apis/" + gvr.Group + "/" + gvr.Version + "/namespaces/ns/" + gvr.Resource
+	cases := map[string]struct {
+		pages      map[string]string
+		uid        string
+		want       string
+		wantAbsent bool
+		asked      []string
+	}{
+		"on the first page":  {map[string]string{"": first}, "uid-1", "a", false, []string{base + "?limit=500"}},
+		"on the second":      {map[string]string{"": first, "more": second}, "uid-2", "b", false, []string{base + "?limit=500", base + "?continue=more&limit=500"}},
+		"on none":            {map[string]string{"": first, "more": second}, "uid-9", "", true, []string{base + "?limit=500", base + "?continue=more&limit=500"}},
+		"of an empty list":   {map[string]string{"": `{"items":[],"metadata":{}}`}, "uid-1", "", true, []string{base + "?limit=500"}},
+		"not served":         {nil, "uid-2", "", false, []string{base + "?limit=500"}},
+		"a page is lost":     {map[string]string{"": first}, "uid-2", "", false, []string{base + "?limit=500", base + "?continue=more&limit=500"}},
+		"a page is cut off":  {map[string]string{"": `{"metadata":{},"items":[{"metadata":{"name":"a"}}`}, "uid-2", "", false, []string{base + "?limit=500"}},
+		"no list":            {map[string]string{"": `{"metadata":{}}`}, "uid-2", "", false, []string{base + "?limit=500"}},
+		"no object":          {map[string]string{"": `[]`}, "uid-2", "", false, []string{base + "?limit=500"}},
+		"items are not many": {map[string]string{"": `{"items":null}`}, "uid-2", "", false, []string{base + "?limit=500"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var asked []string
+			got, err := NewReader(lists(t, tc.pages, &asked), nil).Get(t.Context(), ref(tc.uid))
+			if IsAbsent(err) != tc.wantAbsent || (err == nil) != (tc.want != "") {
+				t.Fatalf("Get() error = %v, absent %t, want %q, absent %t", err, IsAbsent(err), tc.want, tc.wantAbsent)
+			}
+			if err == nil && (got.GetName() != tc.want || got.GetUID() != types.UID(tc.uid)) {
+				t.Errorf("Get() = %s %s, want %s", got.GetName(), got.GetUID(), tc.want)
+			}
+			if diff := cmp.Diff(tc.asked, asked); diff != "" {
+				t.Errorf("requests (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}

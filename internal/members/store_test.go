@@ -1,0 +1,195 @@
+package members
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/freshbind/freshbind/test/builders"
+)
+
+var (
+	pool     = builders.MakePool("ns", "python").Obj()
+	template = builders.MakeTemplate("ns", "python").Image("sandbox:v1").Obj()
+)
+
+func member(name string, created time.Time) *unstructured.Unstructured {
+	return builders.MakeMember(pool, template).Name(name).UID("uid-of-" + name).Created(created).Obj()
+}
+
+func put(t testing.TB, s *Store, objs ...*unstructured.Unstructured) {
+	t.Helper()
+	for _, u := range objs {
+		var err error
+		if u.GetKind() == "Pod" {
+			err = s.pods.put(u)
+		} else {
+			err = s.sandboxes.put(u)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func names(of []*Member) []string {
+	var out []string
+	for _, m := range of {
+		out = append(out, m.Name)
+	}
+	return out
+}
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// The order is the same each time: which of equal members goes first must not
+// change from one look to the next.
+func TestMembersOfAPoolTheOldestFirst(t *testing.T) {
+	s := NewStore()
+	claim := builders.MakeClaim("ns", "c").Obj()
+	young, old, older := member("a", noon), member("c", noon.Add(-time.Hour)), member("b", noon.Add(-time.Hour))
+	put(t, s, young, old, older)
+	if diff := cmp.Diff([]string{"b", "c", "a"}, names(s.OfPool(pool.GetUID()))); diff != "" {
+		t.Errorf("(-want,+got):\n%s", diff)
+	}
+	put(t, s, builders.SandboxFrom(builders.Bound(old, claim, template).Obj()).UID(string(old.GetUID())).Obj())
+	s.sandboxes.remove(types.NamespacedName{Namespace: "ns", Name: "b"})
+	if diff := cmp.Diff([]string{"a"}, names(s.OfPool(pool.GetUID()))); diff != "" {
+		t.Errorf("after one was bound and one deleted (-want,+got):\n%s", diff)
+	}
+	if got := s.Sandbox(types.NamespacedName{Namespace: "ns", Name: "c"}); got == nil {
+		t.Error("the one that was bound is not there any more")
+	}
+}
+
+// A list after a cut watch says what went meanwhile, in its own namespace only.
+func TestAListReplacesWhatWasThere(t *testing.T) {
+	s := NewStore()
+	elsewhere := member("z", noon)
+	elsewhere.SetNamespace("other")
+	put(t, s, member("a", noon), member("b", noon), elsewhere)
+	var told []string
+	s.HandleSandboxes(func(old, now *Member) {
+		switch {
+		case old == nil:
+			told = append(told, "new "+now.Name)
+		case now == nil:
+			told = append(told, "gone "+old.Name)
+		default:
+			told = append(told, "changed "+now.Name)
+		}
+	})
+	slices.Sort(told)
+	if diff := cmp.Diff([]string{"new a", "new b", "new z"}, told); diff != "" {
+		t.Errorf("at first (-want,+got):\n%s", diff)
+	}
+	told = nil
+	if err := s.sandboxes.replace("ns", []any{member("b", noon), member("c", noon)}); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(told)
+	if diff := cmp.Diff([]string{"changed b", "gone a", "new c"}, told); diff != "" {
+		t.Errorf("after the list (-want,+got):\n%s", diff)
+	}
+}
+
+func TestPodsThatAreSpecial(t *testing.T) {
+	cases := map[string]struct {
+		pod  *builders.Pod
+		want bool
+	}{
+		"placed by the cluster's scheduler": {builders.MakePod(member("a", noon)).Set("default-scheduler", "spec", "schedulerName"), false},
+		"held back":                         {builders.MakePod(member("a", noon)).Set([]any{map[string]any{"name": "x/y"}}, "spec", "schedulingGates"), true},
+		"placed by another":                 {builders.MakePod(member("a", noon)).Set("other", "spec", "schedulerName"), true},
+	}
+	key := types.NamespacedName{Namespace: "ns", Name: "a"}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := NewStore()
+			put(t, s, tc.pod.Obj())
+			if got := s.Special(key) != nil; got != tc.want {
+				t.Errorf("special: %t, want %t", got, tc.want)
+			}
+			if s.pods.remove(key); s.Special(key) != nil {
+				t.Error("it is special although it is gone")
+			}
+		})
+	}
+}
+
+func TestNodesInUse(t *testing.T) {
+	s := NewStore()
+	on := func(name, node string) *unstructured.Unstructured {
+		return builders.MakePod(member(name, noon)).Stored(node).Obj()
+	}
+	put(t, s, on("a", "n1"), on("b", "n1"))
+	nodes, version := s.Nodes(-1)
+	if diff := cmp.Diff([]string{"n1"}, nodes); diff != "" {
+		t.Errorf("(-want,+got):\n%s", diff)
+	}
+	put(t, s, on("c", "n1"))
+	if _, now := s.Nodes(version); now != version {
+		t.Error("another Pod on a node that has some is taken for news")
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		s.pods.remove(types.NamespacedName{Namespace: "ns", Name: name})
+	}
+	if nodes, now := s.Nodes(version); len(nodes) > 0 || now == version {
+		t.Errorf("%v have Pods, version %d, want none and a newer one than %d", nodes, now, version)
+	}
+}
+
+// What members of a pool have in common is in memory once.
+func TestMembersShareWhatTheyHaveInCommon(t *testing.T) {
+	s := NewStore()
+	other := builders.TemplateFrom(template).Image("sandbox:v2").Obj()
+	put(t, s, member("a", noon), member("b", noon), builders.MakeMember(pool, other).Name("c").Obj())
+	get := func(name string) *Member { return s.Sandbox(types.NamespacedName{Namespace: "ns", Name: name}) }
+	if get("a").Traits != get("b").Traits {
+		t.Error("two members of one pool have traits of their own")
+	}
+	if get("a").Content == get("c").Content {
+		t.Error("two members of different templates have the same content")
+	}
+}
+
+// bytesAMember is what one member and its Pod may take, on every replica.
+const bytesAMember = 1024
+
+func TestMemoryOfAMember(t *testing.T) {
+	const count = 4_000
+	s := NewStore()
+	// What all share is not what each takes.
+	put(t, s, member("first", noon), builders.MakePod(member("first", noon)).Stored("node-0").Obj())
+	before := heap()
+	for i := range count {
+		m := builders.SandboxFrom(member(fmt.Sprintf("python-pool-%05d-x7f9k", i), noon.Add(time.Duration(i)*time.Second))).
+			UID(fmt.Sprintf("3f2504e0-4f89-11d3-9a0c-%012d", i)).RV(int64(1_000_000 + i)).Ready(true).Obj()
+		pod := builders.MakePod(m).Stored(fmt.Sprintf("node-%d", i%100)).Obj()
+		pod.SetUID(types.UID(fmt.Sprintf("9f2504e0-4f89-11d3-9a0c-%012d", i)))
+		put(t, s, m, pod)
+	}
+	each := (heap() - before) / count
+	t.Logf("%d bytes of heap a member with its Pod", each)
+	if each > bytesAMember {
+		t.Errorf("%d bytes of heap a member with its Pod, want %d at most", each, bytesAMember)
+	}
+	runtime.KeepAlive(s)
+}
+
+// heap is what is in use once nothing is left to collect: what others held goes
+// with the second collection only.
+func heap() int {
+	var stats runtime.MemStats
+	for range 3 {
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&stats)
+	return int(stats.HeapAlloc)
+}

@@ -1,0 +1,136 @@
+package members
+
+import (
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// named is what every object that is kept has.
+type named interface {
+	GetNamespace() string
+	GetName() string
+}
+
+// table has objects of one kind, reduced.
+type table[T any] struct {
+	reduce func(u *unstructured.Unstructured, before *T) *T
+	// index is told of each change before the handlers are; nil for none.
+	index func(old, now *T)
+
+	// changing is held while a change is made and told.
+	changing sync.Mutex
+	handlers []Handler[T]
+
+	mu      sync.RWMutex
+	objects map[types.NamespacedName]*T
+}
+
+func keyOf[T any](obj *T) types.NamespacedName {
+	n := any(obj).(named)
+	return types.NamespacedName{Namespace: n.GetNamespace(), Name: n.GetName()}
+}
+
+func (t *table[T]) get(key types.NamespacedName) *T {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.objects[key]
+}
+
+func (t *table[T]) list(which func(*T) bool) []*T {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var out []*T
+	for _, obj := range t.objects {
+		if which(obj) {
+			out = append(out, obj)
+		}
+	}
+	return out
+}
+
+// handle tells a handler of everything that is there first.
+func (t *table[T]) handle(h Handler[T]) {
+	t.changing.Lock()
+	defer t.changing.Unlock()
+	for _, obj := range t.list(func(*T) bool { return true }) {
+		h(nil, obj)
+	}
+	t.handlers = append(t.handlers, h)
+}
+
+// reduced takes what a list or a watch delivers.
+func (t *table[T]) reduced(obj any) (*T, error) {
+	switch obj := obj.(type) {
+	case *item[T]:
+		return obj.object, nil
+	case *unstructured.Unstructured:
+		return t.reduce(obj, t.get(types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()})), nil
+	}
+	return nil, fmt.Errorf("caching members: cannot read a %T", obj)
+}
+
+func (t *table[T]) put(obj any) error {
+	now, err := t.reduced(obj)
+	if err != nil {
+		return err
+	}
+	t.changing.Lock()
+	defer t.changing.Unlock()
+	t.set(keyOf(now), now)
+	return nil
+}
+
+func (t *table[T]) remove(key types.NamespacedName) {
+	t.changing.Lock()
+	defer t.changing.Unlock()
+	t.set(key, nil)
+}
+
+// replace makes the objects of a namespace, "" for all, exactly these.
+func (t *table[T]) replace(namespace string, objs []any) error {
+	listed := make(map[types.NamespacedName]*T, len(objs))
+	for _, obj := range objs {
+		now, err := t.reduced(obj)
+		if err != nil {
+			return err
+		}
+		listed[keyOf(now)] = now
+	}
+	t.changing.Lock()
+	defer t.changing.Unlock()
+	gone := t.list(func(obj *T) bool {
+		return listed[keyOf(obj)] == nil && (namespace == "" || any(obj).(named).GetNamespace() == namespace)
+	})
+	for _, obj := range gone {
+		t.set(keyOf(obj), nil)
+	}
+	for key, now := range listed {
+		t.set(key, now)
+	}
+	return nil
+}
+
+// set has changing held.
+func (t *table[T]) set(key types.NamespacedName, now *T) {
+	t.mu.Lock()
+	if t.objects == nil {
+		t.objects = map[types.NamespacedName]*T{}
+	}
+	old := t.objects[key]
+	if delete(t.objects, key); now != nil {
+		t.objects[keyOf(now)] = now
+	}
+	t.mu.Unlock()
+	if old == nil && now == nil {
+		return
+	}
+	if t.index != nil {
+		t.index(old, now)
+	}
+	for _, h := range t.handlers {
+		h(old, now)
+	}
+}

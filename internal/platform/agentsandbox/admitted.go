@@ -1,0 +1,133 @@
+package agentsandbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const (
+	// limitRangerKey is the annotation in which the API server says which resources
+	// it set (plugin/pkg/admission/limitranger).
+	limitRangerKey = "kubernetes.io/limit-ranger"
+	// maxLimitRanger bounds what is read of it: some 50 containers' worth.
+	maxLimitRanger = 4 << 10
+	// maxAdmitted bounds the paths: a Pod that has more of them is compared without.
+	maxAdmitted = 1024
+	podSpecPath = "podTemplate.spec."
+)
+
+// admitted are the paths of what the API server added to this very Pod, as far as
+// the Pod itself tells. They allow what is added, never another value.
+//
+//   - Where a Pod runs: RuntimeClasses (gVisor, Kata) add nodeSelector and
+//     tolerations, and so does whoever holds a Pod back by a scheduling gate, which
+//     is the only time at which the API server lets anybody add a nodeSelector.
+//   - Tolerations of the extended resources that it asks for.
+//   - Requests for which it has a limit of the same value, and what a LimitRange
+//     gave it.
+//   - Host ports, where it is in its node's network.
+func admitted(pod *unstructured.Unstructured) []string {
+	spec, _ := pod.Object["spec"].(map[string]any)
+	var paths []string
+	gated := pod.GetGeneration() > 1
+	if gated || str(spec, "runtimeClassName") != "" {
+		paths = append(paths, podSpecPath+"nodeSelector", podSpecPath+"tolerations[*]")
+	}
+	if gated {
+		paths = append(paths, podSpecPath+"affinity.nodeAffinity")
+	}
+	if limits, _, _ := unstructured.NestedMap(spec, "resources", "limits"); len(limits) > 0 {
+		paths = append(paths, podSpecPath+"resources.requests")
+	}
+	for _, key := range []string{"containers", "initContainers"} {
+		for _, c := range objects(spec, key) {
+			container := podSpecPath + key + "[name=" + quoted(str(c, "name")) + "]."
+			paths = append(paths, resourcePaths(container, c)...)
+			if spec["hostNetwork"] == true {
+				paths = append(paths, hostPorts(container, c)...)
+			}
+			if len(paths) > maxAdmitted {
+				return nil
+			}
+		}
+	}
+	return append(paths, limitRanged(pod.GetAnnotations()[limitRangerKey])...)
+}
+
+func quoted(s string) string {
+	out, err := json.Marshal(s)
+	if err != nil {
+		panic("marshalling a string: " + err.Error())
+	}
+	return string(out)
+}
+
+func resourcePaths(container string, c map[string]any) []string {
+	requests, _, _ := unstructured.NestedMap(c, "resources", "requests")
+	limits, _, _ := unstructured.NestedMap(c, "resources", "limits")
+	var paths []string
+	for name, request := range requests {
+		if isExtended(name) {
+			paths = append(paths, podSpecPath+"tolerations[key="+quoted(name)+"]")
+		}
+		if limit, limited := limits[name]; limited && sameQuantity(request, limit) {
+			paths = append(paths, container+"resources.requests["+quoted(name)+"]")
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// isExtended: a resource of somebody else's domain
+// (k8s.io/kubernetes/pkg/apis/core/helper, IsExtendedResourceName).
+func isExtended(resource string) bool {
+	domain, _, qualified := strings.Cut(resource, "/")
+	return qualified && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io") && !strings.HasPrefix(resource, "requests.")
+}
+
+func sameQuantity(a, b any) bool {
+	qa, errA := resource.ParseQuantity(fmt.Sprint(a))
+	qb, errB := resource.ParseQuantity(fmt.Sprint(b))
+	return errA == nil && errB == nil && qa.Cmp(qb) == 0
+}
+
+func hostPorts(container string, c map[string]any) []string {
+	var paths []string
+	for _, port := range objects(c, "ports") {
+		if n, found, err := unstructured.NestedInt64(port, "containerPort"); found && err == nil {
+			paths = append(paths, fmt.Sprintf("%sports[containerPort=%d].hostPort=%d", container, n, n))
+		}
+	}
+	return paths
+}
+
+// limitRanged reads "LimitRanger plugin set: cpu, memory request for container c;
+// cpu limit for init container i".
+func limitRanged(said string) []string {
+	_, list, ok := strings.Cut(said, ": ")
+	if !ok || len(said) > maxLimitRanger {
+		return nil
+	}
+	var paths []string
+	for _, one := range strings.Split(list, "; ") {
+		for _, kind := range []string{"request", "limit"} {
+			names, container, found := strings.Cut(one, " "+kind+" for ")
+			if !found {
+				continue
+			}
+			key, name := "containers", strings.TrimPrefix(container, "container ")
+			if init, isInit := strings.CutPrefix(container, "init container "); isInit {
+				key, name = "initContainers", init
+			}
+			for _, resource := range strings.Split(names, ", ") {
+				paths = append(paths, fmt.Sprintf("%s%s[name=%s].resources.%ss[%s]", podSpecPath, key, quoted(name), kind, quoted(resource)))
+			}
+		}
+	}
+	return paths
+}

@@ -1,0 +1,44 @@
+package agentsandbox
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/liveread"
+	"github.com/freshbind/freshbind/internal/platform"
+)
+
+// foreignController reads whether the controller that a Sandbox is given has the
+// UID of a claim. No claim that is made later can get that UID: the API server
+// draws it.
+func (p *Platform) foreignController(ctx context.Context, w platform.Write) (platform.Facts, error) {
+	sandbox := w.Judged()
+	f := platform.Facts{Snapshot: freshness.Snapshot{
+		Operation: w.Operation, ClaimRef: w.Claim, Member: freshness.Member{Name: sandbox.GetName(), UID: string(sandbox.GetUID())},
+	}}
+	gvr, err := p.Resolver.Resource(ctx, Claims)
+	if err != nil {
+		return platform.Facts{}, fmt.Errorf("finding the served version of %s: %w", Claims, err)
+	}
+	found, err := p.ByUID.Get(ctx, liveread.Ref{GVR: gvr, Namespace: sandbox.GetNamespace(), Name: w.Claim.UID})
+	if liveread.IsAbsent(err) {
+		return f, nil
+	}
+	if err != nil {
+		return platform.Facts{}, fmt.Errorf("looking for a claim with the controller's UID: %w", err)
+	}
+	claim, err := p.Get(ctx, Claims, sandbox.GetNamespace(), found.GetName())
+	if err != nil || claim == nil {
+		return f, err
+	}
+	f.Claim = claimOf(claim)
+	if f.Claim.Pool == "" {
+		return f, nil
+	}
+	pool, err := p.Get(ctx, Pools, sandbox.GetNamespace(), f.Claim.Pool)
+	if err == nil && pool != nil {
+		f.Enforcement = pool.GetAnnotations()[platform.EnforcementKey]
+	}
+	return f, err
+}

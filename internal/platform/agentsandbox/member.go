@@ -1,0 +1,260 @@
+package agentsandbox
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"maps"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unique"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/intern"
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/revision"
+)
+
+// Member is a Sandbox as caches keep it: what is looked at beside admission, and
+// no more. It must not be changed.
+type Member struct {
+	namespace       unique.Handle[string]
+	Name            string
+	UID             types.UID
+	ResourceVersion string
+	Generation      int64
+	// podName is what it says of its Pod's name; "" when it has the Sandbox's.
+	podName string
+	// created, ready and deleted are seconds since 1970; 0 for never.
+	created, ready, deleted int64
+	// Traits are what it has in common with other members of its pool.
+	*Traits
+
+	judged atomic.Pointer[judgedMember]
+}
+
+// Traits are what the members of a pool have in common, kept once.
+type Traits struct {
+	Labels, Annotations map[string]string
+	Owners              []metav1.OwnerReference
+	Content             *Content
+	// controller is the pool or claim that has it.
+	controller freshness.Owner
+	used       bool
+	scheduler  string
+}
+
+// Content is what members are built from, kept once.
+type Content struct {
+	// Digest names it for certain.
+	Digest [sha256.Size]byte
+	// blueprint is nil when there is no room to keep it.
+	blueprint *revision.Blueprint
+	// unreadable says why there is none.
+	unreadable error
+}
+
+const (
+	// maxContents bounds what contents of members are kept in memory, in bytes of
+	// their canonical JSON; a tree of it takes some five times as much. Members that
+	// differ from all others are read again when they have to be judged.
+	maxContents = 8 << 20
+	// maxValue and maxOwners bound what one Sandbox's metadata is kept of.
+	maxValue, maxOwners = 512, 32
+)
+
+// Reducer makes Members and MemberPods, and shares what they have in common.
+type Reducer struct {
+	contents intern.Table[[sha256.Size]byte, Content]
+	traits   intern.Table[[sha256.Size]byte, Traits]
+	pods     intern.Table[[sha256.Size]byte, podTraits]
+	// kept is how many bytes of contents there are.
+	kept atomic.Int64
+}
+
+// Sandbox reduces a Sandbox. before is an earlier version of it, or nil.
+func (r *Reducer) Sandbox(u *unstructured.Unstructured, before *Member) *Member {
+	m := &Member{
+		namespace: unique.Make(u.GetNamespace()), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
+		Generation: u.GetGeneration(), created: seconds(u.GetCreationTimestamp().Time), ready: seconds(ReadySince(u)),
+	}
+	if at := u.GetDeletionTimestamp(); at != nil {
+		m.deleted = seconds(at.Time)
+	}
+	if name := PodNameOf(u); name != m.Name {
+		m.podName = name
+	}
+	if before != nil && before.UID == m.UID {
+		m.Name, m.UID = before.Name, before.UID
+	}
+	m.Traits = r.traitsOf(u, r.content(u, before))
+	return m
+}
+
+// seconds is 0 for the zero time.
+func seconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
+}
+
+func at(seconds int64) time.Time {
+	if seconds == 0 {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0)
+}
+
+// content is not computed again for a spec that nobody has written to.
+func (r *Reducer) content(u *unstructured.Unstructured, before *Member) *Content {
+	if before != nil && before.UID == u.GetUID() && before.Generation == u.GetGeneration() && before.Generation > 0 {
+		return before.Content
+	}
+	b, err := ContentOf(u)
+	if err != nil {
+		return &Content{unreadable: err}
+	}
+	raw := b.JSON()
+	size := int64(len(raw))
+	return r.contents.Get(sha256.Sum256(raw), func(digest [sha256.Size]byte) (*Content, func()) {
+		if r.kept.Add(size) > maxContents {
+			r.kept.Add(-size)
+			return &Content{Digest: digest}, nil
+		}
+		return &Content{Digest: digest, blueprint: &b}, func() { r.kept.Add(-size) }
+	})
+}
+
+func (r *Reducer) traitsOf(u *unstructured.Unstructured, content *Content) *Traits {
+	t := Traits{
+		Labels: ours(u.GetLabels()), Annotations: ours(u.GetAnnotations()), Owners: fewOwners(u.GetOwnerReferences()), Content: content,
+		controller: controllerOf(u), used: wasClaimed(u),
+		scheduler: str(u.Object, "spec", "podTemplate", "spec", "schedulerName"),
+	}
+	// The name of its Pod is its own.
+	delete(t.Annotations, podNameAnnotation)
+	if content.unreadable != nil {
+		return &t
+	}
+	key := digest(t.Labels, t.Annotations, t.Owners, content.Digest[:], t.used, t.scheduler)
+	return r.traits.Get(key, func([sha256.Size]byte) (*Traits, func()) { return &t, nil })
+}
+
+// digest names values for certain that are plain JSON.
+func digest(values ...any) [sha256.Size]byte {
+	raw, err := json.Marshal(values)
+	if err != nil {
+		panic("marshalling what came as JSON: " + err.Error())
+	}
+	return sha256.Sum256(raw)
+}
+
+// ours are the keys of agent-sandbox and of Freshbind. No value that either writes
+// is longer than a name.
+func ours(all map[string]string) map[string]string {
+	out := maps.Clone(all)
+	maps.DeleteFunc(out, func(key, value string) bool {
+		domain, _, _ := strings.Cut(key, "/")
+		return len(value) > maxValue || domain != CoreGroup && domain != ExtensionsGroup && domain != platform.Domain
+	})
+	return out
+}
+
+// fewOwners keeps the controller in any case.
+func fewOwners(all []metav1.OwnerReference) []metav1.OwnerReference {
+	if len(all) <= maxOwners {
+		return all
+	}
+	few := append([]metav1.OwnerReference(nil), all[:maxOwners]...)
+	for _, ref := range all[maxOwners:] {
+		if ref.Controller != nil && *ref.Controller {
+			few = append(few, ref)
+		}
+	}
+	return few
+}
+
+// The getters are named as those of objects.
+
+func (m *Member) GetNamespace() string       { return m.namespace.Value() }
+func (m *Member) GetName() string            { return m.Name }
+func (m *Member) GetUID() types.UID          { return m.UID }
+func (m *Member) GetResourceVersion() string { return m.ResourceVersion }
+
+// GetAnnotations returns those of agent-sandbox and of Freshbind, its Pod's name
+// left out.
+func (m *Member) GetAnnotations() map[string]string { return m.Annotations }
+
+// Created is when it was born.
+func (m *Member) Created() time.Time { return at(m.created) }
+
+// ReadySince is when it became ready; zero when it is not.
+func (m *Member) ReadySince() time.Time { return at(m.ready) }
+
+// Deleting reports whether its deletion has begun.
+func (m *Member) Deleting() bool { return m.deleted != 0 }
+
+// PodName returns the name of the Pod that it runs in, by what it says.
+func (m *Member) PodName() string {
+	if m.podName != "" {
+		return m.podName
+	}
+	return m.Name
+}
+
+// Shown reports whether the claim controller does not pass it over.
+func (m *Member) Shown() bool { return m.Labels[TemplateRefHashLabel] != "" }
+
+// Stamp is the revision that it is labelled with; "" for none.
+func (m *Member) Stamp() string { return m.Labels[platform.StampKey] }
+
+// CreatedByPool reports whether a pool's controller created it, as the API server
+// knew it then.
+func (m *Member) CreatedByPool() bool {
+	return m.Annotations[platform.CreatedByKey] == platform.CreatedByPool
+}
+
+// NamesScheduler reports whether it says itself who schedules its Pod.
+func (m *Member) NamesScheduler() bool { return m.scheduler != "" }
+
+// Pool returns the pool that has it; "" when none has.
+func (m *Member) Pool() (name string, uid types.UID) {
+	if m.controller.Kind == freshness.OwnedByPool {
+		return m.controller.Name, types.UID(m.controller.UID)
+	}
+	return "", ""
+}
+
+// judgedAs is the member as a verdict sees it, with its content.
+func (m *Member) judgedAs(content revision.Blueprint) freshness.Member {
+	return freshness.Member{
+		Name: m.Name, UID: string(m.UID), Controller: m.controller, Deleting: m.Deleting(), Used: m.used,
+		NamedFirst: m.Labels[podTemplateHashLabel] != "", Generation: m.Generation, Template: m.Annotations[templateRefAnnotation],
+		Content: content, Proposed: content, PodName: m.PodName(), Created: m.Created(),
+	}
+}
+
+// Metadata is what the metadata of the Sandbox is, as far as it is kept.
+func (m *Member) Metadata() metav1.ObjectMeta {
+	meta := metav1.ObjectMeta{
+		Namespace: m.GetNamespace(), Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Generation: m.Generation,
+		CreationTimestamp: metav1.NewTime(m.Created()), Labels: m.Labels, Annotations: m.Annotations, OwnerReferences: m.Owners,
+	}
+	if m.podName != "" {
+		meta.Annotations = maps.Clone(m.Annotations)
+		if meta.Annotations == nil {
+			meta.Annotations = map[string]string{}
+		}
+		meta.Annotations[podNameAnnotation] = m.podName
+	}
+	if m.deleted != 0 {
+		deleted := metav1.NewTime(at(m.deleted))
+		meta.DeletionTimestamp = &deleted
+	}
+	return meta
+}

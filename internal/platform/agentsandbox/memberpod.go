@@ -1,0 +1,144 @@
+package agentsandbox
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"hash/fnv"
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/revision"
+)
+
+// MemberPod is the Pod of a Sandbox as caches keep it. It must not be changed.
+type MemberPod struct {
+	namespace       unique.Handle[string]
+	Name            string
+	UID             types.UID
+	ResourceVersion string
+	// sandbox is the one that owns it, where it has another name than the Pod.
+	sandbox  string
+	owned    bool
+	node     unique.Handle[string]
+	deleting bool
+	// owner is a hash of its controller's UID.
+	owner uint64
+	*podTraits
+}
+
+// podTraits are what the Pods of a pool have in common.
+type podTraits struct {
+	scheduler, stamp string
+	gated            bool
+	tolerations      []corev1.Toleration
+	// ephemeral: it has ephemeral containers; edited: it was written to.
+	ephemeral, edited bool
+	// images are what it runs; nil when that cannot be read, or is too much.
+	images *revision.Blueprint
+}
+
+// maxImages bounds what is kept of one Pod's images, in bytes of canonical JSON.
+const maxImages = 16 << 10
+
+// Pod reduces the Pod of a Sandbox. before is an earlier version of it, or nil.
+func (r *Reducer) Pod(u *unstructured.Unstructured, before *MemberPod) *MemberPod {
+	p := &MemberPod{
+		namespace: unique.Make(u.GetNamespace()), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
+		node: unique.Make(nodeNameOf(u)), deleting: u.GetDeletionTimestamp() != nil,
+	}
+	if name := PodSandbox(u); name != "" {
+		p.owned = true
+		if name != p.Name {
+			p.sandbox = name
+		}
+	}
+	if before != nil && before.UID == p.UID {
+		p.Name, p.UID = before.Name, before.UID
+	}
+	gates, _, _ := unstructured.NestedSlice(u.Object, "spec", "schedulingGates")
+	t := podTraits{scheduler: SchedulerOf(u), stamp: u.GetLabels()[platform.StampKey], gated: len(gates) > 0}
+	if len(StayTolerations(u)) > 0 {
+		t.tolerations = tolerationsOf(u)
+	}
+	t.edited = u.GetGeneration() > 1
+	p.owner = hashOf(podController(u))
+	var images []byte
+	if own, err := podOf(u); err == nil {
+		t.ephemeral = own.Ephemeral
+		b := own.Content.Images()
+		if images = b.JSON(); len(images) <= maxImages {
+			t.images = &b
+		}
+	}
+	p.podTraits = r.pods.Get(digest(t.scheduler, t.stamp, t.gated, t.tolerations, t.ephemeral, t.edited, string(images)), func([sha256.Size]byte) (*podTraits, func()) {
+		return &t, nil
+	})
+	return p
+}
+
+func hashOf(uid string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(uid))
+	return h.Sum64()
+}
+
+// of reports whether it is controlled by what has that UID.
+func (p *MemberPod) of(uid types.UID) bool { return p.owner == hashOf(string(uid)) }
+
+// Exchanged reports whether somebody wrote to it so that it is not what a birth
+// makes, as far as its images tell.
+func (p *MemberPod) Exchanged(class freshness.Class) bool {
+	return p.edited && class != freshness.Current
+}
+
+// Doubt names why a member that is Current, as far as is cached, has to be judged
+// with its whole Pod: it or its Pod was written to, or the Pod's stamp names another
+// revision; "" for nothing.
+func (p *MemberPod) Doubt(m *Member, revision string) string {
+	if !p.of(m.UID) || !p.edited && m.Generation <= 1 && (p.stamp == "" || p.stamp == revision) {
+		return ""
+	}
+	return fmt.Sprintf("%s/%t/%d/%s/%s", p.UID, p.edited, m.Generation, p.stamp, revision)
+}
+
+func (p *MemberPod) GetNamespace() string       { return p.namespace.Value() }
+func (p *MemberPod) GetName() string            { return p.Name }
+func (p *MemberPod) GetUID() types.UID          { return p.UID }
+func (p *MemberPod) GetResourceVersion() string { return p.ResourceVersion }
+
+// Sandbox is the name of the Sandbox that has it; "" when none has.
+func (p *MemberPod) Sandbox() string {
+	if p.owned && p.sandbox == "" {
+		return p.Name
+	}
+	return p.sandbox
+}
+
+// Node is where it is; "" when it is nowhere yet.
+func (p *MemberPod) Node() string { return p.node.Value() }
+
+// Deleting reports whether its deletion has begun.
+func (p *MemberPod) Deleting() bool { return p.deleting }
+
+// Gated reports whether somebody decides when it may be scheduled.
+func (p *MemberPod) Gated() bool { return p.gated }
+
+// Scheduler is the one that it is for.
+func (p *MemberPod) Scheduler() string { return p.scheduler }
+
+// Stamp is the revision that it is labelled with; "" for none.
+func (p *MemberPod) Stamp() string { return p.stamp }
+
+// SameButVersion reports whether nothing that is kept of the Pod differs but its
+// version.
+func (p *MemberPod) SameButVersion(o *MemberPod) bool {
+	return p.UID == o.UID && p.podTraits == o.podTraits && p.node == o.node && p.deleting == o.deleting && p.owned == o.owned && p.sandbox == o.sandbox
+}
+
+// MustLeave reports whether it has to leave the node that it is on.
+func (p *MemberPod) MustLeave(node freshness.Node) bool { return node.Leaving(p.tolerations) != "" }

@@ -1,0 +1,199 @@
+package webhooks
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/freshbind/freshbind/internal/fair"
+)
+
+// review is an AdmissionReview as the API server writes it, of at least so many
+// bytes.
+func review(t *testing.T, namespace string, size int) []byte {
+	t.Helper()
+	object, err := json.Marshal(map[string]any{"request": map[string]any{"namespace": "not-this-one"}, "padding": strings.Repeat("x", size)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
+		Request: &admissionv1.AdmissionRequest{
+			UID: "u", Kind: metav1.GroupVersionKind{Kind: "Sandbox"}, Name: "s", Namespace: namespace, Operation: admissionv1.Update,
+			Object: runtime.RawExtension{Raw: object}, OldObject: runtime.RawExtension{Raw: object},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+func TestNamespaceOfAReview(t *testing.T) {
+	cases := map[string]struct {
+		head []byte
+		want string
+	}{
+		"a review":                     {review(t, "ns", 10), "ns"},
+		"its beginning":                {review(t, "ns", 100_000)[:headBytes], "ns"},
+		"of nothing namespaced":        {review(t, "", 10), ""},
+		"cut too early":                {review(t, "ns", 10)[:60], ""},
+		"no review":                    {[]byte(`{"namespace":"ns"}`), ""},
+		"another type":                 {[]byte(`{"request":{"namespace":5}}`), ""},
+		"not an object":                {[]byte(`[]`), ""},
+		"nothing":                      {nil, ""},
+		"inside of something else":     {[]byte(`{"other":{"request":{"namespace":"x"}},"request":{"kind":{"namespace":"y"},"namespace":"ns"}}`), "ns"},
+		"the request is not an object": {[]byte(`{"request":"namespace"}`), ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := namespaceOf(tc.head); got != tc.want {
+				t.Errorf("namespaceOf() = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestOnlyTheAPIServerIsAnswered(t *testing.T) {
+	verified := func(name string) *tls.ConnectionState {
+		return &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{Subject: pkix.Name{CommonName: name}}}}}
+	}
+	unverified := &tls.ConnectionState{PeerCertificates: []*x509.Certificate{{Subject: pkix.Name{CommonName: "front-proxy-client"}}}}
+	cases := map[string]struct {
+		require bool
+		names   []string
+		tls     *tls.ConnectionState
+		want    int
+	}{
+		"nobody asks for a certificate": {false, nil, nil, 200},
+		"no TLS":                        {true, nil, nil, 403},
+		"no certificate":                {true, nil, &tls.ConnectionState{}, 403},
+		"one that nobody verified":      {true, nil, unverified, 403},
+		"one of the CA":                 {true, nil, verified("anybody"), 200},
+		"one of the CA, another name":   {true, []string{"front-proxy-client"}, verified("anybody"), 403},
+		"one of the CA, of that name":   {true, []string{"x", "front-proxy-client"}, verified("front-proxy-client"), 200},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			e := NewEntrance(prometheus.NewRegistry(), nil)
+			e.RequireCertificate, e.Names = tc.require, tc.names
+			asked := false
+			r := httptest.NewRequest(http.MethodPost, "/bind", bytes.NewReader(review(t, "ns", 10)))
+			r.TLS = tc.tls
+			w := httptest.NewRecorder()
+			e.Before(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true })).ServeHTTP(w, r)
+			if w.Code != tc.want || asked != (tc.want == 200) {
+				t.Errorf("answered %d, asked %t, want %d", w.Code, asked, tc.want)
+			}
+			if got := testutil.ToFloat64(e.turnedAway.WithLabelValues(turnedAwayClient)); (got == 1) != (tc.want == 403) {
+				t.Errorf("counted %v", got)
+			}
+		})
+	}
+}
+
+func TestRequestsAreBounded(t *testing.T) {
+	cases := map[string]struct {
+		size    int
+		chunked bool
+		want    int
+	}{
+		"small":                    {100, false, 200},
+		"large":                    {1 << 20, false, 200},
+		"large, of unknown length": {1 << 20, true, 200},
+		"too large":                {4 << 20, false, 413},
+		"too large, not announced": {4 << 20, true, 413},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			e := NewEntrance(prometheus.NewRegistry(), fair.NewTurns(1, 1))
+			body := review(t, "ns", tc.size)
+			r := httptest.NewRequest(http.MethodPost, "/bind", bytes.NewReader(body))
+			if tc.chunked {
+				r.ContentLength = -1
+			}
+			var got []byte
+			w := httptest.NewRecorder()
+			e.Before(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got, _ = io.ReadAll(r.Body) })).ServeHTTP(w, r)
+			if w.Code != tc.want || (tc.want == 200) != bytes.Equal(got, body) {
+				t.Errorf("answered %d, %d of %d bytes arrived, want %d", w.Code, len(got), len(body), tc.want)
+			}
+			if len(e.held) != 0 || e.total != 0 {
+				t.Errorf("%v, %d bytes are held in the end", e.held, e.total)
+			}
+		})
+	}
+}
+
+// One namespace's large requests are held in memory up to a bound, and wait for
+// each other; nobody else waits for them, and small requests not at all.
+func TestOneNamespaceTakesNoRoomFromOthers(t *testing.T) {
+	e := NewEntrance(prometheus.NewRegistry(), fair.NewTurns(2, 1))
+	release := make(chan struct{})
+	arrived := make(chan string, 100)
+	server := httptest.NewServer(e.Before(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		namespace := namespaceOf(body)
+		arrived <- namespace
+		if namespace == "hostile" && len(body) > largeBody {
+			<-release
+		}
+	})))
+	defer server.Close()
+	codes := make(chan int, 100)
+	ask := func(ctx context.Context, namespace string, size int) int {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, bytes.NewReader(review(t, namespace, size)))
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		resp, err := server.Client().Do(req)
+		if err != nil {
+			return 0
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode
+	}
+	const hostile = 12
+	for range hostile {
+		go func() { codes <- ask(t.Context(), "hostile", 1<<20) }()
+	}
+	// Those of two megabytes and more that there is room for are held, the others
+	// are turned away.
+	const held = maxNamespaceBytes / (2<<20 + 1000)
+	answers := map[int]int{}
+	for range hostile - held {
+		answers[<-codes]++
+	}
+	if got := <-arrived; got != "hostile" {
+		t.Errorf("%s arrived", got)
+	}
+	if got := ask(t.Context(), "a", 1<<20); got != 200 {
+		t.Errorf("a large request of another namespace: %d", got)
+	}
+	if got := ask(t.Context(), "hostile", 10); got != 200 {
+		t.Errorf("a small request: %d", got)
+	}
+	close(release)
+	for range held {
+		answers[<-codes]++
+	}
+	if diff := cmp.Diff(map[int]int{503: hostile - held, 200: held}, answers); diff != "" {
+		t.Errorf("answers (-want,+got):\n%s", diff)
+	}
+}

@@ -1,0 +1,158 @@
+package webhooks
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	admissionv1 "k8s.io/api/admission/v1"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/test/builders"
+)
+
+func guardOn(t *testing.T, f *fakePlatform, mode Mode, h *hints) *Guard {
+	t.Helper()
+	return &Guard{
+		Platform: f, Modes: modes(t, mode, nil), Metrics: NewMetrics(prometheus.NewRegistry()), Aftermath: h,
+		Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0)), Timeout: time.Minute,
+	}
+}
+
+// A cold start that any member would have done for says that members are there
+// and not seen; what follows from it costs writes, so nothing else says so.
+func TestWhoIsPassedOver(t *testing.T) {
+	cold := request(t, admissionv1.Create, nil, builders.MakeColdStart(claim, template).Obj())
+	cases := map[string]struct {
+		change func(*platform.Facts)
+		mode   Mode
+		bind   bool
+		want   []string
+	}{
+		"a cold start":                    {func(*platform.Facts) {}, Enforce, false, []string{"ns/python"}},
+		"audited":                         {func(*platform.Facts) {}, Audit, false, nil},
+		"a bind":                          {func(*platform.Facts) {}, Enforce, true, nil},
+		"a claim that no member does for": {func(f *platform.Facts) { f.AlwaysCold = true }, Enforce, false, nil},
+		"a claim without a pool":          {func(f *platform.Facts) { f.Pool, f.Claim.Template = nil, "python" }, Enforce, false, nil},
+		"a cold start that is refused":    {func(f *platform.Facts) { f.Held = []string{"m"} }, Enforce, false, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			g := guardOn(t, &fakePlatform{facts: facts(tc.change)}, tc.mode, &hints{})
+			g.PassedOver = func(namespace, pool string) { got = append(got, namespace+"/"+pool) }
+			req := cold
+			if tc.bind {
+				req = bindRequest(t)
+			}
+			g.Handle(t.Context(), req)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("passed over (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNobodyWantsToKnowWhoIsPassedOver(t *testing.T) {
+	g := guardOn(t, &fakePlatform{facts: facts(func(*platform.Facts) {})}, Enforce, &hints{})
+	if resp := g.Handle(t.Context(), request(t, admissionv1.Create, nil, builders.MakeColdStart(claim, template).Obj())); !resp.Allowed {
+		t.Errorf("a fresh cold start is denied: %v", resp.Result)
+	}
+}
+
+// A birth is for no claim: there is nobody to tell.
+func TestNobodyIsToldOfARefusedBirth(t *testing.T) {
+	var h hints
+	stale := facts(func(f *platform.Facts) { f.Member.Template = "other" })
+	g := guardOn(t, &fakePlatform{facts: stale}, Enforce, &h)
+	resp := g.Handle(t.Context(), request(t, admissionv1.Create, nil, builders.MakeMember(pool, template).Obj()))
+	if resp.Allowed || len(h.denied) > 0 || len(h.refused) > 0 {
+		t.Errorf("allowed %t, told %v and %v", resp.Allowed, h.denied, h.refused)
+	}
+}
+
+func TestWhatAuditAnnotationsSay(t *testing.T) {
+	type said struct{ Verdict, Reason string }
+	cases := map[string]struct {
+		change func(*platform.Facts)
+		err    error
+		want   said
+	}{
+		"fresh":     {func(*platform.Facts) {}, nil, said{"allow", "Fresh"}},
+		"refused":   {func(f *platform.Facts) { f.Pod.Deleting = true }, nil, said{"deny", "PodTerminating"}},
+		"undecided": {func(*platform.Facts) {}, errors.New("etcd is away"), said{"error", "Undecided"}},
+		"tolerated": {func(f *platform.Facts) {
+			f.Pool.Strategy, f.Template.Unrenderable = freshness.OnReplenish, "no env"
+		}, nil, said{"tolerate", "UnknownRevision"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			resp := guardOn(t, &fakePlatform{facts: facts(tc.change), err: tc.err}, Enforce, &hints{}).Handle(t.Context(), bindRequest(t))
+			got := said{resp.AuditAnnotations["verdict"], resp.AuditAnnotations["reason"]}
+			if got != tc.want {
+				t.Errorf("said %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// Whoever binds while nobody understands a pool has to know; whoever chose stale
+// members, or builds new ones, has nothing to do about it.
+func TestWhoIsWarnedWhileAttributionIsSuspended(t *testing.T) {
+	content, err := agentsandbox.RenderMember(template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unknown := func(f *platform.Facts) {
+		f.Member.Content, f.Member.Proposed, f.Pool.Suspended = content, content, f.Template.Hash
+	}
+	birth := request(t, admissionv1.Create, nil, builders.MakeMember(pool, template).Obj())
+	cases := map[string]struct {
+		change func(*platform.Facts)
+		req    admission.Request
+		want   int
+	}{
+		"a bind":                      {unknown, bindRequest(t), 1},
+		"a bind of what is known":     {func(*platform.Facts) {}, bindRequest(t), 0},
+		"where stale ones are served": {func(f *platform.Facts) { unknown(f); f.Pool.Strategy = freshness.OnReplenish }, bindRequest(t), 0},
+		"a birth":                     {unknown, birth, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			resp := guardOn(t, &fakePlatform{facts: facts(tc.change)}, Enforce, &hints{}).Handle(t.Context(), tc.req)
+			if !resp.Allowed || len(resp.Warnings) != tc.want {
+				t.Errorf("allowed %t, warnings %v, want %d", resp.Allowed, resp.Warnings, tc.want)
+			}
+		})
+	}
+}
+
+func TestDenialsNameTwoRevisionsOnlyWhereTheyDiffer(t *testing.T) {
+	content, err := agentsandbox.RenderMember(template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		change func(*platform.Facts)
+		want   bool
+	}{
+		"a stale member":         {func(f *platform.Facts) { f.Member.Content, f.Member.Proposed = content, content }, true},
+		"a dead one":             {func(f *platform.Facts) { f.Pod.Deleting = true }, false},
+		"a fresh one of too old": {func(f *platform.Facts) { f.Member.Created, f.Pool.Restarted = time.Unix(1, 0), time.Unix(2, 0) }, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			resp := guardOn(t, &fakePlatform{facts: facts(tc.change)}, Enforce, &hints{}).Handle(t.Context(), bindRequest(t))
+			if got := strings.Contains(resp.Result.Message, "in force is v1-new"); resp.Allowed || got != tc.want {
+				t.Errorf("allowed %t: %s", resp.Allowed, resp.Result.Message)
+			}
+		})
+	}
+}

@@ -1,0 +1,33 @@
+package webhooks
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// A mode that is only remembered is enough to know how to fail, not to write.
+func TestNothingIsStampedWhileTheModeIsUnread(t *testing.T) {
+	s := &Stamp{Revisions: fakeRevisions{}, Modes: modes(t, Enforce, errors.New("etcd is away")), Timeout: time.Minute}
+	resp := s.Handle(t.Context(), request(t, admissionv1.Create, nil, member))
+	if !resp.Allowed || len(resp.Patches) > 0 {
+		t.Errorf("allowed %t, patches %v", resp.Allowed, resp.Patches)
+	}
+}
+
+func TestWhatCannotBeDecodedIsRefused(t *testing.T) {
+	for name, h := range map[string]admission.Handler{
+		"stamp": &Stamp{Timeout: time.Minute}, "restamp": Restamp{}, "protect": &Protect{Timeout: time.Minute},
+	} {
+		req := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			Operation: admissionv1.Update, Object: runtime.RawExtension{Raw: []byte("{")}, OldObject: runtime.RawExtension{Raw: []byte("{")},
+		}}
+		if resp := h.Handle(t.Context(), req); resp.Allowed || resp.Result.Code != 400 {
+			t.Errorf("%s: allowed %t, code %d, want a 400", name, resp.Allowed, resp.Result.Code)
+		}
+	}
+}
