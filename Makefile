@@ -37,6 +37,7 @@ test: unit-test cluster-test ## Everything that proves it: unit tests, then test
 unit-test: ## Tests that need nothing but Go.
 	$(GO) test $(RACE) $(UNIT_TESTS)
 	cd test/release && $(GO) test ./...
+	cd test/cel && $(GO) test ./...
 
 .PHONY: cluster-test
 cluster-test: ## Tests on a real control plane, which is built on first use (RERUN, how often one that failed is run again).
@@ -87,12 +88,9 @@ fuzz: ## Each fuzz target for FUZZTIME, two at a time.
 	  $(GO) test -run "^$$" -fuzz "^$$0$$" -fuzztime $(FUZZTIME) -parallel 1 $$1'
 
 .PHONY: bench
-bench: ## Benchmarks: of the pure packages, or BENCH=rollout|pools|scheduler on a real control plane (BENCH_MEMBERS, BENCH_PAIRS, BENCH_POOLS).
+bench: ## Benchmarks: of the packages, or BENCH=hostile|memory|pools|rollout|scheduler|all beside their aims, on a real control plane (BENCH_MEMBERS, BENCH_PAIRS, BENCH_POOLS).
 ifeq ($(BENCH),)
-	$(GO) test -run '^$$' -bench . -benchmem ./internal/...
-else ifeq ($(BENCH),scheduler)
-	$(GO) test -run '^$$' -bench . -benchmem ./scheduler
-	@BENCH=$(BENCH) $(GO) run ./test/bench
+	$(GO) test -run '^$$' -bench . -benchmem ./internal/... ./controllers/... ./scheduler
 else
 	@BENCH=$(BENCH) $(GO) run ./test/bench
 endif

@@ -76,15 +76,37 @@ true
 {{- end -}}
 {{- end -}}
 
-{{- /* Namespaces in scope, as the code's Scope has them. Takes root, and in or
-notIn for further lists. */ -}}
+{{- /* Namespaces that are enforced by their label or by default. */ -}}
+{{- define "freshbind.enforcedNamespaces" -}}
+{{- if ne .Values.config.defaults.enforcement "enforce" -}}
+matchLabels:
+  freshbind.dev/enforcement: enforce
+{{ end -}}
+{{- include "freshbind.namespaceSelector" (dict "root" .) -}}
+{{- if eq .Values.config.defaults.enforcement "enforce" }}
+- key: freshbind.dev/enforcement
+  operator: NotIn
+  values:
+  - audit
+{{- end -}}
+{{- end -}}
+
+{{- /* Namespaces in scope, as the code's Scope has them. Takes root, floor for a
+selector to narrow them down by, and in or notIn for further lists. */ -}}
 {{- define "freshbind.namespaceSelector" -}}
+{{- with .floor }}{{ with .matchLabels -}}
+matchLabels:
+  {{- toYaml . | nindent 2 }}
+{{ end }}{{ end -}}
 matchExpressions:
 {{- include "freshbind.onlyNamespaces" .root }}
 - key: kubernetes.io/metadata.name
   operator: NotIn
   values:
   {{- concat (list "kube-system" .root.Release.Namespace) .root.Values.webhooks.exemptNamespaces | uniq | sortAlpha | toYaml | nindent 2 }}
+{{- with .floor }}{{ with .matchExpressions }}
+{{ toYaml . }}
+{{- end }}{{ end }}
 {{- with .in }}
 - key: kubernetes.io/metadata.name
   operator: In
@@ -138,6 +160,11 @@ webhook:
   certificate:
     secretName: {{ include "freshbind.certificateSecret" . }}
     secretNamespace: {{ .Release.Namespace }}
+  {{- if .Values.webhooks.clients.caBundle }}
+  clients:
+    caFile: /etc/freshbind/client-ca.crt
+    names: {{ toJson .Values.webhooks.clients.names }}
+  {{- end }}
 metrics:
   bindAddress: ":{{ .Values.ports.metrics }}"
 health:
@@ -173,4 +200,26 @@ leaderElection:
   resourceNamespace: {{ .Release.Namespace }}
 profiles:
 - schedulerName: {{ .Values.scheduling.schedulerName }}
+{{- end -}}
+
+{{- /* Names of policies and of their bindings. */ -}}
+{{- define "freshbind.policyNames" -}}
+{{- $names := list -}}
+{{- range $name := .names -}}
+{{- $names = concat $names (list $name (printf "%s-by-pool" $name)) -}}
+{{- range $i, $floor := $.root.Values.config.floors -}}
+{{- $names = append $names (printf "%s-by-floor-%d" $name $i) -}}
+{{- end -}}
+{{- end -}}
+{{- join ", " $names -}}
+{{- end -}}
+
+{{/* Nine tenths of the memory limit: from there on garbage is collected rather than kept. Nothing for a limit in another unit. */}}
+{{- define "freshbind.memoryTarget" -}}
+{{- $limit := ((.Values.resources | default dict).limits | default dict).memory | default "" | toString -}}
+{{- if regexMatch "^[0-9]+Mi$" $limit -}}
+{{ div (mul 9 (trimSuffix "Mi" $limit | int64)) 10 }}MiB
+{{- else if regexMatch "^[0-9]+Gi$" $limit -}}
+{{ div (mul 9216 (trimSuffix "Gi" $limit | int64)) 10 }}MiB
+{{- end -}}
 {{- end -}}
