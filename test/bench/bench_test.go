@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,13 +29,13 @@ func TestParseOptions(t *testing.T) {
 		want options
 		err  string
 	}{
-		"rollout": {env: map[string]string{envBench: "rollout"}, want: options{bench: "rollout", members: 1000, pairs: 5, pools: 500}},
+		"rollout": {env: map[string]string{envBench: "rollout"}, want: options{bench: "rollout", pairs: 5, pools: 500}},
 		"small ones": {
 			env:  map[string]string{envBench: "pools", envMembers: "10", envPairs: "1", envPools: "3"},
 			want: options{bench: "pools", members: 10, pairs: 1, pools: 3},
 		},
-		"none":     {err: `BENCH: "" is no benchmark: use one of pools, rollout, scheduler`},
-		"another":  {env: map[string]string{envBench: "binds"}, err: `BENCH: "binds" is no benchmark: use one of pools, rollout, scheduler`},
+		"none":     {err: `BENCH: "" is no benchmark: use one of hostile, memory, pools, rollout, scheduler, or all for every one`},
+		"another":  {env: map[string]string{envBench: "binds"}, err: `BENCH: "binds" is no benchmark: use one of hostile, memory, pools, rollout, scheduler, or all for every one`},
 		"no pairs": {env: map[string]string{envBench: "rollout", envPairs: "0"}, err: `BENCH_PAIRS: "0" is not a whole number of 1 or more`},
 	}
 	for name, tc := range cases {
@@ -114,7 +115,7 @@ func TestResults(t *testing.T) {
 			faults: []string{
 				"pair 1: 11 other requests, more than 10: 11   0",
 				"pair 2: 4 deletes of 5 members",
-				"median of the ratios 1.40, more than 1.30",
+				"time of a rollout, against a bare loop of its deletes: 1.40 x, more than 1.3",
 			},
 			line: "bench rollout: members=5 deletes=5 other=11 ratio=1.40",
 		},
@@ -125,8 +126,8 @@ func TestResults(t *testing.T) {
 		"pools out of it": {
 			result: replaced{pools: 3, deletes: 7, extremes: tide.Extremes{MostReplacing: 51}, lost: 1, others: make([]request, 2)},
 			faults: []string{
+				"3 pools of 2: in replacement at once: 51.00 members, more than 50",
 				"the recording lost events 1 times: what it shows proves nothing",
-				"51 members were in replacement at once, more than the budget of 50",
 				"7 deletes of 6 members",
 			},
 			line: "bench pools: pools=3 members=6 deletes=7 other=2 replacing=51 budget=50 seconds=0.0",
@@ -209,5 +210,65 @@ func TestReadyPatch(t *testing.T) {
 		if !bytes.Contains(patch, []byte(want)) {
 			t.Errorf("readyPatch() = %s, want %s in it", patch, want)
 		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	rows := []row{
+		{what: "ratio", unit: "x", aim: 1.3, figures: []float64{1.2, 1.5, 1.1}},
+		{what: "requests", aim: 10, worst: true, figures: []float64{9, 11, 8}},
+		{what: "time", unit: "s", figures: []float64{2}},
+		{what: "nothing", unit: "B", aim: 1},
+	}
+	var out bytes.Buffer
+	printTable(&out, rows)
+	want := []string{
+		"WHAT AIM FIGURE SPREAD MET", "ratio at most 1.3 x 1.20 x 1.10 to 1.50 yes",
+		"requests at most 10 11.00 8.00 to 11.00 no", "time - 2.00 s 2.00 to 2.00 -", "nothing at most 1 B - - no",
+	}
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		got = append(got, strings.Join(strings.Fields(line), " "))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want,+got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"requests: 11.00, more than 10", "nothing: nothing was measured"}, missed(rows)); diff != "" {
+		t.Errorf("missed (-want,+got):\n%s", diff)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	used, err := parseStat("42 (fresh) bind) S 1 2 3 4 5 6 7 8 9 10 150 25 0 0 20\n")
+	if err != nil || used != 1750*time.Millisecond {
+		t.Errorf("CPU time %s, %v, want 1.75 s", used, err)
+	}
+	peak, err := parsePeak("Name:\tfreshbind\nVmPeak:\t 9 kB\nVmHWM:\t    2048 kB\n")
+	if err != nil || peak != 2<<20 {
+		t.Errorf("peak %v, %v, want 2 MiB", peak, err)
+	}
+	value, err := metric("# TYPE a gauge\na_b 1\na 1.5e+06\n", "a")
+	if err != nil || value != 1.5e6 {
+		t.Errorf("metric %v, %v, want 1.5e6", value, err)
+	}
+	for _, text := range []string{"", "no status", "1 (a) b"} {
+		_, stat := parseStat(text)
+		_, peak := parsePeak(text)
+		_, value := metric(text, "a")
+		if stat == nil || peak == nil || value == nil {
+			t.Errorf("%q: errors %v, %v, %v, want all", text, stat, peak, value)
+		}
+	}
+}
+
+func TestPercentile(t *testing.T) {
+	took := []time.Duration{5, 1, 4, 2, 3}
+	for p, want := range map[int]time.Duration{50: 3, 99: 5, 20: 1, 100: 5} {
+		if got := percentile(took, p); got != want {
+			t.Errorf("percentile %d is %d, want %d", p, got, want)
+		}
+	}
+	if got := percentile(nil, 99); got != 0 {
+		t.Errorf("of nothing %d, want 0", got)
 	}
 }

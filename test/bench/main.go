@@ -6,22 +6,31 @@
 //	BENCH=rollout        one pool of stale members under Recreate, against a
 //	                     bare loop of the same deletes
 //	BENCH=pools          many pools of two members on one template, which
-//	                     changes once, beside the real agent-sandbox
-//	BENCH=scheduler      kube-scheduler with and without the extender
-//	BENCH_MEMBERS=1000   members of the pool of BENCH=rollout, pods of BENCH=scheduler
-//	BENCH_PAIRS=5        how often rollout and bare loop, or both schedulers, take turns
-//	BENCH_POOLS=500      pools of BENCH=pools
+//	                     changes once, beside the real agent-sandbox; then what
+//	                     large pools and many pools cost in CPU, and binds
+//	                     elsewhere in time
+//	BENCH=hostile        cold starts of one tenant while another one writes large
+//	                     templates and sandboxes at full speed
+//	BENCH=memory         heap and resident memory of each member and node
+//	BENCH=scheduler      the extender asked about members, and kube-scheduler
+//	                     with and without it
+//	BENCH=all            all of them
+//	BENCH_MEMBERS        members: 1000, for BENCH=memory and BENCH=pools 10000, with
+//	                     BENCH=scheduler 50000 in the namespace of who is asked about
+//	BENCH_PAIRS=5        how often two things that are compared take turns
+//	BENCH_POOLS=500      pools of BENCH=pools beside agent-sandbox
 //
-// It exits with 0 only when the bounds held: for rollout at most 10 requests
-// besides the deletes, and at most 1.3 times the time of the bare loop; for
-// pools never more members in replacement than the budget.
+// It prints a table of figures beside aims, and exits with 0 only when all were
+// met.
 package main
 
 import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/freshbind/freshbind/test/scenario"
@@ -29,7 +38,9 @@ import (
 
 // result is what a benchmark found.
 type result interface {
-	// faults says which bounds did not hold.
+	// rows are figures beside aims.
+	rows() []row
+	// faults says which aims were not met, and what speaks against the figures.
 	faults() []string
 	// line is the result in one line, for scripts.
 	line() string
@@ -38,22 +49,43 @@ type result interface {
 func main() { os.Exit(scenario.Main("bench", parseOptions, play)) }
 
 func play(ctx context.Context, o options) (held bool, err error) {
-	r, err := benchmarks[o.bench](ctx, o, os.Stdout)
-	if err != nil {
-		return false, err
+	names := []string{o.bench}
+	if o.bench == everything {
+		names = slices.Sorted(maps.Keys(benchmarks))
 	}
-	return conclude(os.Stdout, r), nil
+	held = true
+	var rows []row
+	for _, name := range names {
+		one := o
+		one.bench = name
+		r, err := benchmarks[name](ctx, one.complete(), os.Stdout)
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", name, err)
+		}
+		held = conclude(os.Stdout, r) && held
+		rows = append(rows, r.rows()...)
+	}
+	if len(names) > 1 {
+		printTable(os.Stdout, rows)
+	}
+	return held, nil
 }
+
+// everything is BENCH for all of them.
+const everything = "all"
 
 // benchmarks are what BENCH can name.
 var benchmarks = map[string]func(context.Context, options, io.Writer) (result, error){
-	"rollout":   benchRollout,
+	"hostile":   benchHostile,
+	"memory":    benchMemory,
 	"pools":     benchPools,
+	"rollout":   benchRollout,
 	"scheduler": benchScheduler,
 }
 
-// conclude prints what did not hold, and the result.
+// conclude prints figures, what did not hold, and the result.
 func conclude(out io.Writer, r result) (held bool) {
+	printTable(out, r.rows())
 	faults := r.faults()
 	for _, fault := range faults {
 		_, _ = fmt.Fprintln(out, "not held:", fault)

@@ -25,10 +25,10 @@ type options struct {
 
 // parseOptions reads the environment. An error names the variable.
 func parseOptions(getenv func(string) string) (options, error) {
-	o := options{bench: getenv(envBench), members: 1000, pairs: 5, pools: 500}
-	if _, ok := benchmarks[o.bench]; !ok {
-		return options{}, fmt.Errorf("%s: %q is no benchmark: use one of %s", envBench, o.bench,
-			strings.Join(slices.Sorted(maps.Keys(benchmarks)), ", "))
+	o := options{bench: getenv(envBench), pairs: 5, pools: 500}
+	if _, ok := benchmarks[o.bench]; !ok && o.bench != everything {
+		return options{}, fmt.Errorf("%s: %q is no benchmark: use one of %s, or %s for every one", envBench, o.bench,
+			strings.Join(slices.Sorted(maps.Keys(benchmarks)), ", "), everything)
 	}
 	for _, count := range []struct {
 		name string
@@ -44,4 +44,19 @@ func parseOptions(getenv func(string) string) (options, error) {
 		}
 	}
 	return o, nil
+}
+
+// complete fills in what the benchmark has most to say about.
+func (o options) complete() options {
+	if o.members > 0 {
+		return o
+	}
+	o.members = 1000
+	switch o.bench {
+	case "memory", "pools":
+		o.members = 10_000
+	case "scheduler":
+		o.members = 50_000
+	}
+	return o
 }

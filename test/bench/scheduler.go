@@ -26,6 +26,8 @@ const (
 	schedulerNodes = 100
 	// allBound is how long a round may take.
 	allBound = 5 * time.Minute
+	// schedulerPods are those that a scheduler binds in one round.
+	schedulerPods = 1000
 	// atOnce is how many pods are created at once.
 	atOnce = 16
 )
@@ -36,9 +38,23 @@ type schedulings struct {
 	// with and without the extender: how long it took from the first pod that was
 	// bound to the last.
 	with, without []time.Duration
+	asked         []asked
 }
 
-func (s schedulings) faults() []string { return nil }
+func (s schedulings) rows() []row {
+	var rows []row
+	for _, a := range s.asked {
+		rows = append(rows, a.row())
+	}
+	with, without := row{what: "pods bound with the extender", unit: "/s"}, row{what: "pods bound without it", unit: "/s"}
+	for i := range s.with {
+		with.figures = append(with.figures, float64(s.pods-1)/s.with[i].Seconds())
+		without.figures = append(without.figures, float64(s.pods-1)/s.without[i].Seconds())
+	}
+	return append(rows, with, without)
+}
+
+func (s schedulings) faults() []string { return missed(s.rows()) }
 
 func (s schedulings) line() string {
 	return fmt.Sprintf("bench scheduler: nodes=%d pods=%d pairs=%d with=%.0f/s without=%.0f/s ratio=%.2f",
@@ -77,18 +93,21 @@ func benchScheduler(ctx context.Context, o options, out io.Writer) (result, erro
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
-	r := schedulings{pods: o.members}
+	r := schedulings{pods: min(o.members, schedulerPods)}
+	if r.asked, err = askAboutMembers(ctx, w, o, out); err != nil {
+		return nil, err
+	}
 	for i := range o.pairs {
 		for _, turn := range []struct {
 			name, config string
 			into         *[]time.Duration
 		}{{"with", stanza, &r.with}, {"without", "", &r.without}} {
-			took, err := bindAll(ctx, w, kube, fmt.Sprintf("%s-%d", turn.name, i), turn.config, o.members)
+			took, err := bindAll(ctx, w, kube, fmt.Sprintf("%s-%d", turn.name, i), turn.config, r.pods)
 			if err != nil {
 				return nil, err
 			}
 			*turn.into = append(*turn.into, took)
-			_, _ = fmt.Fprintf(out, "pair %d  %-7s the extender: %d pods in %.2f s\n", i+1, turn.name, o.members, took.Seconds())
+			_, _ = fmt.Fprintf(out, "pair %d  %-7s the extender: %d pods in %.2f s\n", i+1, turn.name, r.pods, took.Seconds())
 		}
 	}
 	return r, nil

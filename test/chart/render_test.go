@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -117,6 +118,18 @@ func TestAdmissionConfigurationIsTheCodes(t *testing.T) {
 			endpoint("freshbind", 443, ""),
 			webhooks.Scope{Exempt: own, Self: self + "freshbind", Bind: admissionregistrationv1.Ignore, Open: []string{"lab"}, PoolControllers: []string{"me", "you"}},
 		},
+		"enforced by default and by floors": {
+			append(set("config.defaults.enforcement=enforce",
+				"config.floors[0].namespaceSelector.matchLabels.tier=prod", "config.floors[0].minimumStrategy=Recreate",
+				"config.floors[1].namespaceSelector.matchLabels.tier=prod", "config.floors[1].minimumEnforcement=enforce",
+				"config.floors[2].namespaceSelector.matchExpressions[0].key=team", "config.floors[2].namespaceSelector.matchExpressions[0].operator=Exists",
+				"config.floors[2].minimumEnforcement=enforce", "namespaces={b}"), certManager, mutating),
+			endpoint("freshbind", 443, ""),
+			webhooks.Scope{Exempt: own, Self: self + "freshbind", Only: []string{"b"}, EnforcedByDefault: true, Enforced: []metav1.LabelSelector{
+				{MatchLabels: map[string]string{"tier": "prod"}},
+				{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpExists}}},
+			}},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +140,7 @@ func TestAdmissionConfigurationIsTheCodes(t *testing.T) {
 				}
 			}
 			mutating, validating := webhooks.Configurations(tc.endpoint, tc.scope)
-			policies := webhooks.NewPolicies(tc.scope.Self).Only(tc.scope.Only...)
+			policies := webhooks.NewPolicies(tc.scope)
 			if tc.scope.Restamp {
 				policies = policies.WithoutMutating()
 			}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 )
@@ -30,8 +31,9 @@ type testEvent struct {
 func goTest(ctx context.Context, root, folder, pattern string, args ...string) (outcomes, error) {
 	// Without debug information a test links in half the time.
 	args = append([]string{"test", "-json", "-count=1", "-vet=off", "-timeout=60s", "-ldflags=-s -w", "-run=" + pattern}, args...)
-	cmd := exec.CommandContext(ctx, "go", append(args, "./"+folder)...)
-	cmd.Dir = root
+	cmd := exec.CommandContext(ctx, "go", append(args, ".")...)
+	// It may be in a module of its own.
+	cmd.Dir = filepath.Join(root, folder)
 	out, err := cmd.CombinedOutput()
 	var failed *exec.ExitError
 	if err != nil && (!errors.As(err, &failed) || ctx.Err() != nil) {

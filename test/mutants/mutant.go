@@ -31,7 +31,10 @@ type mutant struct {
 
 // mutants returns all of them.
 func mutants() []mutant {
-	return slices.Concat(judging, valves, planning, barePods, deletes, reasons, contents, recognising, extracting, rendering, reading, answering, installing, scoping, settling)
+	return slices.Concat(
+		judging, valves, planning, barePods, deletes, reasons, contents, recognising, extracting, rendering, reading, answering,
+		installing, scoping, settling, staying, remembering, connecting, auditing, scheduling, running, admitting,
+	)
 }
 
 // at completes mutants that are all in one file.

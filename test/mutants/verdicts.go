@@ -19,7 +19,7 @@ var judging = at("internal/freshness/judge.go", []mutant{
 	{check: "MemberUsed", old: `case s.Member.Used:`, broken: `case false:`, test: "TestJudgeBind/member used before"},
 	{check: "MemberClaimed", old: `case c.Kind == OwnedByClaim:`, broken: `case false:`, test: "TestJudgeBind/member of another claim"},
 	{check: "ClaimHoldsAnother", old: `if len(s.Held) == 0 {`, broken: `if len(s.Held) >= 0 {`, test: "TestJudgeBind/claim holds one already"},
-	{check: "ClaimHoldsAnother", old: `firstOf(s, claimLives, claimHoldsNone, templateInForce, contentIsCurrent)`, broken: `firstOf(s, claimLives, templateInForce, contentIsCurrent)`, test: "TestJudgeOtherOperations/cold start beside a warm one"},
+	{check: "ClaimHoldsAnother", old: `oneOwner, claimHoldsNone, nothingToAdopt,`, broken: `oneOwner, nothingToAdopt,`, test: "TestJudgeOtherOperations/cold start beside a warm one"},
 	{check: "ClaimNamesAnother", old: `case slices.Contains(s.Claim.Names, s.Member.Name), `, broken: `case len(s.Claim.Names) > 0, `, test: "TestJudgeBind/claim names another member"},
 	{check: "ClaimNamesAnother: named first", old: `len(s.Claim.Names) == 0 && !s.Member.NamedFirst:`, broken: `len(s.Claim.Names) == 0:`, test: "TestJudgeBind/claim names nothing"},
 	{check: "ClaimNamesAnother: old releases name nothing", old: `len(s.Claim.Names) == 0 && !s.Member.NamedFirst:`, broken: `false:`, test: "TestJudgeBind/claim names nothing (old releases)"},
@@ -38,12 +38,9 @@ var judging = at("internal/freshness/judge.go", []mutant{
 	{check: "NotAMember", old: `case c.Kind != OwnedByPool && (`, broken: `case false && (`, test: "TestJudgeBind/nobody's sandbox"},
 	{check: "BlueprintChanged", old: `revision.PathSet{}); len(d) > 0 {`, broken: `revision.PathSet{}); len(d) < 0 {`, test: "TestJudgeBind/the bind makes a stale one look fresh"},
 
-	{check: "the claim's fault comes first", old: `claimLives, isMember, claimWantsThis,`, broken: `claimLives, isMember, contentIsCurrent, claimWantsThis,`, test: "TestJudgeBind/the claim's fault before the member's"},
-	{check: "an edited member's Pod is compared", old: `if s.Member.Generation == 1 || s.Member.Bare {`, broken: `if true {`, test: "TestJudgeBind/spec edited back, pod still old"},
-	{check: "generation 1 vouches for the Pod", old: `if s.Member.Generation == 1 || s.Member.Bare {`, broken: `if s.Member.Bare {`, test: "TestJudgeBind/pod untouched since its birth"},
+	{check: "the claim's fault comes first", old: `claimLives, isMember, oneOwner, claimWantsThis,`, broken: `claimLives, isMember, contentIsCurrent, oneOwner, claimWantsThis,`, test: "TestJudgeBind/the claim's fault before the member's"},
 	{check: "an idle member's Pod is compared", old: `isMember, memberLives, belongs, podLives, templateInForce, contentIsCurrent, podIsCurrent`, broken: `isMember, memberLives, belongs, podLives, templateInForce, contentIsCurrent`, test: "TestJudgeOtherOperations/idle, spec edited and the pod is stale"},
-	{check: "injected paths of a member", old: `differences := revision.Compare(r.Content, content, injected)`, broken: `differences := revision.Compare(r.Content, content, revision.PathSet{})`, test: "TestJudgeBind/an injected leaf on the list"},
-	{check: "injected paths of a Pod", old: `return attribute(s, s.rendered().podOnly(), s.Pod.Content, s.PodInjected)`, broken: `return attribute(s, s.rendered().podOnly(), s.Pod.Content, revision.PathSet{})`, test: "TestJudgeBind/spec edited, pod has defaults only"},
+	{check: "injected paths of a member", old: `differences := s.work.Compare(r.Content, content, injected)`, broken: `differences := s.work.Compare(r.Content, content, revision.PathSet{})`, test: "TestJudgeBind/an injected leaf on the list"},
 	{check: "Recreate serves nothing stale", old: `return st == OnReplenish || `, broken: `return st == Recreate || st == OnReplenish || `, test: "TestJudgeBind/stale, named by history"},
 	{check: "OnReplenish tolerates", old: `return st == OnReplenish || `, broken: `return `, test: "TestJudgeBind/stale under OnReplenish"},
 	{check: "rolling pools serve stale ones if they say so", old: `st == RollingUpdate && admitAny`, broken: `st == RollingUpdate`, test: "TestJudgeBind/stale while rolling, admit fresh"},
@@ -63,20 +60,36 @@ var valves = slices.Concat(at("internal/freshness/judge.go", []mutant{
 			return tolerate(s, suspend(s, v, false))`, test: "TestJudgeWhileAttributionIsSuspended/known to be older"},
 	{check: "a restart makes stale what was there before", old: `|| s.Member.Created.After(s.Pool.Restarted) {`, broken: `|| !s.Member.Created.IsZero() {`, test: "TestJudgeAfterARestart/born before"},
 	{check: "a restart counts for its whole second", old: `s.Member.Created.After(s.Pool.Restarted) {`, broken: `!s.Member.Created.Before(s.Pool.Restarted) {`, test: "TestJudgeAfterARestart/born in its second"},
+}), at("internal/freshness/owners.go", []mutant{
+	{check: "OwnerMismatch", old: `if len(s.Besides) == 0 {`, broken: `if true {`, test: "TestWhoOwnsAfterAWrite/two claims/bind"},
+	{check: "OwnerMismatch", old: `s.Claim.UID != s.ClaimRef.UID {`, broken: `s.Claim.UID != "" {`, test: "TestWhoOwnsAfterAWrite/another kind with a claim's UID/foreigncontroller"},
+	{check: "BlueprintChanged", old: `m.ProposedPodName == m.PodName:`, broken: `m.ProposedPodName != "":`, test: "TestWhoOwnsAfterAWrite/the pod changed by the write/bind"},
+	{check: "PodForeign", old: `case m.PodName != m.Name:`, broken: `case m.PodName == "":`, test: "TestWhoOwnsAfterAWrite/the pod of another name, changed back/bind"},
 }), at("internal/freshness/rollout.go", []mutant{
+	{check: "valve: only what the pool's controller made", old: `&& m.ByPool {`, broken: `{`, test: "TestIncomprehensible/made by hand"},
 	{check: "valve: one unknown member opens none", old: `len(newest) < enough {`, broken: `len(newest) == 0 {`, test: "TestIncomprehensible/four are not enough"},
 	{check: "valve: only members of the template in force open it", old: `m.Class != Unknown || !m.bornSince(since)`, broken: `m.Class != Unknown`, test: "TestIncomprehensible/from before the template changed"},
 }))
 
 // planning decides which members are replaced.
 var planning = slices.Concat(at("internal/freshness/goes.go", []mutant{
-	{check: "what can never be bound goes, under every strategy", old: `return !m.Leaving`, broken: `return !m.Leaving && o.replaces()`, test: "TestMakePlan/lost ones go under every strategy"},
+	{check: "what can never be bound goes, under every strategy", old: `case m.Class == Lost:
+		return !m.Leaving`, broken: `case m.Class == Lost:
+		return !m.Leaving && o.replaces()`, test: "TestMakePlan/lost ones go under every strategy"},
 	{check: "unknown members stay while the valve is open", old: `return !o.Suspended && (`, broken: `return (`, test: "TestMakePlan/recreate, attribution suspended: only what is known to be stale"},
 	{check: "unknown members stay until one is born current", old: `o.Understood || !m.bornSince(o.Started)`, broken: `true`, test: "TestMakePlan/recreate: unknown ones born of this revision wait for one that is current"},
 	{check: "a rollout that makes no progress stops", old: `o.Failed && o.Strategy == RollingUpdate`, broken: `false`, test: "TestAFailedRolloutReplacesNothing/overdue"},
 	{check: "a paused rollout deletes nothing", old: `if o.Paused || o.Failed`, broken: `if o.Failed`, test: "TestMakePlan/rolling, paused"},
+	{check: "a pause holds what is of another template", old: `return !m.Leaving && !o.Paused`, broken: `return !m.Leaving`, test: "TestFormerMembers/on replenish, paused"},
+}), at("internal/freshness/replacement.go", []mutant{
+	{check: "claims' gaps are filled before", old: `before := min(n, g.Ahead)`, broken: `before := 0`, test: "TestReplacements/claims took some before"},
+	{check: "no more is replaced than is missing", old: `r.Fill(r.Awaited() - max(n, 0))`, broken: `r`, test: "TestReplacements/no more than is missing"},
 }), at("internal/freshness/plan.go", []mutant{
-	{check: "a rollout keeps to its step", old: `max(0, p.available-(p.Replicas-p.MaxUnavailable))`, broken: `max(0, p.available)`, test: "TestMakePlan/rolling: a step of its size"},
+	{check: "a rollout keeps to its step", old: `max(0, p.MaxUnavailable-p.deleting(wanted).Deleted())`, broken: `len(steps)`, test: "TestMakePlan/rolling: a step of its size"},
+	{check: "a plan keeps to its grant", old: `.Deleted()-already > p.Granted })`, broken: `.Deleted()-already > len(p.Members) })`, test: "TestAPlanKeepsToItsGrant"},
+	{check: "what cannot be written to holds up nobody", old: `!m.BackedOff && which(m)`, broken: `which(m)`, test: "TestMakePlan/rolling: what claims have replaced is no progress"},
+	{check: "what claims have replaced is no progress", old: `p.awaits && m.ReadySince`, broken: `m.ReadySince`, test: "TestMakePlan/rolling: what claims have replaced is no progress"},
+	{check: "nobody is given what is of another template", old: `case m.Class == Lost, m.Class == Former:`, broken: `case m.Class == Lost:`, test: "TestFormerMembers/on replenish, paused"},
 	{check: "where the platform deletes hidden members none is hidden", old: `case !served && m.Shown && p.Hideable && !goes[i]:`, broken: `case !served && m.Shown && !goes[i]:`, test: "TestMakePlan/rolling: the platform would delete what is hidden"},
 	{check: "no ghosts: what is current again is shown", old: `case served && !m.Shown:`, broken: `case false:`, test: "TestMakePlan/a rollback shows what is current again"},
 }))
@@ -138,8 +151,8 @@ var reasons = slices.Concat(at("internal/freshness/reasons.go", []mutant{
 
 // contents are the rules by which two blueprints are the same.
 var contents = at("internal/revision/compare.go", []mutant{
-	{check: "a leaf too many is a difference", old: `if !c.allowed.allowsLeaf(c.steps, leaf) {`, broken: `if false {`, test: "TestCompare/leaf more"},
-	{check: "a leaf too few is a difference", old: `c.report(Difference{Path: pathText(c.steps), Root: pathText(c.steps[:root]), Want: compact(leaf)})`, broken: ``, test: "TestCompare/leaf less"},
+	{check: "a leaf too many is a difference", old: `&& !c.allowed.allowsLeaf(c.steps, leaf) {`, broken: `&& false {`, test: "TestCompare/leaf more"},
+	{check: "a leaf too few is a difference", old: `c.report(root, func() (string, string) { return compact(leaf), "" })`, broken: ``, test: "TestCompare/leaf less"},
 	{check: "another value is a difference", old: `if !c.leaves.equal(want, got, c.atMergeKey()) {`, broken: `if false {`, test: "TestCompare/changed leaf"},
 	{check: "another order is a difference", old: `if !inOrder {`, broken: `if false {`, test: "TestCompare/another order"},
 })

@@ -4,14 +4,19 @@ import "slices"
 
 // recognising decides which writes are judged at all.
 var recognising = slices.Concat(at("internal/platform/agentsandbox/classify.go", []mutant{
-	{check: "a claim that was there before is no bind", old: `if !before[o.UID] {`, broken: `if true {`, test: "TestClassify/bound already"},
-	{check: "a second claim is a bind", old: `if claim := newClaim(old, obj); claim.UID != "" {`, broken: `if claim := newClaim(old, obj); claim.UID != "" && len(ClaimsOf(old)) == 0 {`, test: "TestClassify/a second claim beside the first"},
+	{check: "a claim that was there before is no bind", old: `&& !before[o.UID] {`, broken: `{`, test: "TestClassify/bound already"},
+	{check: "a claim's UID under another kind was no claim", old: `before[o.UID] || o.Kind == kind`, broken: `true`, test: "TestClassify/then that claim itself"},
+	{check: "a second claim is a bind", old: `case claim.UID != "" && op == admissionv1.Update:`, broken: `case claim.UID != "" && op == admissionv1.Update && len(ClaimsOf(old)) == 0:`, test: "TestClassify/a second claim beside the first"},
+	{check: "a controller of another kind is judged", old: `case stranger.UID != "":`, broken: `case stranger.UID == "never":`, test: "TestClassify/a claim's UID under another kind"},
+	{check: "plain owners of another kind have nothing", old: `if kind != freshness.OwnedByAnother || ref.Controller != nil && *ref.Controller {`, broken: `if true {`, test: "TestClassify/another plain owner"},
+	{check: "a version without a group is no group", old: `if !named {`, broken: `if false {`, test: "TestClassify/a version without a group"},
+	{check: "OwnerMismatch: from the write", old: `return o.Kind == w.Claim.Kind && o.UID == w.Claim.UID`, broken: `return true`, test: "TestSnapshotHasWhatEachReasonDependsOn/two claims in one write"},
 	{check: "claims of other platforms are not ours", old: `gk.Group == ExtensionsGroup {`, broken: `gk.Group != "" {`, test: "TestClassify/claim of another platform"},
-	{check: "references of any version count", old: `group, _, _ := strings.Cut(apiVersion, "/")`, broken: `group, version, _ := strings.Cut(apiVersion, "/")
+	{check: "references of any version count", old: `group, _, named := strings.Cut(apiVersion, "/")`, broken: `group, version, named := strings.Cut(apiVersion, "/")
 	if version == "v1alpha1" {
 		group = ""
 	}`, test: "TestClassify/bind, reference of an older version"},
-	{check: "a sandbox of pool and claim is a cold start", old: `if claim := newClaim(nil, obj); claim.UID != "" {`, broken: `if claim := newClaim(nil, obj); claim.UID != "" && controllerOf(obj).Kind != freshness.OwnedByPool && len(owners(obj)) < 2 {`, test: "TestClassify/born with pool and claim"},
+	{check: "a sandbox of pool and claim is a cold start", old: `case claim.UID != "":`, broken: `case claim.UID != "" && len(owners(obj)) < 2:`, test: "TestClassify/born with pool and claim"},
 	{check: "an unmarked claim owns all the same", old: `if o.Kind == freshness.OwnedByClaim {
 			return o`, broken: `if o.Kind == freshness.OwnedByClaim && ref.Controller != nil {
 			return o`, test: "TestSnapshotHasWhatEachReasonDependsOn/member of an unmarked claim"},
@@ -29,13 +34,17 @@ var extracting = slices.Concat(at("internal/platform/agentsandbox/extract.go", [
 	{check: "MemberUsed: upstream's mark on the Pod", old: `podLabels[claimUIDLabel] != ""`, broken: `false && podLabels != nil`, test: "TestWasClaimed/mark on the pod only"},
 	{check: "MemberUsed: our mark", old: `sandbox.GetAnnotations()[platform.BoundToKey] != ""`, broken: `false`, test: "TestWasClaimed/our mark"},
 	{check: "named first: known by the release's label", old: `obj.GetLabels()[podTemplateHashLabel] != ""`, broken: `false`, test: "TestSnapshotHasWhatEachReasonDependsOn/claim names nothing"},
-	{check: "generation: from the Sandbox", old: `obj.GetGeneration()`, broken: `1`, test: "TestSnapshotHasWhatEachReasonDependsOn/edited before, its pod is stale"},
+	{check: "the Pod's name after the write", old: `PodNameOf(w.New)`, broken: `m.PodName`, test: "TestSnapshotHasWhatEachReasonDependsOn/the bind changes the pod"},
+	{check: "generation: from the Sandbox", old: `Generation: obj.GetGeneration(),
+		Template`, broken: `Generation: 1,
+		Template`, test: "TestSnapshotHasWhatEachReasonDependsOn/edited before, its pod is another"},
 	{check: "TemplateMismatch: from the Sandbox", old: `obj.GetAnnotations()[templateRefAnnotation]`, broken: `""`, test: "TestSnapshotJudged/pool switched"},
 	{check: "BlueprintChanged: from the write", old: `if w.Operation == freshness.Bind {`, broken: `if false {`, test: "TestSnapshotHasWhatEachReasonDependsOn/the bind edits the member"},
 	{check: "the Pod's name: from the annotation", old: `if name := sandbox.GetAnnotations()[podNameAnnotation]; name != "" {`, broken: `if name := ""; name != "" {`, test: "TestSnapshotHasWhatEachReasonDependsOn/pod of another name"},
 	{check: "PodForeign: addresses from the status", old: `nestedStrings(obj.Object, "status", "podIPs")`, broken: `nil`, test: "TestSnapshotHasWhatEachReasonDependsOn/pod with another address"},
 	{check: "PodForeign: from the Pod", old: `podController(obj)`, broken: `"uid-m"`, test: "TestSnapshotHasWhatEachReasonDependsOn/pod of nobody"},
-	{check: "PodTerminating: from the Pod", old: `ClaimUID: obj.GetLabels()[PodClaimLabel], Deleting: obj.GetDeletionTimestamp() != nil,`, broken: `ClaimUID: obj.GetLabels()[PodClaimLabel],`, test: "TestSnapshotHasWhatEachReasonDependsOn/pod being deleted"},
+	{check: "PodTerminating: from the Pod", old: `Deleting: obj.GetDeletionTimestamp() != nil,
+		Content: content,`, broken: `Content: content,`, test: "TestSnapshotHasWhatEachReasonDependsOn/pod being deleted"},
 	{check: "PodFinished: from the Pod", old: `case "Failed", "Succeeded":`, broken: `case "Failed":`, test: "TestSnapshotHasWhatEachReasonDependsOn/pod done"},
 	{check: "injected paths: from the pool", old: `pool.GetAnnotations()[injectedPathKey]`, broken: `""`, test: "TestSnapshotHasWhatEachReasonDependsOn/a leaf that its pool's owner has"},
 	{check: "rolling: admit any, from the pool", old: `annotations[admitKey] == "any"`, broken: `annotations[admitKey] != ""`, test: "TestPoolOf/admits fresh"},
@@ -43,13 +52,6 @@ var extracting = slices.Concat(at("internal/platform/agentsandbox/extract.go", [
 	{check: "a claim that wants no pool gets none", old: `case "none":`, broken: `case "none!":`, test: "TestClaimOf/v1alpha1, no pool"},
 	{check: "ClaimNamesAnother: the annotation", old: `claim.GetAnnotations()[sandboxNameKey], `, broken: ``, test: "TestClaimOf/annotation"},
 	{check: "ClaimNamesAnother: the label", old: `, claim.GetLabels()[sandboxNameKey]}`, broken: `}`, test: "TestClaimOf/v1alpha1, label"},
-}), at("internal/platform/agentsandbox/node.go", []mutant{
-	{check: "NodeLeaving: it does not exist", old: `case node == nil:
-		return "it does not exist any more"`, broken: `case node == nil:
-		return ""`, test: "TestSnapshotHasWhatEachReasonDependsOn/pod on a node that is gone"},
-	{check: "NodeLeaving: a taint that evicts", old: `== "NoExecute" {`, broken: `== "never" {`, test: "TestLeaving/taint, evicting"},
-	{check: "NodeLeaving: other taints do not count", old: `== "NoExecute" {`, broken: `!= "" {`, test: "TestLeaving/taint, scheduling"},
-	{check: "NodeLeaving: not ready", old: `str(c, "status") != "True" {`, broken: `str(c, "status") == "False" {`, test: "TestLeaving/not ready"},
 }))
 
 // rendering is what a template in force comes to.
@@ -84,7 +86,14 @@ var reading = slices.Concat(at("internal/liveread/errors.go", []mutant{
 	{check: "a read goes on for those who wait", old: `if left.waiting > 0 {`, broken: `if false {`, test: "TestACallerThatGivesUp/does not end the read for the others"},
 }), at("internal/liveread/client.go", []mutant{
 	{check: "reads are linearizable", old: `metav1.GetOptions{})`, broken: `metav1.GetOptions{ResourceVersion: "0"})`, test: "TestReadsAskForNoResourceVersion"},
-	{check: "discovery is asked again after a 404", old: `delete(r.known, gvr.GroupResource())`, broken: ``, test: "TestResolver"},
+}), at("internal/liveread/resolver.go", []mutant{
+	{check: "discovery is asked again after a 404", old: `if !recent {`, broken: `if false {`, test: "TestResolver"},
+	{check: "nobody waits for discovery of what is known", old: `r.asking.DoChan("", r.discover) } }`, broken: `<-r.asking.DoChan("", r.discover)
+	}
+}`, test: "TestNobodyWaitsForDiscoveryOfWhatIsKnown"},
+	{check: "all who wait share one discovery", old: `if gvr, known := r.lookUp(gr); known {`, broken: `if gvr, known := r.lookUp(gr); known && r.await(ctx) == nil {`, test: "TestNobodyWaitsForDiscoveryOfWhatIsKnown"},
+	{check: "who is gone waits for no discovery", old: `case <-ctx.Done():`, broken: `case <-make(chan int):`, test: "TestNobodyWaitsForDiscoveryOfWhatIsKnown"},
+	{check: "what discovery leaves out stays known", old: `if gvr, served := r.choose(mapper, gr); served {`, broken: `if gvr, served := r.choose(mapper, gr); served || true {`, test: "TestWhatIsKnownOutlivesADiscoveryThatFails"},
 }), at("internal/platform/agentsandbox/platform.go", []mutant{
 	{check: "what cannot be read is not decided", old: `if liveread.IsAbsent(err) {`, broken: `if err != nil {`, test: "TestWhatCannotBeReadIsNotDecided/pod/python-abc"},
 }), at("internal/platform/agentsandbox/reads.go", []mutant{

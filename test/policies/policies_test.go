@@ -35,6 +35,12 @@ type stage struct {
 
 func newStage(t *testing.T, apiServerFlags ...string) *stage {
 	t.Helper()
+	return newStageIn(t, webhooks.Scope{}, apiServerFlags...)
+}
+
+// newStageIn has the policies of a scope.
+func newStageIn(t *testing.T, scope webhooks.Scope, apiServerFlags ...string) *stage {
+	t.Helper()
 	ctx := t.Context()
 	crds, err := upstream.CRDs(ctx, "v1.0.3")
 	if err != nil {
@@ -57,7 +63,7 @@ func newStage(t *testing.T, apiServerFlags ...string) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := fixture.ApplyPolicies(ctx, admin); err != nil {
+	if err := fixture.ApplyPolicies(ctx, admin, scope); err != nil {
 		t.Fatal(err)
 	}
 	for name, labels := range map[string]map[string]string{
@@ -78,13 +84,14 @@ func (s *stage) waitInForce(t *testing.T) {
 	t.Helper()
 	probe := s.sandbox(t, "enforced", "probe", func(b *builders.Sandbox) { b.Label(platform.StampKey, "v1-a") })
 	bound := s.sandbox(t, "enforced", "probe-used", func(b *builders.Sandbox) { b.Annotation(platform.BoundToKey, "somebody") })
+	var stamp, used error
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
-		stamp := s.patch(ctx, s.admin, probe, `{"metadata":{"labels":{"`+platform.StampKey+`":"v1-b"}}}`)
-		used := s.patch(ctx, s.admin, bound, ownersPatch("SandboxWarmPool"))
+		stamp = s.patch(ctx, s.admin, probe, `{"metadata":{"labels":{"`+platform.StampKey+`":"v1-b"}}}`, client.DryRunAll)
+		used = s.patch(ctx, s.admin, bound, ownersPatch("SandboxWarmPool"), client.DryRunAll)
 		return apierrors.IsInvalid(stamp) && apierrors.IsInvalid(used), nil
 	})
 	if err != nil {
-		t.Fatalf("waiting for the policies to hold: %v", err)
+		t.Fatalf("waiting for the policies to hold: %v; last refused: %v, %v", err, stamp, used)
 	}
 }
 
@@ -114,8 +121,8 @@ func (s *stage) sandbox(t *testing.T, namespace, name string, change func(*build
 	return obj
 }
 
-func (*stage) patch(ctx context.Context, c client.Client, obj *unstructured.Unstructured, patch string) error {
-	return c.Patch(ctx, obj.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)))
+func (*stage) patch(ctx context.Context, c client.Client, obj *unstructured.Unstructured, patch string, o ...client.PatchOption) error {
+	return c.Patch(ctx, obj.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), o...)
 }
 
 func TestPolicies(t *testing.T) {
@@ -143,7 +150,8 @@ func TestPolicies(t *testing.T) {
 		"used, given back by Freshbind":    {"enforced", bound, s.self, ownersPatch("SandboxWarmPool"), "ownerReferences"},
 		"used, owner gone, then a pool":    {"enforced", marked, s.admin, ownersPatch("SandboxWarmPool"), "ownerReferences"},
 		"used, given back, audited":        {"audited", bound, s.admin, ownersPatch("SandboxWarmPool"), ""},
-		"used, owner taken away":           {"enforced", bound, s.admin, `{"metadata":{"ownerReferences":null}}`, ""},
+		"used, owner taken away":           {"enforced", bound, s.admin, `{"metadata":{"ownerReferences":null}}`, "ownerReferences"},
+		"used, owner taken away, marked":   {"enforced", func(b *builders.Sandbox) { b.Owners(owner("SandboxClaim")).Annotation(platform.BoundToKey, "u") }, s.admin, `{"metadata":{"ownerReferences":null}}`, ""},
 		"the mark removed":                 {"enforced", marked, s.admin, mark(`null`), "bound-to"},
 		"the mark changed":                 {"enforced", marked, s.admin, mark(`"me"`), "bound-to"},
 		"a member bound":                   {"enforced", member, s.admin, ownersPatch("SandboxClaim"), ""},

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/freshbind/freshbind/scheduler"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
+	"github.com/freshbind/freshbind/test/upstream"
 )
 
 // follower notes what became of every pod of a namespace.
@@ -260,21 +262,72 @@ func (s *stage) claimPending(p scenario.Pool, claim string) string {
 func TestNodesThatLeaveAreRefused(t *testing.T) {
 	s := newStage(t)
 	s.openRoom("going", 5)
-	taint := func(taints string) {
-		_, err := s.w.kube.CoreV1().Nodes().Patch(t.Context(), nodeName(5), types.MergePatchType,
+	s.taint(`[{"key":"test.freshbind.dev/going","effect":"NoExecute"}]`, 5)
+	p := s.pool(scenario.Pool{Replicas: 2}, s.onlyOn("going"), func(tpl *builders.Template) {
+		tpl.PodSpec([]any{map[string]any{"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3600}}, "tolerations")
+	})
+	s.waitPods("refused", 2, func(pod *corev1.Pod) bool { return strings.Contains(scheduled(pod).Message, scheduler.NodeLeaving) })
+	s.setTaints(t.Context(), "null", 5)
+	s.full(p, "")
+}
+
+// taint has nodes tainted until the end of the test.
+func (s *stage) taint(taints string, nodes ...int) {
+	s.t.Helper()
+	s.t.Cleanup(func() { s.setTaints(context.WithoutCancel(s.t.Context()), "null", nodes...) })
+	s.setTaints(s.t.Context(), taints, nodes...)
+}
+
+func (s *stage) setTaints(ctx context.Context, taints string, nodes ...int) {
+	s.t.Helper()
+	for _, i := range nodes {
+		_, err := s.w.kube.CoreV1().Nodes().Patch(ctx, nodeName(i), types.MergePatchType,
 			[]byte(`{"spec":{"taints":`+taints+`}}`), metav1.PatchOptions{})
 		s.must(err)
 	}
-	taint(`[{"key":"test.freshbind.dev/going","effect":"NoExecute"}]`)
-	t.Cleanup(func() {
-		_, err := s.w.kube.CoreV1().Nodes().Patch(context.WithoutCancel(t.Context()), nodeName(5), types.MergePatchType,
-			[]byte(`{"spec":{"taints":null}}`), metav1.PatchOptions{})
+}
+
+// Nodes that are set aside for sandboxes have a taint that evicts whatever does
+// not tolerate it. Members that do are scheduled there, stay, and are given to
+// claims.
+func TestNodesSetAsideForSandboxes(t *testing.T) {
+	s := newStage(t)
+	aside := []int{2, 6, 10}
+	s.openRoom("aside", aside...)
+	s.taint(`[{"key":"dedicated","value":"sandbox","effect":"NoExecute"}]`, aside...)
+	p := s.pool(scenario.Pool{Replicas: 6}, s.onlyOn("aside"), func(tpl *builders.Template) {
+		tpl.PodSpec([]any{map[string]any{"key": "dedicated", "operator": "Equal", "value": "sandbox", "effect": "NoExecute"}}, "tolerations")
+	})
+	s.full(p, v1)
+	first, err := s.Members(t.Context(), p.Name)
+	s.must(err)
+	claims := scenario.Names("c", 2)
+	s.must(s.CreateClaims(t.Context(), p, claims...))
+	s.must(s.WaitClaims(t.Context(), within, claims...))
+	s.full(p, v1)
+
+	var members, left []types.UID
+	for _, m := range first {
+		members = append(members, m.UID)
+	}
+	for _, claim := range claims {
+		sandbox, err := s.SandboxOf(t.Context(), claim)
 		s.must(err)
+		if !slices.Contains(members, sandbox.GetUID()) {
+			t.Errorf("claim %s started cold", claim)
+		}
+	}
+	sandboxes, err := s.Resource(upstream.Sandboxes).List(t.Context(), metav1.ListOptions{})
+	s.must(err)
+	for _, sandbox := range sandboxes.Items {
+		left = append(left, sandbox.GetUID())
+	}
+	for _, m := range first {
+		if !slices.Contains(left, m.UID) {
+			t.Errorf("member %s was deleted", m.Name)
+		}
+	}
+	s.waitPods("on nodes set aside", 8, func(pod *corev1.Pod) bool {
+		return slices.ContainsFunc(aside, func(i int) bool { return pod.Spec.NodeName == nodeName(i) })
 	})
-	p := s.pool(scenario.Pool{Replicas: 2}, s.onlyOn("going"), func(tpl *builders.Template) {
-		tpl.PodSpec([]any{map[string]any{"operator": "Exists"}}, "tolerations")
-	})
-	s.waitPods("refused", 2, func(pod *corev1.Pod) bool { return strings.Contains(scheduled(pod).Message, scheduler.NodeLeaving) })
-	taint("null")
-	s.full(p, "")
 }

@@ -154,7 +154,8 @@ func TestJudgeBinds(t *testing.T) {
 		"the member's own end has no race":                {[]request{binding(1, 2)}, "", []audit.Finding{{Class: audit.DeadMember, Message: "the sandbox was being deleted"}}, tally{dead: 1}},
 		"two things at once":                              {[]request{binding(101, 220)}, "50", []audit.Finding{racedPod, stale}, tally{raced: 1, stale: 1}},
 		"others are counted as they are": {nil, "", []audit.Finding{{Class: audit.Duplicate}, {Class: audit.UsedMember}, {Class: audit.ForeignMember},
-			{Class: audit.Unjudged}, {Class: audit.Tolerated}}, tally{duplicate: 1, used: 1, foreign: 1, unjudged: 1, tolerated: 1}},
+			{Class: audit.OwnerMismatch}, {Class: audit.WrongClaim}, {Class: audit.NotYet},
+			{Class: audit.Unjudged}, {Class: audit.Tolerated}}, tally{duplicate: 1, used: 1, foreign: 1, misowned: 1, misled: 1, unjudged: 1, tolerated: 1}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -164,7 +165,7 @@ func TestJudgeBinds(t *testing.T) {
 				StaleSince: tc.since, Findings: tc.findings,
 			}}
 			got := e.judge()
-			faults := got.stale + got.dead + got.duplicate + got.used + got.foreign + got.unjudged
+			faults := got.stale + got.dead + got.duplicate + got.used + got.foreign + got.misowned + got.misled + got.unjudged
 			if len(got.notes) != faults {
 				t.Errorf("%d notes for %d faults: %q", len(got.notes), faults, got.notes)
 			}

@@ -190,6 +190,8 @@ func TestResult(t *testing.T) {
 		"dead":         {result: with(func(r *result) { r.dead = 1 }), want: []string{"dead: 1"}},
 		"used":         {result: with(func(r *result) { r.used = 1 }), want: []string{"used: 1"}},
 		"foreign":      {result: with(func(r *result) { r.foreign = 1 }), want: []string{"foreign: 1"}},
+		"misowned":     {result: with(func(r *result) { r.misowned = 1 }), want: []string{"misowned: 1"}},
+		"misled":       {result: with(func(r *result) { r.misled = 1 }), want: []string{"misled: 1"}},
 		"killed":       {result: with(func(r *result) { r.killed = 1 }), want: []string{"killed: 1"}},
 		"ghosts":       {result: with(func(r *result) { r.ghosts = 1 }), want: []string{"ghosts: 1"}},
 		"not judged":   {result: with(func(r *result) { r.unjudged = 1 }), want: []string{"not judged: 1"}},
@@ -204,7 +206,7 @@ func TestResult(t *testing.T) {
 			}
 		})
 	}
-	want := "storm: seed=7 claims=300 ready=300 refused=20 tolerated=3 raced=14 stale=0 duplicate=0 dead=0 used=0 foreign=0 killed=0 ghosts=0 stuck=0 reads/bind=4.5"
+	want := "storm: seed=7 claims=300 ready=300 refused=20 tolerated=3 raced=14 stale=0 duplicate=0 dead=0 used=0 foreign=0 misowned=0 misled=0 killed=0 ghosts=0 stuck=0 reads/bind=4.5"
 	if diff := cmp.Diff(want, good.line()); diff != "" {
 		t.Errorf("line (-want,+got):\n%s", diff)
 	}

@@ -34,9 +34,9 @@ func (r result) stuck() int { return r.claims - r.ready }
 // line is the result in one line, for scripts.
 func (r result) line() string {
 	return fmt.Sprintf("storm: seed=%d claims=%d ready=%d refused=%d tolerated=%d raced=%d stale=%d duplicate=%d dead=%d "+
-		"used=%d foreign=%d killed=%d ghosts=%d stuck=%d reads/bind=%.1f",
+		"used=%d foreign=%d misowned=%d misled=%d killed=%d ghosts=%d stuck=%d reads/bind=%.1f",
 		r.seed, r.claims, r.ready, r.refused, r.tolerated, r.raced, r.stale, r.duplicate, r.dead,
-		r.used, r.foreign, r.killed, r.ghosts, r.stuck(), r.load.readsPerWrite())
+		r.used, r.foreign, r.misowned, r.misled, r.killed, r.ghosts, r.stuck(), r.load.readsPerWrite())
 }
 
 // faults says in words what is wrong.
@@ -58,6 +58,7 @@ func (r result) faults() []string {
 		n    int
 	}{
 		{"stale", r.stale}, {"duplicate", r.duplicate}, {"dead", r.dead}, {"used", r.used}, {"foreign", r.foreign},
+		{"misowned", r.misowned}, {"misled", r.misled},
 		{"killed", r.killed}, {"ghosts", r.ghosts}, {"stuck", r.stuck()}, {"not judged", r.unjudged},
 	} {
 		add(c.n > 0, "%s: %d", c.what, c.n)

@@ -22,7 +22,10 @@ type evidence struct {
 type tally struct {
 	binds, unjudged, lost                                           int
 	tolerated, raced, stale, duplicate, dead, used, foreign, killed int
-	notes                                                           []string
+	// misowned binds wrote owners that no bind may, misled ones were for a claim
+	// that was gone or had chosen another sandbox.
+	misowned, misled int
+	notes            []string
 }
 
 // judge counts. Whether a bind raced is decided by the audit log alone.
@@ -69,6 +72,10 @@ func (t *tally) count(c audit.Class) {
 		t.used++
 	case audit.ForeignMember:
 		t.foreign++
+	case audit.OwnerMismatch:
+		t.misowned++
+	case audit.WrongClaim:
+		t.misled++
 	case audit.Unjudged:
 		t.unjudged++
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -25,6 +27,8 @@ const (
 	// selectorMark is followed by what else narrows the selector down.
 	selectorMark = "XX-selector"
 	policyMark   = "XX-policy"
+	// floorSuffix ends the names of what is there for each floor.
+	floorSuffix  = "-by-floor-0"
 	openPathMark = "XX-openpath"
 )
 
@@ -32,15 +36,24 @@ const (
 	head = `{{- /* Made from package webhooks by "make chart"; not to be edited. */ -}}
 {{- $ca := include "freshbind.caBundle" . -}}
 {{- $mutating := include "freshbind.mutatingPolicies" . -}}
+{{- $floors := list -}}
+{{- range .Values.config.floors -}}
+{{- if eq (default "" .minimumEnforcement) "enforce" -}}
+{{- $floors = append $floors . -}}
+{{- end -}}
+{{- end -}}
 `
 	end = "{{- end }}\n"
 )
 
 // admissionTemplate is the template of webhook configurations and policies.
 func admissionTemplate() ([]byte, error) {
+	scope := webhooks.Scope{
+		Open: []string{openMark}, PoolControllers: []string{poolsMark}, Restamp: true, Self: selfMark,
+		Enforced: []metav1.LabelSelector{{}},
+	}
 	mutating, validating := webhooks.Configurations(
-		webhooks.Endpoint{ServiceNamespace: "{{ .Release.Namespace }}", ServiceName: `{{ include "freshbind.fullname" . }}`, ServicePort: 1},
-		webhooks.Scope{Open: []string{openMark}, PoolControllers: []string{poolsMark}, Restamp: true, Self: selfMark})
+		webhooks.Endpoint{ServiceNamespace: "{{ .Release.Namespace }}", ServiceName: `{{ include "freshbind.fullname" . }}`, ServicePort: 1}, scope)
 	var out bytes.Buffer
 	out.WriteString(head)
 	for _, configuration := range []client.Object{mutating, validating} {
@@ -48,7 +61,7 @@ func admissionTemplate() ([]byte, error) {
 			return nil, err
 		}
 	}
-	if err := writePolicies(&out, webhooks.NewPolicies(selfMark)); err != nil {
+	if err := writePolicies(&out, webhooks.NewPolicies(scope)); err != nil {
 		return nil, err
 	}
 	return fill(out.String())
@@ -120,16 +133,22 @@ func writePolicies(out *bytes.Buffer, policies webhooks.Policies) error {
 			return fmt.Errorf("encoding %s: %w", obj.GetName(), err)
 		}
 		delete(object, "status")
-		object["metadata"] = map[string]any{"name": obj.GetName(), "labels": labelMark}
-		if spec, ok := object["spec"].(map[string]any); ok {
-			if bound, ok := spec["matchResources"].(map[string]any); ok {
-				bound["namespaceSelector"] = selectorMark + "-policy"
+		name, ofFloor := strings.CutSuffix(obj.GetName(), floorSuffix)
+		start, after := "---\n", ""
+		if ofFloor {
+			name += strings.TrimSuffix(floorSuffix, "0") + "{{ $i }}"
+			start, after = "{{- range $i, $floor := $floors }}\n---\n", end
+		}
+		object["metadata"] = map[string]any{"name": name, "labels": labelMark}
+		if bound, ok, _ := unstructured.NestedMap(object, "spec", "matchResources"); ok {
+			bound["namespaceSelector"] = selectorOf(obj.GetName())
+			if err := unstructured.SetNestedMap(object, bound, "spec", "matchResources"); err != nil {
+				return fmt.Errorf("selecting namespaces for %s: %w", obj.GetName(), err)
 			}
 		}
-		start, after := "---\n", ""
 		switch obj.(type) {
 		case *admissionregistrationv1.MutatingAdmissionPolicy, *admissionregistrationv1.MutatingAdmissionPolicyBinding:
-			start, after = "{{- if $mutating }}\n---\n", end
+			start, after = "{{- if $mutating }}\n"+start, after+end
 		}
 		if err := writeYAML(out, start, object); err != nil {
 			return err
@@ -137,6 +156,17 @@ func writePolicies(out *bytes.Buffer, policies webhooks.Policies) error {
 		out.WriteString(after)
 	}
 	return nil
+}
+
+// selectorOf marks which namespaces a policy is bound in.
+func selectorOf(binding string) string {
+	switch {
+	case strings.HasSuffix(binding, floorSuffix):
+		return selectorMark + "-floor"
+	case strings.HasSuffix(binding, "-by-pool"):
+		return selectorMark + "-bypool"
+	}
+	return selectorMark + "-policy"
 }
 
 func writeYAML(out *bytes.Buffer, before string, object any) error {
@@ -154,9 +184,6 @@ func fill(text string) ([]byte, error) {
 	selector := func(more string) string {
 		return "\n    " + `{{- include "freshbind.namespaceSelector" (dict "root" $` + more + `) | nindent 4 }}`
 	}
-	enforcing := func(indent string) string {
-		return "\n" + indent + "matchLabels:\n" + indent + "  freshbind.dev/enforcement: enforce"
-	}
 	closed := func(value string) string {
 		return ` "notIn" (ternary (list) .Values.webhooks.openNamespaces (eq .Values.webhooks.failurePolicies.` + value + ` "Ignore"))`
 	}
@@ -170,16 +197,18 @@ func fill(text string) ([]byte, error) {
 	text = strings.NewReplacer(
 		"  annotations: "+caMark+"\n", "  {{- with include \"freshbind.injectCA\" . }}\n  annotations:\n    {{- . | nindent 4 }}\n  {{- end }}\n",
 		"    caBundle: "+caMark+"\n", "    {{- with $ca }}\n    caBundle: {{ . }}\n    {{- end }}\n",
-		" "+labelMark, "\n    {{- include \"freshbind.labels\" . | nindent 4 }}",
+		" "+labelMark, "\n    {{- include \"freshbind.labels\" $ | nindent 4 }}",
 		"port: 1\n", "port: {{ .Values.service.port }}\n",
 		selfMark, `{{ include "freshbind.user" . }}`,
 		`["`+poolsMark+`"]`, `[{{ range $i, $user := .Values.webhooks.poolControllerUsers }}{{ if $i }}, {{ end }}{{ quote $user }}{{ end }}]`,
-		" "+selectorMark+"-restamp\n", either("not $mutating", enforcing("    ")+selector("")),
+		" "+selectorMark+"-restamp\n", either("not $mutating", selector("")),
 		" "+selectorMark+"-closed-bind\n", selector(closed("bind"))+"\n",
 		" "+selectorMark+"-closed-coldStart\n", selector(closed("coldStart"))+"\n",
 		" "+selectorMark+"-opened-bind\n", either(open("bind"), selector(` "in" .Values.webhooks.openNamespaces`)),
 		" "+selectorMark+"-opened-coldStart\n", either(open("coldStart"), selector(` "in" .Values.webhooks.openNamespaces`)),
-		" "+selectorMark+"-policy\n", enforcing("      ")+"\n      {{- with include \"freshbind.onlyNamespaces\" . }}\n      matchExpressions: {{- . | nindent 6 }}\n      {{- end }}\n",
+		" "+selectorMark+"-policy\n", "\n      {{- include \"freshbind.enforcedNamespaces\" $ | nindent 6 }}\n",
+		" "+selectorMark+"-bypool\n", "\n      {{- include \"freshbind.namespaceSelector\" (dict \"root\" $) | nindent 6 }}\n",
+		" "+selectorMark+"-floor\n", "\n      {{- include \"freshbind.namespaceSelector\" (dict \"root\" $ \"floor\" $floor.namespaceSelector) | nindent 6 }}\n",
 		" "+selectorMark+"\n", selector("")+"\n",
 		policyMark+"bind", "{{ .Values.webhooks.failurePolicies.bind }}",
 		policyMark+"coldStart", "{{ .Values.webhooks.failurePolicies.coldStart }}",

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/freshbind/freshbind/test/fixture"
+)
+
+const (
+	// ticksPerSecond is the unit of /proc/PID/stat on every Linux.
+	ticksPerSecond = 100
+	kibi           = 1024
+)
+
+// cpuTime is how long a process has been computing, with a resolution of 10 ms.
+func cpuTime(pid int) (time.Duration, error) {
+	text, err := os.ReadFile(proc(pid, "stat"))
+	if err != nil {
+		return 0, fmt.Errorf("read CPU time: %w", err)
+	}
+	return parseStat(string(text))
+}
+
+func proc(pid int, file string) string { return filepath.Join("/proc", strconv.Itoa(pid), file) }
+
+// parseStat adds up user and system time. Of the fields only the program's name
+// can have blanks in it, and it ends with the last bracket.
+func parseStat(text string) (time.Duration, error) {
+	_, rest, ok := strings.Cut(text[max(0, strings.LastIndex(text, ")")):], ") ")
+	fields := strings.Fields(rest)
+	if !ok || len(fields) < 13 {
+		return 0, fmt.Errorf("read CPU time: %q is no process status", text)
+	}
+	var sum time.Duration
+	for _, field := range fields[11:13] {
+		ticks, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("read CPU time: %w", err)
+		}
+		sum += time.Duration(ticks) * time.Second / ticksPerSecond
+	}
+	return sum, nil
+}
+
+// peakMemory is the most that a process ever had in memory, in bytes.
+func peakMemory(pid int) (float64, error) {
+	text, err := os.ReadFile(proc(pid, "status"))
+	if err != nil {
+		return 0, fmt.Errorf("read peak of memory: %w", err)
+	}
+	return parsePeak(string(text))
+}
+
+func parsePeak(text string) (float64, error) {
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 64)
+			if err != nil {
+				return 0, fmt.Errorf("read peak of memory: %w", err)
+			}
+			return kib * kibi, nil
+		}
+	}
+	return 0, errors.New("read peak of memory: the process has none")
+}
+
+// metric is the value of one without labels.
+func metric(text, name string) (float64, error) {
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			f, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			if err != nil {
+				return 0, fmt.Errorf("read metric %s: %w", name, err)
+			}
+			return f, nil
+		}
+	}
+	return 0, fmt.Errorf("read metric %s: there is none", name)
+}
+
+const (
+	liveHeap = "go_gc_heap_live_bytes"
+	gcCycles = "go_gc_cycles_total_gc_cycles_total"
+	// settled is how many collections have to pass until what was garbage is gone.
+	settledAfter = 3
+	// collecting is how long that may take: the runtime collects every two minutes.
+	collecting = 10 * time.Minute
+)
+
+// heapInUse is what the last collection found to be in use, in bytes, once so
+// many have passed. Asking makes garbage, and so hurries it.
+func heapInUse(ctx context.Context, f *fixture.Freshbind) (float64, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, collecting, fmt.Errorf("not within %s", collecting))
+	defer cancel()
+	first := -1.0
+	for {
+		text, err := f.Metrics(ctx)
+		if err != nil {
+			return 0, err
+		}
+		cycles, err := metric(text, gcCycles)
+		if err != nil {
+			return 0, err
+		}
+		if first < 0 {
+			first = cycles
+		}
+		if cycles >= first+settledAfter {
+			return metric(text, liveHeap)
+		}
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return 0, fmt.Errorf("wait for garbage to be collected: %w", err)
+		}
+	}
+}
+
+// percentile is nearest-rank; 0 of nothing.
+func percentile(took []time.Duration, p int) time.Duration {
+	if len(took) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(took))
+	return sorted[max(0, (len(sorted)*p+99)/100-1)]
+}

@@ -1,0 +1,56 @@
+package main
+
+import "slices"
+
+// running is what a member's Pod runs.
+var running = slices.Concat(at("internal/freshness/podcontent.go", []mutant{
+	{check: "PodModified", old: `if p.Ephemeral {`, broken: `if false {`, test: "TestJudgeWhatRuns/somebody attached a container"},
+	{check: "PodModified: of a cached Pod, only its member's", old: `if s.Pod == nil || s.Pod.ControllerUID != s.Member.UID {
+		return nil
+	}
+	return untouched`, broken: `if s.Pod == nil {
+		return nil
+	}
+	return untouched`, test: "TestAForeignPodSaysNothingOfAStoredMember/another's"},
+	{check: "what only a birth adds is no edit", old: `s.PodInjected.Union(addedAtBirth))`, broken: `s.PodInjected)`, test: "TestJudgeWhatRuns/a sidecar, and edited"},
+	{check: "StaleRevision: a Pod made again", old: `if v := olderPod(s, r); v != nil {`, broken: `if v := olderPod(s, r); false {`, test: "TestJudgeWhatRuns/the same image, but an older revision"},
+	{check: "the revision in force is none of before", old: `if k.Hash == s.Template.Hash ||`, broken: `if`, test: "TestJudgeWhatRuns/rendered otherwise before"},
+	{check: "UnknownRevision: the Pod's images", old: `if v := attribute(s, r.images(), p.Content.Images(), moreContainers); v != nil {`, broken: `if v := attribute(s, r.images(), p.Content.Images(), moreContainers); false {`, test: "TestJudgeWhatRuns/made again of something else"},
+	{check: "containers that admission adds do not count", old: `p.Content.Images(), moreContainers)`, broken: `p.Content.Images(), revision.PathSet{})`, test: "TestJudgeWhatRuns/a sidecar from its birth on"},
+	{check: "an image set by hand is no valve's business", old: `(v.Tolerated || !edited)`, broken: `true`, test: "TestJudgeWhatRuns/set by hand, where nobody understands"},
+	{check: "an image set by hand can be tolerated", old: `(v.Tolerated || !edited)`, broken: `!edited`, test: "TestJudgeWhatRuns/set by hand, under OnReplenish"},
+	{check: "a Pod that was edited is compared", old: `case edited:`, broken: `case false:`, test: "TestJudgeWhatRuns/placed elsewhere, then edited"},
+	{check: "an edited member's Pod is compared", old: `case s.Member.Generation != 1:`, broken: `case false:`, test: "TestJudgeWhatRuns/placed elsewhere, Sandbox edited"},
+	{check: "generation 1 vouches for what admission added", old: `case s.Member.Generation != 1:`, broken: `case true:`, test: "TestJudgeWhatRuns/placed elsewhere at its birth"},
+	{check: "PodForeign: a cold start adopts nothing", old: `return deny(PodForeign, "pod %s was there`, broken: `return nil; return deny(PodForeign, "pod %s was there`, test: "TestJudgeOtherOperations/cold start beside a pod of its name"},
+}), at("internal/platform/agentsandbox/reads.go", []mutant{
+	{check: "PodForeign: the Pod of a cold start's name is read", old: `if m.PodName != "" && w.Judged().GetResourceVersion() == "" {`, broken: `if false {`, test: "TestColdStartsAdoptNothing/orphaned"},
+	{check: "PodForeign: a Sandbox that is there has its Pod", old: `string(owner.GetUID()) == podController(pod) {`, broken: `false {`, test: "TestColdStartsAdoptNothing/of the Sandbox that is there"},
+	{check: "PodForeign: by the UID of its Sandbox", old: `string(owner.GetUID()) == podController(pod) {`, broken: `true {`, test: "TestColdStartsAdoptNothing/of one before that"},
+}), at("internal/platform/agentsandbox/extract.go", []mutant{
+	{check: "PodModified: from the Pod", old: `len(objects(spec, "ephemeralContainers")) > 0`, broken: `false`, test: "TestSnapshotHasWhatEachReasonDependsOn/pod that somebody debugged"},
+	{check: "a Pod's generation", old: `Generation: obj.GetGeneration(),
+		Ephemeral`, broken: `Generation: 1,
+		Ephemeral`, test: "TestSnapshotHasWhatEachReasonDependsOn/pod that was edited"},
+	{check: "a Pod's gates do not count", old: `delete(spec, "schedulingGates")`, broken: ``, test: "TestWhatAdmissionAdds/gates"},
+}), at("internal/revision/blueprint.go", []mutant{
+	{check: "a template's gates are none of its Pods'", old: `if slices.ContainsFunc(podSpec.fields, gated) {`, broken: `if false {`, test: "TestGatesAreNoneOfAPods"},
+}), at("internal/revision/images.go", []mutant{
+	{check: "images of init containers", old: `"containers", "initContainers"}`, broken: `"containers"}`, test: "TestImages/containers and init containers"},
+	{check: "nothing but images and names", old: `if f.name == imageKey || f.name == l.mergeKey {`, broken: `if true {`, test: "TestImages/containers and init containers"},
+}), at("controllers/recreate/refused.go", []mutant{
+	{check: "a member that was only doubted is left alone", old: `if facts.Member.Controller.Kind != freshness.OwnedByPool || v.Allowed && req.Doubted {`, broken: `if facts.Member.Controller.Kind != freshness.OwnedByPool {`, test: "TestSettlingARefusedMember/only in doubt, and fine: left alone"},
+}))
+
+// admitting is what the API server adds to Pods.
+var admitting = at("internal/platform/agentsandbox/admitted.go", []mutant{
+	{check: "a RuntimeClass places", old: `if gated || str(spec, "runtimeClassName") != "" {`, broken: `if gated {`, test: "TestWhatAdmissionAdds/nodeSelector of a RuntimeClass"},
+	{check: "a gate that is off places", old: `if gated || str(spec, "runtimeClassName") != "" {`, broken: `if str(spec, "runtimeClassName") != "" {`, test: "TestWhatAdmissionAdds/nodeSelector once a gate was off"},
+	{check: "nobody else places", old: `if gated || str(spec, "runtimeClassName") != "" {`, broken: `if true {`, test: "TestWhatAdmissionAdds/nodeSelector of nobody"},
+	{check: "a LimitRange adds what it says", old: `limitRanged(pod.GetAnnotations()[limitRangerKey])...`, broken: `limitRanged("")...`, test: "TestWhatAdmissionAdds/requests of a LimitRange"},
+	{check: "what a LimitRange says is bounded", old: `!ok || len(said) > maxLimitRanger`, broken: `!ok`, test: "TestWhatAdmissionAdds/too long to be read"},
+	{check: "requests are those of limits", old: `limited && sameQuantity(request, limit)`, broken: `limited`, test: "TestWhatAdmissionAdds/requests unlike limits"},
+	{check: "extended resources are tolerated", old: `if isExtended(name) {`, broken: `if false {`, test: "TestWhatAdmissionAdds/extended resource's toleration"},
+	{check: "other resources are not", old: `if isExtended(name) {`, broken: `if true {`, test: "TestWhatAdmissionAdds/toleration called as a resource"},
+	{check: "host ports are of host networks", old: `if spec["hostNetwork"] == true {`, broken: `if true {`, test: "TestWhatAdmissionAdds/a host port in its own network"},
+})

@@ -1,0 +1,42 @@
+package main
+
+import "slices"
+
+// scheduling is what kube-scheduler is told, and what it may cost.
+var scheduling = slices.Concat(at("scheduler/placed.go", []mutant{
+	{check: "placed: a member that left counts no more", old: `if is.members--; is.members > 0 {
+			return
+		}`, broken: `if is.members > 0 {
+			return
+		}`, test: "TestPlacedAgreesWithALookAtEverything"},
+	{check: "placed: a Pod that goes is nowhere", old: `if node == "" || now.Deleting() {`, broken: `if node == "" {`, test: "TestPlacedAgreesWithALookAtEverything"},
+	{check: "placed: a Pod of the same name is another", old: `is.pod != pod || `, broken: ``, test: "TestPlacedAgreesWithALookAtEverything"},
+	{check: "placed: two pools may name one Pod", old: `is.pool != pool && is.more[pool] == 0`, broken: `is.pool != pool`, test: "TestPlacedAgreesWithALookAtEverything"},
+	{check: "placed: a node may come to be in another zone", old: `is.zones == nil || is.zoned != zoned {
+			is.zones, is.zoned`, broken: `is.zones == nil {
+			is.zones, is.zoned`, test: "TestPlacedAgreesWithALookAtEverything"},
+	{check: "placed: who asks is not in its own way", old: `has.moved[node]--`, broken: `_ = node`, test: "TestPrioritize/its own node does not count"},
+	{check: "placed: nothing is remembered of nothing", old: `delete(p.places, pod)
+		return`, broken: ``, test: "TestPlacedAgreesWithALookAtEverything"},
+}), at("scheduler/ledger.go", []mutant{
+	{check: "ledger: bounded", old: `if l.kept >= assumedKept {`, broken: `if false {`, test: "TestLedgerIsBounded"},
+	{check: "ledger: what is forgotten makes room", old: `delete(l.pools[pool], pod)
+		l.kept--`, broken: `delete(l.pools[pool], pod)`, test: "TestLedgerIsBounded"},
+}), at("scheduler/wire.go", []mutant{
+	{check: "requests: escapes are decoded", old: ` || strings.IndexByte(rest[1:end+1], '\\') >= 0`, broken: ``, test: "TestPlainStrings"},
+	{check: "requests: other fields take the long way", old: `		return ok
+	}
+	return false`, broken: `		return ok
+	}
+	return true`, test: "TestAnswersAreThoseOfEncodingJSON"},
+	{check: "answers: names go out as they came only when all do", old: `r.NodeNames == q.NodeNames && q.names != ""`, broken: `q.names != ""`, test: "TestAnswersAreThoseOfEncodingJSON"},
+	{check: "answers: so do nodes", old: `r.Nodes == q.Nodes && q.nodes != ""`, broken: `q.nodes != ""`, test: "TestAnswersAreThoseOfEncodingJSON"},
+	{check: "answers: strings are quoted", old: `c < ' ' || c > '~' || c == '"' || c == '\\'`, broken: `c < ' ' || c > '~' || c == '\\'`, test: "TestAnswersAreThoseOfEncodingJSON"},
+}), at("internal/platform/agentsandbox/inspect.go", []mutant{
+	{check: "forecasts read no floor", old: `least, err := f.KnownFloor(ctx, pool.GetNamespace())`, broken: `least, err := f.floorOf(ctx, pool.GetNamespace())`, test: "TestStrategyIsNotBelowTheFloor"},
+	{check: "forecasts of bare Pods read no floor", old: `, floor: f.KnownFloor}`, broken: `}`, test: "TestStrategyIsNotBelowTheFloor"},
+}), at("cmd/freshbind/app/platformpart.go", []mutant{
+	{check: "nobody asks all the time what is served", old: `since < sureFor && `, broken: `since < 1 && `, test: "TestThePlatformPartAsksSeldom"},
+	{check: "a doubt is looked into", old: ` && !p.doubted.Swap(false)`, broken: ``, test: "TestThePlatformPartAsksSeldom"},
+	{check: "what nobody doubts is looked at all the same", old: `since < sureFor && `, broken: ``, test: "TestThePlatformPartAsksSeldom"},
+}))

@@ -1,0 +1,44 @@
+package main
+
+import "slices"
+
+// staying is whether a Pod can stay on its node.
+var staying = slices.Concat(at("internal/freshness/node.go", []mutant{
+	{check: "NodeLeaving: it does not exist", old: `case n.Gone:`, broken: `case false:`, test: "TestLeaving/gone"},
+	{check: "NodeLeaving: being deleted", old: `case n.Deleting:`, broken: `case false:`, test: "TestLeaving/being deleted"},
+	{check: "NodeLeaving: not ready", old: `if n.NotReady {`, broken: `if false {`, test: "TestLeaving/not ready"},
+	{check: "NodeLeaving: a taint that evicts", old: `if !toleratesForEver(tolerations, &n.Evicting[i]) {`, broken: `if false {`, test: "TestLeaving/taint"},
+	{check: "NodeLeaving: not where the taint is tolerated", old: `if !toleratesForEver(tolerations, &n.Evicting[i]) {`, broken: `if true {`, test: "TestLeaving/tolerated, equal"},
+	{check: "NodeLeaving: every taint has to be tolerated", old: `if !toleratesForEver(tolerations, &n.Evicting[i]) {`, broken: `if !toleratesForEver(tolerations, &n.Evicting[0]) {`, test: "TestLeaving/one of two taints tolerated"},
+	{check: "NodeLeaving: tolerated for a while only", old: `return tolerations[i].TolerationSeconds == nil`, broken: `return true`, test: "TestLeaving/tolerated for a while"},
+	{check: "NodeLeaving: tolerated by comparing numbers", old: `taint, true)`, broken: `taint, false)`, test: "TestLeaving/tolerated by comparison"},
+	{check: "worse than before: not what was lost already", old: `if before.Gone || before.Deleting || before.NotReady {`, broken: `if false {`, test: "TestWorseThan/gone after not ready"},
+	{check: "worse than before: gone", old: `return n.Gone || n.Deleting`, broken: `return n.Deleting`, test: "TestWorseThan/gone"},
+	{check: "worse than before: a new taint", old: `return !slices.Contains(before.Evicting, t)`, broken: `return false`, test: "TestWorseThan/tainted"},
+	{check: "worse than before: not the same taint", old: `return !slices.Contains(before.Evicting, t)`, broken: `return true`, test: "TestWorseThan/tainted as before"},
+}), at("internal/platform/agentsandbox/node.go", []mutant{
+	{check: "NodeLeaving: a node that is gone", old: `return freshness.Node{Gone: true}`, broken: `return freshness.Node{}`, test: "TestSnapshotHasWhatEachReasonDependsOn/pod on a node that is gone"},
+	{check: "NodeLeaving: a node that is being deleted", old: `Deleting: node.GetDeletionTimestamp() != nil}`, broken: `Deleting: false}`, test: "TestNodeStateOf/being deleted"},
+	{check: "NodeLeaving: other taints do not count", old: `effect == corev1.TaintEffectNoExecute {
+			out.Evicting`, broken: `effect != "" {
+			out.Evicting`, test: "TestNodeStateOf/taint, scheduling"},
+	{check: "NodeLeaving: the condition Ready", old: `!= string(corev1.ConditionTrue) {`, broken: `== string(corev1.ConditionFalse) {`, test: "TestNodeStateOf/not ready"},
+	{check: "NodeLeaving: what limits a toleration", old: `limited || err != nil {`, broken: `limited && err == nil {`, test: "TestTolerations/of no known form"},
+	{check: "tolerations that let a Pod stay are kept", old: `t.TolerationSeconds == nil && (t.Effect == "" || t.Effect == corev1.TaintEffectNoExecute) {`, broken: `t.Key == "never" {`, test: "TestTolerations/of the taint"},
+	{check: "tolerations that let no Pod stay are not kept", old: `t.TolerationSeconds == nil && (t.Effect == "" || t.Effect == corev1.TaintEffectNoExecute) {`, broken: `t.Key != "never" {`, test: "TestTolerations/for scheduling only"},
+}), at("internal/platform/agentsandbox/platform.go", []mutant{
+	{check: "NodeLeaving: by the Pod's tolerations", old: `Leaving(tolerationsOf(objs.pod))`, broken: `Leaving(nil)`, test: "TestSnapshotJudged/node set aside, tolerated"},
+}), at("controllers/recreate/sweep.go", []mutant{
+	{check: "NodeLeaving: Pods that nobody tries are judged", old: `if now.WorseThan(before) {`, broken: `if now.WorseThan(before) && false {`, test: "TestBarePodsAreSweptWhenSomethingChanged"},
+	{check: "a node that comes has nobody judged", old: `for name, before := range d.nodes {
+		now, there := nodes[name]`, broken: `for name := range nodes {
+		now, there := nodes[name]
+		before, was := d.nodes[name]
+		there = there && was`, test: "TestBarePodsAreSweptWhenSomethingChanged"},
+}), at("controllers/recreate/view.go", []mutant{
+	{check: "NodeLeaving: members that tolerate the taint are left alone", old: `ok && pod.MustLeave(node) {`, broken: `ok && node.Leaving(nil) != "" {`, test: "TestMembersOnATaintedNode"},
+	{check: "the cache keeps what has a Pod stay", old: `if tolerations := agentsandbox.StayTolerations(u); tolerations != nil {`, broken: `if tolerations := agentsandbox.StayTolerations(u); false {`, test: "TestMembersOnATaintedNode"},
+}), at("scheduler/nodes.go", []mutant{
+	{check: "scheduler: nodes that leave for this pod", old: `return some && state.Leaving(pod.Spec.Tolerations) != ""`, broken: `return some && state.Leaving(nil) != ""`, test: "TestFilter/a fresh member that tolerates the taint"},
+	{check: "scheduler: preempts on nodes that stay for this pod", old: `return some && state.Leaving(pod.Spec.Tolerations) != ""`, broken: `return some && state.Leaving(nil) != ""`, test: "TestPreempt/tolerates the taint"},
+}))

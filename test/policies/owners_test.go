@@ -1,0 +1,180 @@
+package policies
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/fixture"
+	"github.com/freshbind/freshbind/webhooks"
+)
+
+// guarded starts Freshbind beside the stage.
+func (s *stage) guarded(t *testing.T) {
+	t.Helper()
+	identity, err := s.cluster.User(fixture.User, "system:serviceaccounts", "system:authenticated")
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard, err := fixture.New(t.Context(), fixture.Options{Admin: s.cluster.Config(), Identity: identity, Dir: s.cluster.Dir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := guard.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := guard.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := guard.Install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *stage) create(t *testing.T, b interface {
+	Obj() *unstructured.Unstructured
+}) *unstructured.Unstructured {
+	t.Helper()
+	obj := b.Obj()
+	obj.SetUID("")
+	if err := s.admin.Create(t.Context(), obj); err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+func ownedBy(refs ...metav1.OwnerReference) string {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": refs}})
+	if err != nil {
+		panic(err)
+	}
+	return string(patch)
+}
+
+// Upstream takes a claim's UID for the claim, whatever kind it comes under
+// (metav1.IsControlledBy), and gives a Sandbox to whichever claim controls it.
+func TestOwnersAreWhatUpstreamTakesThemFor(t *testing.T) {
+	s := newStage(t)
+	s.guarded(t)
+	pool := s.create(t, builders.MakePool("enforced", "python").Replicas(0))
+	claim := builders.ControllerRef(s.create(t, builders.MakeClaim("enforced", "c1")))
+	other := builders.ControllerRef(s.create(t, builders.MakeClaim("enforced", "c2")))
+	unmarked := claim
+	unmarked.Controller = nil
+	nobody, slashless, job := claim, claim, claim
+	nobody.APIVersion, nobody.Kind = "example.com/v1", "Nobody"
+	slashless.APIVersion, _, _ = strings.Cut(claim.APIVersion, "/")
+	job.APIVersion, job.Kind, job.UID = "batch/v1", "Job", "a-job"
+	of := func(refs ...metav1.OwnerReference) func(*builders.Sandbox) {
+		return func(b *builders.Sandbox) { b.Owners(refs...) }
+	}
+	member := of(builders.ControllerRef(pool))
+
+	cases := map[string]struct {
+		// before is nil for a CREATE.
+		before func(*builders.Sandbox)
+		after  []metav1.OwnerReference
+		want   string
+	}{
+		"a member, given to another kind with a claim's UID": {member, []metav1.OwnerReference{nobody}, "ownerReferences"},
+		"a member, given to a version without a group":       {member, []metav1.OwnerReference{slashless}, "ownerReferences"},
+		"nobody's, given to another kind with a claim's UID": {of(), []metav1.OwnerReference{nobody}, "OwnerMismatch"},
+		"nobody's, given to a job":                           {of(), []metav1.OwnerReference{job}, ""},
+		"a job's, then a claim's":                            {of(job), []metav1.OwnerReference{claim}, "NotAMember"},
+		"a member, given to two claims":                      {member, []metav1.OwnerReference{unmarked, other}, "OwnerMismatch"},
+		"made for another kind with a claim's UID":           {nil, []metav1.OwnerReference{nobody}, "OwnerMismatch"},
+		"made for a job":                                     {nil, []metav1.OwnerReference{job}, ""},
+		"made for two claims":                                {nil, []metav1.OwnerReference{unmarked, other}, "OwnerMismatch"},
+	}
+	s.asked(t, nobody)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			short := "s-" + strings.NewReplacer(" ", "-", ",", "", "'", "").Replace(strings.ToLower(name))
+			var err error
+			if tc.before == nil {
+				err = s.admin.Create(t.Context(), s.made(short, tc.after...))
+			} else {
+				err = s.patch(t.Context(), s.admin, s.sandbox(t, "enforced", short, tc.before), ownedBy(tc.after...))
+			}
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error = %v, want one that names %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func (*stage) made(name string, refs ...metav1.OwnerReference) *unstructured.Unstructured {
+	obj := builders.MakeMember(builders.MakePool("enforced", "python").Obj(), builders.MakeTemplate("enforced", "python").Obj()).
+		Name(name).Owners(refs...).Obj()
+	obj.SetUID("")
+	return obj
+}
+
+// asked waits until the API server asks Freshbind.
+func (s *stage) asked(t *testing.T, nobody metav1.OwnerReference) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
+		return apierrors.IsForbidden(s.admin.Create(ctx, s.made("asked", nobody), client.DryRunAll)), nil
+	})
+	if err != nil {
+		t.Errorf("waiting for Freshbind to be asked: %v", err)
+	}
+}
+
+// A used sandbox stays used wherever binds are enforced, whichever way that was
+// said, and however many patches it takes.
+func TestAUsedSandboxStaysUsedHoweverEnforceIsSaid(t *testing.T) {
+	s := newStageIn(t, webhooks.Scope{
+		EnforcedByDefault: true, Enforced: []metav1.LabelSelector{{MatchLabels: map[string]string{"tier": "prod"}}},
+	})
+	audit := map[string]string{platform.EnforcementKey: string(webhooks.Audit)}
+	for name, labels := range map[string]map[string]string{
+		"unsaid": nil, "misspelt": {platform.EnforcementKey: "enforced"}, "audit": audit,
+		"floor": {platform.EnforcementKey: string(webhooks.Audit), "tier": "prod"},
+	} {
+		if err := s.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	byPool := func(b *builders.Sandbox) { b.Label(platform.EnforcementKey, string(webhooks.Enforce)) }
+	cases := map[string]struct {
+		namespace string
+		change    func(*builders.Sandbox)
+		refused   bool
+	}{
+		"label":    {"enforced", func(*builders.Sandbox) {}, true},
+		"default":  {"unsaid", func(*builders.Sandbox) {}, true},
+		"misspelt": {"misspelt", func(*builders.Sandbox) {}, true},
+		"floor":    {"floor", func(*builders.Sandbox) {}, true},
+		"pool":     {"audit", byPool, true},
+		"audit":    {"audit", func(*builders.Sandbox) {}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			used := func(b *builders.Sandbox) { tc.change(b.Owners(owner("SandboxClaim"))) }
+			once := s.sandbox(t, tc.namespace, name+"-once", used)
+			if err := s.patch(t.Context(), s.admin, once, ownersPatch("SandboxWarmPool")); (err != nil) != tc.refused {
+				t.Errorf("put back by one patch: error = %v, want refused %t", err, tc.refused)
+			}
+			twice := s.sandbox(t, tc.namespace, name+"-twice", used)
+			first := s.patch(t.Context(), s.admin, twice, `{"metadata":{"ownerReferences":null}}`)
+			second := s.patch(t.Context(), s.admin, twice, ownersPatch("SandboxWarmPool"))
+			if (first != nil && second != nil) != tc.refused {
+				t.Errorf("put back by two patches: errors = %v, then %v, want refused %t", first, second, tc.refused)
+			}
+		})
+	}
+}
