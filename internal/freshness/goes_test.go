@@ -70,7 +70,7 @@ func TestStraysAreReplacedInSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tc.state.Replicas, tc.state.MaxUnavailable, tc.state.Now = 4, 1, noon
 			tc.state.Rollout = Begin("r", "python", time.Time{}, before(hour))
-			tc.state.Rollout.Replacing, tc.state.Granted = Replacements(nil).Delete(0, 0, tc.replacing), 100
+			tc.state.Rollout.Replacing, tc.state.Granted = Replacements(nil).Delete(0, 0, tc.replacing, 0), 100
 			if diff := cmp.Diff(tc.want, MakePlan(tc.state).Delete); diff != "" {
 				t.Errorf("deleted (-want,+got):\n%s", diff)
 			}

@@ -294,7 +294,7 @@ func (p *planner) deleting(members []int) Replacements {
 		}
 	}
 	unavailable := len(members) - n
-	return p.plan.Rollout.Replacing.DeleteBeside(p.missing, unavailable, n, max(0, stuck-unavailable))
+	return p.plan.Rollout.Replacing.Delete(p.missing, unavailable, n, max(0, stuck-unavailable))
 }
 
 // stepwise reports whether the member is to be replaced and has to wait for its

@@ -76,7 +76,7 @@ func TestMakePlan(t *testing.T) {
 		return s
 	}
 	replacing := func(n int) change {
-		return func(s *PoolState) { s.Rollout.Replacing = Replacements(nil).Delete(0, 0, n) }
+		return func(s *PoolState) { s.Rollout.Replacing = Replacements(nil).Delete(0, 0, n, 0) }
 	}
 	paused := func(s *PoolState) { s.Paused = true }
 	notHideable := func(s *PoolState) { s.Hideable = false }
@@ -241,8 +241,9 @@ func TestMakePlan(t *testing.T) {
 
 // A plan never asks for more than it says, whatever the pool looks like.
 func FuzzMakePlan(f *testing.F) {
-	f.Add([]byte{0, 1, 2, 3}, uint8(4), uint8(1), uint8(1))
-	f.Fuzz(func(t *testing.T, raw []byte, replicas, unavailable, strategy uint8) {
+	f.Add([]byte{0, 1, 2, 3}, uint8(4), uint8(1), uint8(1), uint8(0), uint8(0))
+	f.Add([]byte{0, 33, 41, 32}, uint8(154), uint8(6), uint8(1), uint8(5), uint8(2))
+	f.Fuzz(func(t *testing.T, raw []byte, replicas, unavailable, strategy, deleted, filled uint8) {
 		strategies := []Strategy{Recreate, RollingUpdate, OnReplenish, PlatformOwned}
 		s := PoolState{
 			Strategy: strategies[int(strategy)%len(strategies)], Replicas: int(replicas), MaxUnavailable: max(1, int(unavailable)),
@@ -256,13 +257,10 @@ func FuzzMakePlan(f *testing.F) {
 			}
 			s.Members = append(s.Members, m)
 		}
+		s.Rollout.Replacing, s.Filled = Replacements(nil).Delete(0, 0, int(deleted), 0), int(filled)
+		replacing := max(0, min(int(deleted)-int(filled), s.Missing()))
 		p := MakePlan(s)
-		available, taken := 0, 0
-		for _, m := range s.Members {
-			if ok, _ := s.availableAt(m); ok {
-				available++
-			}
-		}
+		taken := 0
 		seen := map[int]bool{}
 		for _, i := range p.Delete {
 			m := s.Members[i]
@@ -273,12 +271,15 @@ func FuzzMakePlan(f *testing.F) {
 				t.Fatalf("deletes unknown member %d while attribution is suspended", i)
 			}
 			seen[i] = true
-			if ok, _ := s.availableAt(m); ok {
+			if s.Available(m) {
 				taken++
 			}
 		}
-		if s.Strategy == RollingUpdate && taken > 0 && available-taken < s.Replicas-s.MaxUnavailable {
-			t.Fatalf("leaves %d of %d available, max unavailable %d", available-taken, s.Replicas, s.MaxUnavailable)
+		if s.Strategy == RollingUpdate && taken > max(0, s.MaxUnavailable-replacing) {
+			t.Fatalf("deletes %d available members while %d are being replaced, max unavailable %d", taken, replacing, s.MaxUnavailable)
+		}
+		if got := p.Rollout.Replacing.Deleted(); got < replacing || got > replacing+len(p.Delete) {
+			t.Fatalf("%d are being replaced after %d and %d deletes", got, replacing, len(p.Delete))
 		}
 		for _, i := range p.Hide {
 			if !s.Hideable || seen[i] || !s.Members[i].Shown || s.Members[i].Class == Current && !s.Members[i].ReadySince.IsZero() {

@@ -77,14 +77,9 @@ func (r Replacements) Await(missing int) Replacements {
 
 // Delete notes deletes of members, of which some were available, while so many
 // were missing. One that was not available leaves its gap open, but is waited for
-// from now on.
-func (r Replacements) Delete(missing, unavailable, available int) Replacements {
-	return r.DeleteBeside(missing, unavailable, available, 0)
-}
-
-// DeleteBeside is Delete while so many more members are to go that are not
-// available either: nothing is awaited in their places before they went.
-func (r Replacements) DeleteBeside(missing, unavailable, available, stuck int) Replacements {
+// from now on. Stuck are further members that are to go and are not available
+// either: nothing is awaited in their places before they went.
+func (r Replacements) Delete(missing, unavailable, available, stuck int) Replacements {
 	n := unavailable + available
 	if n == 0 {
 		return r

@@ -13,18 +13,20 @@ func TestReplacements(t *testing.T) {
 		got  Replacements
 		want Replacements
 	}{
-		"nothing missing before":         {none.Delete(0, 0, 3), Replacements{{Deleted: 3}}},
-		"replaced":                       {none.Delete(0, 0, 3).Fill(3), nil},
-		"partly":                         {none.Delete(0, 0, 3).Fill(2), Replacements{{Deleted: 1}}},
-		"claims took some before":        {none.Delete(2, 0, 3).Fill(3), Replacements{{Deleted: 2}}},
-		"claims took some since":         {none.Delete(0, 0, 3).Delete(5, 0, 1).Fill(4), Replacements{{Ahead: 1, Deleted: 1}}},
-		"not ready ones leave their gap": {none.Delete(4, 3, 0), Replacements{{Ahead: 1, Deleted: 3}}},
-		"deleted twice":                  {none.Delete(0, 0, 3).Delete(3, 3, 0), Replacements{{Deleted: 3}}},
-		"no more than is missing":        {none.Delete(0, 0, 3).Limit(1), Replacements{{Deleted: 1}}},
-		"some went before":               {none.Delete(0, 0, 3).Postpone(2), Replacements{{Ahead: 2, Deleted: 3}}},
-		"some were kept":                 {none.Delete(1, 0, 3).Keep(2), Replacements{{Ahead: 1, Deleted: 1}}},
-		"all were kept":                  {none.Delete(0, 0, 3).Keep(3), Replacements{}},
-		"all is awaited":                 {none.Delete(0, 0, 3).Await(5), Replacements{{Deleted: 3}, {Ahead: 2}}},
+		"nothing missing before":         {none.Delete(0, 0, 3, 0), Replacements{{Deleted: 3}}},
+		"replaced":                       {none.Delete(0, 0, 3, 0).Fill(3), nil},
+		"partly":                         {none.Delete(0, 0, 3, 0).Fill(2), Replacements{{Deleted: 1}}},
+		"claims took some before":        {none.Delete(2, 0, 3, 0).Fill(3), Replacements{{Deleted: 2}}},
+		"claims took some since":         {none.Delete(0, 0, 3, 0).Delete(5, 0, 1, 0).Fill(4), Replacements{{Ahead: 1, Deleted: 1}}},
+		"not ready ones leave their gap": {none.Delete(4, 3, 0, 0), Replacements{{Ahead: 1, Deleted: 3}}},
+		"the others are to go, too":      {none.Delete(20, 5, 0, 15), Replacements{{Deleted: 5}}},
+		"claims took some beside them":   {none.Delete(20, 5, 0, 12), Replacements{{Ahead: 3, Deleted: 5}}},
+		"deleted twice":                  {none.Delete(0, 0, 3, 0).Delete(3, 3, 0, 0), Replacements{{Deleted: 3}}},
+		"no more than is missing":        {none.Delete(0, 0, 3, 0).Limit(1), Replacements{{Deleted: 1}}},
+		"some went before":               {none.Delete(0, 0, 3, 0).Postpone(2), Replacements{{Ahead: 2, Deleted: 3}}},
+		"some were kept":                 {none.Delete(1, 0, 3, 0).Keep(2), Replacements{{Ahead: 1, Deleted: 1}}},
+		"all were kept":                  {none.Delete(0, 0, 3, 0).Keep(3), Replacements{}},
+		"all is awaited":                 {none.Delete(0, 0, 3, 0).Await(5), Replacements{{Deleted: 3}, {Ahead: 2}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -39,10 +41,28 @@ func TestReplacements(t *testing.T) {
 func TestReplacementsAreBounded(t *testing.T) {
 	var r Replacements
 	for range 10 * replacementsKept {
-		r = r.Delete(r.Awaited()+1, 0, 1)
+		r = r.Delete(r.Awaited()+1, 0, 1, 0)
 	}
 	if len(r) > replacementsKept || r.Deleted() != 10*replacementsKept {
 		t.Errorf("%d groups of %d members", len(r), r.Deleted())
+	}
+}
+
+// Members that never started and have to wait for a grant keep nobody waiting: the
+// first that are replaced give their slots back at once.
+func TestMembersThatNeverStartedGoInTurn(t *testing.T) {
+	s := PoolState{
+		Strategy: Recreate, Replicas: 20, MaxUnavailable: 1, Hideable: true, Now: noon, Granted: 5,
+		Members: times(20, unready(Stale, time.Hour)), Rollout: Begin("r", "python", time.Time{}, noon),
+	}
+	p := MakePlan(s)
+	if len(p.Delete) != 5 || p.Waiting != 15 {
+		t.Fatalf("deletes %v, %d wait; want five of twenty", p.Delete, p.Waiting)
+	}
+	s.Rollout, s.Filled = p.Rollout, 5
+	s.Members = append(times(15, unready(Stale, time.Hour)), times(5, ready(Current, time.Second))...)
+	if p := MakePlan(s); len(p.Delete) != 5 || p.Wanted != 15 {
+		t.Errorf("deletes %v of %d once the first five are replaced, want five of fifteen", p.Delete, p.Wanted)
 	}
 }
 
