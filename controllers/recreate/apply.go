@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,14 +18,6 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
-)
-
-const (
-	// firstBatch and parallel bound how many writes of one pool are in flight:
-	// batches double from the first to the last size, so that an API server
-	// which refuses them is not asked a thousand times (slow start, as the
-	// controller of ReplicaSets does it).
-	firstBatch, parallel = 4, 64
 )
 
 // write deletes, hides and shows members. Each write applies to exactly the
@@ -186,32 +177,6 @@ func namedAs(kind schema.GroupVersionKind, namespace, name string) *unstructured
 	u.SetNamespace(namespace)
 	u.SetName(name)
 	return u
-}
-
-// slowStart runs do for 0 to n-1, and returns the first error. It stops after a
-// batch of which nothing succeeded, and when the lease is over.
-func slowStart(ctx context.Context, n int, do func(ctx context.Context, i int) error) (first error, stopped bool) {
-	for start, batch := 0, firstBatch; start < n; batch = min(2*batch, parallel) {
-		end := min(start+batch, n)
-		errs := make([]error, end-start)
-		var wg sync.WaitGroup
-		for i := start; i < end; i++ {
-			wg.Go(func() { errs[i-start] = do(ctx, i) })
-		}
-		wg.Wait()
-		succeeded := false
-		for _, err := range errs {
-			succeeded = succeeded || err == nil
-			if first == nil || errors.Is(err, errNotLeading) && !errors.Is(first, errNotLeading) {
-				first = err
-			}
-		}
-		if !succeeded || errors.Is(first, errNotLeading) {
-			return first, true
-		}
-		start = end
-	}
-	return first, false
 }
 
 // suspect has members judged once more, by live reads, that have come to be on a
