@@ -214,8 +214,9 @@ func unclaimedOf(sandbox metav1.Object) (m unclaimed, ok bool) {
 	}, true
 }
 
-func isReady(sandbox *unstructured.Unstructured) bool {
-	status, _ := sandbox.Object["status"].(map[string]any)
+// isReady reads the condition that Sandboxes and Pods both have.
+func isReady(o *unstructured.Unstructured) bool {
+	status, _ := o.Object["status"].(map[string]any)
 	for _, c := range objects(status, "conditions") {
 		if str(c, "type") == "Ready" {
 			return str(c, "status") == "True"

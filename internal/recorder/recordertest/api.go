@@ -114,6 +114,14 @@ func (f *API) Remove(u *unstructured.Unstructured) {
 	f.append(resource, change{"DELETED", f.rv, last.Object})
 }
 
+// Restore puts the API server back to a state from before everything that is stored.
+func (f *API) Restore() {
+	f.mu.Lock()
+	f.rv, f.stored, f.log = 100, map[string]map[string]*unstructured.Unstructured{}, map[string][]change{}
+	f.mu.Unlock()
+	f.BreakWatches()
+}
+
 // Raw sends an event as it is, whatever its resourceVersion; kind RAW is sent as MODIFIED.
 func (f *API) Raw(resource, kind string, rv int64, object map[string]any) {
 	f.mu.Lock()
