@@ -9,6 +9,8 @@ import (
 // KruiseRoute is a route as OpenKruise Agents keeps and pushes it.
 type KruiseRoute struct {
 	Namespace, Name, ID, UID, IP, State, ResourceVersion string
+	// Owner is its user; empty while it is in its pool.
+	Owner string
 }
 
 // Mutator stands where OpenKruise's gateway writes to its registry: Upsert and
@@ -23,7 +25,9 @@ type Mutator struct {
 	Peer bool
 }
 
-// Upsert applies a route.
+// Upsert applies a route. From the informer, state dead is OpenKruise's word for a
+// sandbox that is claimed and not ready: it is kept, and served again once it is.
+// What is deleted comes to Delete.
 func (m Mutator) Upsert(r KruiseRoute) (Outcome, error) {
 	v, state, err := m.parse(r.State, r.ResourceVersion)
 	if err != nil {
@@ -32,6 +36,9 @@ func (m Mutator) Upsert(r KruiseRoute) (Outcome, error) {
 	if m.Peer {
 		return m.Session.table.Hint(Hint{Namespace: r.Namespace, Name: r.Name, UID: ParseUID(r.UID), State: state, Version: v}), nil
 	}
+	if state == Dead {
+		state = Creating
+	}
 	podUID := UID{}
 	address, err := netip.ParseAddr(r.IP)
 	if err == nil {
@@ -39,8 +46,9 @@ func (m Mutator) Upsert(r KruiseRoute) (Outcome, error) {
 	}
 	outcome := m.Session.Sandbox(Sandbox{
 		Namespace: r.Namespace, Name: r.Name, ID: r.ID, UID: ParseUID(r.UID), PodUID: podUID, State: state, Version: v,
+		Claim: ParseUID(r.Owner),
 	})
-	if outcome != Applied || !state.Kept() {
+	if outcome != Applied && outcome != Undecided {
 		return outcome, nil
 	}
 	m.Session.Pod(Pod{

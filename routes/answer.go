@@ -54,20 +54,22 @@ const (
 	Expired
 	// Recycled: the ID belonged to an earlier use of the sandbox.
 	Recycled
+	// IDTaken: a sandbox of another namespace has, or had, the same ID.
+	IDTaken
 	// Deleted: it was deleted.
 	Deleted
 )
 
 var reasonNames = [...]string{
 	None: "", ViewIncomplete: "ViewIncomplete", ViewTooOld: "ViewTooOld", Unconfirmed: "Unconfirmed", Stopped: "Stopped", NoPod: "NoPod",
-	AddressTaken: "AddressTaken", Expired: "Expired", Recycled: "Recycled", Deleted: "Deleted",
+	AddressTaken: "AddressTaken", Expired: "Expired", Recycled: "Recycled", IDTaken: "IDTaken", Deleted: "Deleted",
 }
 
 func (r Reason) String() string { return reasonNames[r] }
 
 // Reasons returns all reasons but None.
 func Reasons() []Reason {
-	return []Reason{ViewIncomplete, ViewTooOld, Unconfirmed, Stopped, NoPod, AddressTaken, Expired, Recycled, Deleted}
+	return []Reason{ViewIncomplete, ViewTooOld, Unconfirmed, Stopped, NoPod, AddressTaken, Expired, Recycled, IDTaken, Deleted}
 }
 
 // Answer is what a table knows of an ID. Everything but Status, Reason and Age
@@ -147,6 +149,8 @@ const (
 	reused
 	// platformPod: podUID is what the platform says, not only what was found.
 	platformPod
+	// barred: a sandbox of another namespace has, or had, the ID.
+	barred
 )
 
 func (r *route) has(f flags) bool { return r.flags&f != 0 }

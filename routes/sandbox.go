@@ -39,12 +39,12 @@ func (t *Table) applySandbox(o Sandbox, decided bool) Outcome {
 	return Applied
 }
 
-// confirmSandbox follows a live read, which ends what a hint began.
-func (t *Table) confirmSandbox(o Sandbox) Outcome {
+// confirmSandbox follows a live read, which ends what a hint from before it began.
+func (t *Table) confirmSandbox(o Sandbox, hints uint64) Outcome {
 	key := objectKey{o.Namespace, o.Name}
 	outcome := t.applySandbox(o, true)
 	r := t.sandboxes[key]
-	if _, ok := t.suspended[key]; ok && r != nil && r.uid == o.UID && o.Version >= r.version {
+	if h, ok := t.suspended[key]; ok && h.number <= hints && r != nil && r.uid == o.UID && o.Version >= r.version {
 		delete(t.suspended, key)
 		t.publish(*r)
 		return Applied
@@ -87,13 +87,13 @@ func (t *Table) record(o Sandbox) route {
 // identify gives r its ID. The default one is nobody's once the sandbox has been
 // recycled: its first user may still ask for it.
 func (r *route) identify(old *route, o Sandbox) {
-	if d := DefaultID(o.Namespace, o.Name); o.ID != "" && o.ID != d {
+	if ValidID(o.ID) {
 		r.id = o.ID
 		r.flags |= ownID
 	} else if old != nil && !old.has(ownID) {
 		r.id = old.id
 	} else {
-		r.id = d
+		r.id = DefaultID(o.Namespace, o.Name)
 	}
 	if !r.has(ownID) && o.Recycled > 0 {
 		r.flags |= reused
@@ -107,7 +107,11 @@ func (r *route) inherit(old *route) {
 	if (r.claim == UID{}) {
 		r.claim = old.claim
 	}
-	if old.id == r.id && (old.has(reused) || usedAgain(old, r)) {
+	if old.id != r.id {
+		return
+	}
+	r.flags |= old.flags & (reused | barred)
+	if usedAgain(old, r) {
 		r.flags |= reused
 	}
 }
@@ -133,45 +137,64 @@ func usedAgain(old, r *route) bool {
 
 // publish makes r the sandbox's record, and lookups see it if the ID is its own.
 func (t *Table) publish(r route) {
+	holder := t.index.get(r.id)
+	foreign := holder != nil && holder.namespace != r.namespace
+	if foreign {
+		r.flags |= barred
+	}
 	t.resolve(&r)
 	key := r.key()
-	if same := t.sandboxes[key]; same != nil && *same == r && t.index.get(r.id) == same {
+	if same := t.sandboxes[key]; same != nil && *same == r && holder == same {
 		return
 	}
 	t.sandboxes[key] = &r
 	if t.byUID != nil {
 		t.byUID.put(string(r.uid[:]), &r)
 	}
-	holder := t.index.get(r.id)
-	if holder == nil || holder.reason == Deleted || holder.key() == key {
-		t.index.put(r.id, &r)
-		t.changes.add(r.id)
+	switch {
+	case foreign:
+		t.barBoth(holder)
 		return
-	}
-	if !outranks(&r, holder) {
+	case holder == nil || holder.reason == Deleted || holder.key() == key:
+	case outranks(&r, holder):
+		t.contest(r.id, holder.key())
+	default:
 		t.contest(r.id, key)
 		return
 	}
-	t.contest(r.id, holder.key())
 	t.index.put(r.id, &r)
 	t.changes.add(r.id)
 }
 
-// outranks decides between two sandboxes that want one ID. A label cannot take
-// the ID that follows from another sandbox's name; else the older one has it, so
-// that every replica decides alike and a newcomer takes nothing away.
-func outranks(a, b *route) bool {
-	if a.has(ownID) != b.has(ownID) {
-		return !a.has(ownID)
+// barBoth takes an ID from its holder, too, when a sandbox of another namespace
+// has the same. That one never gets it, even when the holder is gone: whoever can
+// copy an ID would get the traffic. But while the first list is read nobody knows
+// who had it first.
+func (t *Table) barBoth(holder *route) {
+	if t.listed[Sandboxes] > 0 || holder.has(barred) || holder.reason == Deleted {
+		return
 	}
+	r := *holder
+	r.flags |= barred
+	t.publish(r)
+}
+
+// outranks decides between two sandboxes of a namespace that want one ID. The
+// older one has it, so that every replica decides alike and a newcomer takes
+// nothing away.
+func outranks(a, b *route) bool {
 	if a.created != b.created {
 		return a.created < b.created
 	}
 	return string(a.uid[:]) < string(b.uid[:])
 }
 
+// maxContenders bounds those that wait for one ID. Others ask again with their
+// next event.
+const maxContenders = 64
+
 func (t *Table) contest(id string, key objectKey) {
-	if !slices.Contains(t.contested[id], key) {
+	if len(t.contested[id]) < maxContenders && !slices.Contains(t.contested[id], key) {
 		t.contested[id] = append(t.contested[id], key)
 	}
 }
@@ -278,6 +301,10 @@ func (t *Table) resolve(r *route) {
 	}
 	if r.has(reused) {
 		r.status, r.reason = Gone, Recycled
+		return
+	}
+	if r.has(barred) {
+		r.reason = IDTaken
 		return
 	}
 	if !r.state.Served() {

@@ -154,8 +154,10 @@ func (s *Session) Proven(kind Kind, at time.Time) Outcome {
 	return Applied
 }
 
+// prove takes no proof of what is to come, as the clock of somebody else can
+// give it: that would be believed for longer than MaxAge.
 func (t *Table) prove(kind Kind, at time.Time) {
-	t.provenOf[kind] = max(t.provenOf[kind], int64(at.Sub(t.base)))
+	t.provenOf[kind] = max(t.provenOf[kind], min(int64(at.Sub(t.base)), t.elapsed()))
 	if kind == Sandboxes {
 		t.liftSuspensions()
 	}
@@ -167,8 +169,8 @@ func (t *Table) prove(kind Kind, at time.Time) {
 // liftSuspensions ends those that the view is newer than: had the sandbox been
 // deleted before the hint came, the view would have shown it.
 func (t *Table) liftSuspensions() {
-	for key, since := range t.suspended {
-		if t.provenOf[Sandboxes] <= since {
+	for key, h := range t.suspended {
+		if t.provenOf[Sandboxes] <= h.since {
 			continue
 		}
 		delete(t.suspended, key)
@@ -200,19 +202,19 @@ func (s *Session) Resolve(ctx context.Context, ref Ref, reader Reader) (Outcome,
 	for range resolveAttempts {
 		// A deletion that is applied during the read leaves a fence, or has raised
 		// the floor: then the read may be older than the deletion.
-		floor, before := s.mark(ref)
+		m := s.mark(ref)
 		settle, err := read(ctx, ref, reader)
 		if err != nil {
 			return Undecided, fmt.Errorf("read %s %s/%s: %w", ref.Kind, ref.Namespace, ref.Name, err)
 		}
 		retry := false
 		outcome := s.do(func(t *Table) Outcome {
-			if t.ledgers[ref.Kind].floor != floor {
+			if t.ledgers[ref.Kind].floor != m.floor {
 				retry = true
 				return Undecided
 			}
 			delete(t.undecided, ref)
-			return settle(t, before)
+			return settle(t, m)
 		})
 		if !retry {
 			return outcome, nil
@@ -221,45 +223,53 @@ func (s *Session) Resolve(ctx context.Context, ref Ref, reader Reader) (Outcome,
 	return Undecided, fmt.Errorf("read %s %s/%s: %w", ref.Kind, ref.Namespace, ref.Name, ErrUndecided)
 }
 
-// mark returns what a live read must not be older than: the floor, and the
-// version of the record there is.
-func (s *Session) mark(ref Ref) (floor, record Version) {
+// mark is how a table was when a live read began, which may be older than what
+// came since.
+type mark struct {
+	floor Version
+	// record is the version of the record there was; 0 for none.
+	record Version
+	// hints is how many had come.
+	hints uint64
+}
+
+func (s *Session) mark(ref Ref) mark {
 	t := s.table
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	m := mark{floor: t.ledgers[ref.Kind].floor, hints: t.hints}
 	key := objectKey{ref.Namespace, ref.Name}
 	if ref.Kind == Sandboxes {
 		if r := t.sandboxes[key]; r != nil {
-			record = r.version
+			m.record = r.version
 		}
 	} else if p := t.pods[key]; p != nil {
-		record = p.version
+		m.record = p.version
 	}
-	return t.ledgers[ref.Kind].floor, record
+	return m
 }
 
-// read returns what a live read does to the table, given the version of the
-// record from before it.
-func read(ctx context.Context, ref Ref, reader Reader) (func(t *Table, before Version) Outcome, error) {
+// read returns what a live read does to the table.
+func read(ctx context.Context, ref Ref, reader Reader) (func(*Table, mark) Outcome, error) {
 	key := objectKey{ref.Namespace, ref.Name}
 	if ref.Kind == Sandboxes {
 		o, ok, err := reader.ReadSandbox(ctx, ref.Namespace, ref.Name)
-		return func(t *Table, before Version) Outcome {
+		return func(t *Table, m mark) Outcome {
 			if ok {
-				return t.confirmSandbox(o)
+				return t.confirmSandbox(o, m.hints)
 			}
-			if r := t.sandboxes[key]; r != nil && r.version == before {
+			if r := t.sandboxes[key]; r != nil && r.version == m.record {
 				return t.deleteSandbox(key, r.uid, 0)
 			}
 			return Stale
 		}, err
 	}
 	o, ok, err := reader.ReadPod(ctx, ref.Namespace, ref.Name)
-	return func(t *Table, before Version) Outcome {
+	return func(t *Table, m mark) Outcome {
 		if ok {
 			return t.confirmPod(o)
 		}
-		if p := t.pods[key]; p != nil && p.version == before {
+		if p := t.pods[key]; p != nil && p.version == m.record {
 			return t.deletePod(key, p.uid, 0)
 		}
 		return Stale

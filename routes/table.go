@@ -86,8 +86,9 @@ type Table struct {
 	displaced map[netip.Addr][]objectKey
 	// contested has the sandboxes whose ID another one has.
 	contested map[string][]objectKey
-	// suspended has the sandboxes that a hint took out of service, and when.
-	suspended map[objectKey]int64
+	// suspended has the sandboxes that a hint took out of service, by the last one.
+	suspended map[objectKey]suspension
+	hints     uint64
 	undecided map[Ref]struct{}
 	overflow  bool
 	changes   *changeLog
@@ -128,7 +129,7 @@ func (t *Table) reset() {
 	t.listed, t.provenOf = [kinds]Version{}, [kinds]int64{}
 	t.sandboxes, t.pods = make(map[objectKey]*route), make(map[objectKey]*pod)
 	t.addresses, t.displaced = make(map[netip.Addr]*pod), make(map[netip.Addr][]objectKey)
-	t.contested, t.suspended = make(map[string][]objectKey), make(map[objectKey]int64)
+	t.contested, t.suspended = make(map[string][]objectKey), make(map[objectKey]suspension)
 	t.undecided, t.overflow = make(map[Ref]struct{}), false
 	t.ledgers[Sandboxes] = newLedger(t.opts.MaxFences, t.forget)
 	t.ledgers[Pods] = newLedger(t.opts.MaxFences, func(objectKey, fence) {})
@@ -208,9 +209,17 @@ func (t *Table) Hint(h Hint) Outcome {
 	if h.Version < r.version {
 		return Stale
 	}
-	t.suspended[key] = t.elapsed()
+	t.hints++
+	t.suspended[key] = suspension{since: t.elapsed(), number: t.hints}
 	t.publish(*r)
 	return Applied
+}
+
+// suspension is what a hint did.
+type suspension struct {
+	// since is when it came, number how many had come by then.
+	since  int64
+	number uint64
 }
 
 func (t *Table) elapsed() int64 { return int64(t.clock.Since(t.base)) }
@@ -241,17 +250,23 @@ type Stats struct {
 	SandboxFloor, PodFloor        Version
 	Undecided, Suspended          int
 	DisplacedAddresses, Contested int
+	// Contenders wait for the contested IDs.
+	Contenders int
 }
 
 // Stats returns the current counts.
 func (t *Table) Stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	contenders := 0
+	for _, waiting := range t.contested {
+		contenders += len(waiting)
+	}
 	return Stats{
 		Routes: len(t.sandboxes), Pods: len(t.pods),
 		SandboxFences: len(t.ledgers[Sandboxes].fences), PodFences: len(t.ledgers[Pods].fences),
 		SandboxFloor: t.ledgers[Sandboxes].floor, PodFloor: t.ledgers[Pods].floor,
 		Undecided: len(t.undecided), Suspended: len(t.suspended),
-		DisplacedAddresses: len(t.displaced), Contested: len(t.contested),
+		DisplacedAddresses: len(t.displaced), Contested: len(t.contested), Contenders: contenders,
 	}
 }

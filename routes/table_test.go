@@ -145,6 +145,11 @@ func TestLookup(t *testing.T) {
 			c.now = c.now.Add(1)
 			s.Proven(routes.Sandboxes, c.now)
 		}, want: "Serving 10.0.0.1"},
+		"a proof from the future": {do: func(_ *routes.Table, s *routes.Session, c *fakeClock) {
+			s.Proven(routes.Sandboxes, c.now.Add(time.Hour))
+			s.Proven(routes.Pods, c.now.Add(time.Hour))
+			c.now = c.now.Add(time.Minute)
+		}, want: "NotKnown ViewTooOld"},
 		"a label cannot take an ID from a name": {do: func(_ *routes.Table, s *routes.Session, _ *fakeClock) {
 			o := anySandbox("thief", "u2", 11)
 			o.ID = "a--s1"

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -108,8 +109,8 @@ type Sandbox struct {
 	Namespace, Name string
 	UID             UID
 	Version         Version
-	// ID is what clients call the sandbox; DefaultID when empty. An ID of its own
-	// is expected to be new for each claim.
+	// ID is what clients call the sandbox. When it is not ValidID, DefaultID is. An
+	// ID of its own is expected to be new for each claim.
 	ID    string
 	State State
 	// PodName is the name of its Pod; Name when empty.
@@ -126,8 +127,28 @@ type Sandbox struct {
 	Expires time.Time
 }
 
-// DefaultID is the ID of a sandbox that has none of its own.
-func DefaultID(namespace, name string) string { return namespace + "--" + name }
+const (
+	dashes = "--"
+	// maxID is as long as an ID of a sandbox's own can be.
+	maxID = 253
+)
+
+// DefaultID is the ID of a sandbox that has none of its own. A name with two
+// dashes of its own is set off by a slash, which no name has: with dashes the ID
+// of a/b--c would be that of a--b/c.
+func DefaultID(namespace, name string) string {
+	if strings.Contains(name, dashes) {
+		return namespace + "/" + name
+	}
+	return namespace + dashes + name
+}
+
+// ValidID reports whether a sandbox can have id as an ID of its own. What a
+// DefaultID can be belongs to the sandbox of that name, and what is long is
+// memory that others need.
+func ValidID(id string) bool {
+	return id != "" && len(id) <= maxID && !strings.Contains(id, dashes) && !strings.Contains(id, "/")
+}
 
 // Pod is a Pod object as one version of it says.
 type Pod struct {

@@ -2,7 +2,6 @@ package routestest
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 )
 
@@ -118,6 +117,10 @@ func Cases() []Case {
 		{"incomplete-view-after-restart", "After a restart something is served before the list is complete.", incompleteView},
 		{"late-event-of-old-pod", "A late event of an old Pod removes the new Pod's route (agent-sandbox#1397).", lateEventOfOldPod},
 		{"terminating-pod", "A Pod with a deletionTimestamp is served as long as it is ready.", terminatingPod},
+		{"not-ready-for-a-while", "A sandbox that is not ready for a while is taken for deleted, and never comes back.", notReadyForAWhile},
+		{"id-copied", "A sandbox of another namespace takes an ID that it copied, or inherits it.", idCopied},
+		{"names-look-alike", "Two names make one ID, and the sandbox of one is sent the traffic of the other.", namesLookAlike},
+		{"clock-ahead", "A proof from a clock that is ahead keeps a late view in service.", clockAhead},
 		{"late-delete-of-earlier-sandbox", "A late delete of a sandbox removes the route of the next one with its name.", lateDelete},
 	} {
 		cases = append(cases, Case{Name: c.name, About: c.about, Run: func(newTable NewTable) error {
@@ -205,19 +208,6 @@ func statusAfterDeadPush(s *scene) {
 	s.wantNone(id, "after a status update from before the delete")
 }
 
-func forgedVersion(s *scene) {
-	id, ip := s.running()
-	forged := s.lastMessage("running")
-	forged.IP, forged.Version = "10.6.6.6", strconv.FormatUint(1<<62, 10)
-	s.table.Refresh(forged)
-	if got, ok := s.table.Lookup(id); ok && got != ip {
-		s.want(id, ip, "after a forged push")
-	}
-	s.delete(s.sandbox("a/s1"))
-	s.settle()
-	s.wantNone(id, "after a forged push and the delete")
-}
-
 func recycledSandbox(s *scene) {
 	id, ip := s.running()
 	s.table.Refresh(s.lastMessage("running"))
@@ -230,24 +220,6 @@ func recycledSandbox(s *scene) {
 	s.settle()
 	s.wantNone(id, "the old user's ID, when the next user has no ID of his own")
 	s.wantNone("short-1", "the second user's ID")
-}
-
-func idTakeover(s *scene) {
-	s.create("a", "s1")
-	mine := *s.sandbox("a/s1")
-	mine.ID = "shared"
-	s.putSandbox(mine)
-	s.settle()
-	s.want("shared", mine.PodIP, "at first")
-	s.pass(time.Second)
-	s.create("b", "s2")
-	thief := *s.sandbox("b/s2")
-	thief.ID = "shared"
-	s.putSandbox(thief)
-	s.settle()
-	s.delete(s.sandbox("b/s2"))
-	s.settle()
-	s.want("shared", mine.PodIP, "after the taker is gone")
 }
 
 func etcdRestored(s *scene) {
@@ -280,14 +252,6 @@ func updatesLost(s *scene) {
 	s.settle()
 	s.want(id, s.sandbox("a/s1").PodIP, "once the view is young again")
 	_ = ip
-}
-
-func pushOutsideScope(s *scene) {
-	s.running()
-	s.create("b", "s2")
-	s.table.Refresh(s.lastMessage("running"))
-	s.delete(s.sandbox("b/s2"))
-	s.wantNone("b--s2", "after a push from another namespace")
 }
 
 func addressReused(s *scene) {
@@ -387,4 +351,19 @@ func lateDelete(s *scene) {
 	s.late(s.lastOf(sandboxes, Deleted))
 	s.late(s.lastOf(pods, Deleted))
 	s.want(id, ip, "after late deletes of the one before")
+}
+
+func notReadyForAWhile(s *scene) {
+	id, ip := s.running()
+	p, o := *s.pods["a/s1"], *s.sandbox("a/s1")
+	p.Ready, o.NotReady = false, true
+	s.putPod(p)
+	s.putSandbox(o)
+	s.settle()
+	s.wantNone(id, "while it is not ready")
+	p.Ready, o.NotReady = true, false
+	s.putPod(p)
+	s.putSandbox(o)
+	s.settle()
+	s.want(id, ip, "once it is ready again")
 }

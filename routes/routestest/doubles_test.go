@@ -25,8 +25,9 @@ func TestDoublesFail(t *testing.T) {
 		"openkruise v0.2.0 to v0.3.0": {
 			table: func(routestest.Env) routestest.Table { return &releaseTable{} },
 			want: []string{
-				"address-reused", "etcd-restored", "forged-version", "id-takeover-ends", "incomplete-view-after-restart", "late-delete-of-earlier-sandbox",
-				"late-event-after-delete", "late-event-long-after-delete", "push-between-last-seen-and-deletion", "push-outside-scope",
+				"address-reused", "clock-ahead", "etcd-restored", "forged-version", "id-copied", "id-takeover-ends", "incomplete-view-after-restart",
+				"late-delete-of-earlier-sandbox", "late-event-after-delete", "late-event-long-after-delete", "names-look-alike",
+				"push-between-last-seen-and-deletion", "push-outside-scope",
 				"recycled-sandbox-old-id", "shutdown-time-passed", "stale-push-after-restart", "status-update-after-dead-push",
 				"terminating-pod", "updates-lost",
 			},
@@ -34,8 +35,8 @@ func TestDoublesFail(t *testing.T) {
 		"openkruise head": {
 			table: func(env routestest.Env) routestest.Table { return newHeadTable(env) },
 			want: []string{
-				"address-reused", "etcd-restored", "forged-version", "id-takeover-ends", "late-event-long-after-delete",
-				"push-between-last-seen-and-deletion", "push-outside-scope", "recycled-sandbox-old-id", "shutdown-time-passed",
+				"address-reused", "clock-ahead", "etcd-restored", "forged-version", "id-copied", "id-takeover-ends", "late-event-long-after-delete",
+				"names-look-alike", "push-between-last-seen-and-deletion", "push-outside-scope", "recycled-sandbox-old-id", "shutdown-time-passed",
 				"stale-push-after-restart", "status-update-after-dead-push", "terminating-pod", "updates-lost",
 			},
 		},
@@ -82,8 +83,11 @@ type kruiseRoute struct {
 }
 
 func stateOf(s *routestest.Sandbox) string {
-	if s.PodIP == "" {
+	switch {
+	case s.PodIP == "":
 		return "creating"
+	case s.NotReady:
+		return "dead"
 	}
 	return s.State
 }

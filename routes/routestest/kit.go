@@ -104,10 +104,12 @@ type Sandbox struct {
 	// PodName, PodUID and PodIP are what its status says of its Pod. They stay
 	// while it is paused.
 	PodName, PodUID, PodIP string
-	Claim                  string
-	Recycled               int
-	Created, Expires       time.Time
-	Version                uint64
+	// NotReady is set when its status says that it is not ready.
+	NotReady         bool
+	Claim            string
+	Recycled         int
+	Created, Expires time.Time
+	Version          uint64
 }
 
 // Pod is a Pod object.

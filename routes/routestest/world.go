@@ -136,7 +136,7 @@ func idOf(s *Sandbox) string {
 
 // truly returns where an ID is now, and what is there.
 func (w *world) truly(s *Sandbox) (ip, what string) {
-	if s.State != "running" || s.ID == "" && s.Recycled > 0 {
+	if s.State != "running" || s.NotReady || s.ID == "" && s.Recycled > 0 {
 		return "", ""
 	}
 	p := w.pods[s.Namespace+"/"+s.PodName]
