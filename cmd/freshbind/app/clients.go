@@ -39,13 +39,21 @@ func (o *ManagerOptions) clientCertificates() (func(*tls.Config), error) {
 	if o.ClientCAFile == "" {
 		return nil, nil
 	}
-	bundle, err := os.ReadFile(o.ClientCAFile)
+	pool, err := clientCAs(o.ClientCAFile)
+	if err != nil {
+		return nil, err
+	}
+	return func(c *tls.Config) { c.ClientCAs, c.ClientAuth = pool, tls.VerifyClientCertIfGiven }, nil
+}
+
+func clientCAs(file string) (*x509.CertPool, error) {
+	bundle, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("reading the CAs of clients: %w", err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(bundle) {
-		return nil, fmt.Errorf("reading the CAs of clients: %s has no certificate", o.ClientCAFile)
+		return nil, fmt.Errorf("reading the CAs of clients: %s has no certificate", file)
 	}
-	return func(c *tls.Config) { c.ClientCAs, c.ClientAuth = pool, tls.VerifyClientCertIfGiven }, nil
+	return pool, nil
 }

@@ -74,10 +74,15 @@ func (o *ManagerOptions) Run(ctx context.Context) error {
 }
 
 func (o *ManagerOptions) restConfig() (*rest.Config, error) {
+	return serverConfig(o.Kubeconfig, o.Context)
+}
+
+// serverConfig is how processes that serve reach the API server.
+func serverConfig(kubeconfig, kubeContext string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.Kubeconfig
+	rules.ExplicitPath = kubeconfig
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
-		&clientcmd.ConfigOverrides{CurrentContext: o.Context}).ClientConfig()
+		&clientcmd.ConfigOverrides{CurrentContext: kubeContext}).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("loading the client configuration: %w", err)
 	}

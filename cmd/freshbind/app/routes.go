@@ -13,5 +13,6 @@ func newRoutesCommand() *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: needsSubcommand, FParseErrWhitelist: anyFlags,
 	}
+	cmd.AddCommand(newRoutesServeCommand())
 	return cmd
 }

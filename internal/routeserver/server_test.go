@@ -1,0 +1,496 @@
+package routeserver
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/freshbind/freshbind/routes"
+)
+
+const token = "0123456789abcdef"
+
+// world is a table and a server of it.
+type world struct {
+	t       *testing.T
+	table   *routes.Table
+	session *routes.Session
+	clock   *clocktesting.FakeClock
+	server  *Server
+	http    *httptest.Server
+	version routes.Version
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	clock := clocktesting.NewFakeClock(time.Now())
+	file := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(file, []byte("an older token of ours\n"+token+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := ReadTokens(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, clock: clock, table: routes.New(routes.Options{Clock: clock})}
+	w.session = w.table.Begin()
+	if w.server, err = New(w.table, Options{Tokens: tokens}, NewMetrics(prometheus.NewRegistry())); err != nil {
+		t.Fatal(err)
+	}
+	w.http = httptest.NewUnstartedServer(w.server.Handler())
+	w.http.EnableHTTP2 = true
+	w.http.StartTLS()
+	t.Cleanup(w.http.Close)
+	return w
+}
+
+func (w *world) next() routes.Version { w.version++; return w.version }
+
+func (w *world) run(name, address string, state routes.State) {
+	uid := routes.ParseUID("sandbox " + name)
+	w.session.Sandbox(routes.Sandbox{Namespace: "team-a", Name: name, UID: uid, Version: w.next(), State: state})
+	w.session.Pod(routes.Pod{
+		Namespace: "team-a", Name: name, UID: routes.ParseUID("pod " + name), Version: w.next(), Sandbox: name, SandboxUID: uid,
+		Address: netip.MustParseAddr(address), Ready: true,
+	})
+}
+
+// prove has the view complete, as of now.
+func (w *world) prove() {
+	w.session.Listed(routes.Sandboxes, w.clock.Now())
+	w.session.Listed(routes.Pods, w.clock.Now())
+}
+
+func filled(t *testing.T) *world {
+	w := newWorld(t)
+	w.run("one", "10.0.0.1", routes.Running)
+	w.run("six", "fd00::1", routes.Running)
+	w.run("paused", "10.0.0.2", routes.Paused)
+	w.run("gone", "10.0.0.3", routes.Running)
+	w.prove()
+	w.session.SandboxDeleted("team-a", "gone", routes.UID{}, w.next())
+	return w
+}
+
+func (w *world) get(path string, headers ...string) *http.Response {
+	w.t.Helper()
+	r, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.http.URL+path, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+			continue
+		}
+		r.Header[http.CanonicalHeaderKey(headers[i])] = append(r.Header[http.CanonicalHeaderKey(headers[i])], headers[i+1])
+	}
+	client := w.http.Client()
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	response, err := client.Do(r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = response.Body.Close() })
+	return response
+}
+
+// said is what a check answered.
+type said struct {
+	Code                              int
+	Destination, Status, State, Envoy string
+	Path                              string
+}
+
+func read(r *http.Response) said {
+	return said{
+		Code: r.StatusCode, Destination: r.Header.Get(headerDestination), Status: r.Header.Get(headerStatus),
+		State: r.Header.Get(headerState), Envoy: r.Header.Get(headerOriginalDst), Path: r.Header.Get(headerNewPath),
+	}
+}
+
+func TestChecks(t *testing.T) {
+	w := filled(t)
+	agent := func(name string) []string { return []string{"X-Sandbox-ID", name, "X-Sandbox-Namespace", "team-a"} }
+	for name, tc := range map[string]struct {
+		path    string
+		headers []string
+		want    said
+	}{
+		"nginx":             {pathNginx, agent("one"), said{Code: 200, Destination: "10.0.0.1:8888"}},
+		"nginx, IPv6":       {pathNginx, agent("six"), said{Code: 200, Destination: "[fd00::1]:8888"}},
+		"nginx, paused":     {pathNginx, agent("paused"), said{Code: 403, Status: "409", State: "paused"}},
+		"nginx, gone":       {pathNginx, agent("gone"), said{Code: 403, Status: "410"}},
+		"nginx, unknown":    {pathNginx, agent("other"), said{Code: 403, Status: "404"}},
+		"nginx, bad":        {pathNginx, agent("Other"), said{Code: 403, Status: "400"}},
+		"nginx, by host":    {pathNginx, []string{"X-Original-Host", "80-team-a--one.example.com"}, said{Code: 200, Destination: "10.0.0.1:80"}},
+		"nginx, by path":    {pathNginx, []string{"X-Original-URI", "/kruise/team-a--one/80/x?y"}, said{Code: 200, Destination: "10.0.0.1:80", Path: "/x?y"}},
+		"nginx, two paths":  {pathNginx, []string{"X-Original-URI", "/kruise/team-a--one/80/", "X-Original-URI", "/kruise/team-a--six/80/"}, said{Code: 403, Status: "400"}},
+		"traefik":           {pathTraefik, agent("one"), said{Code: 200, Destination: "10.0.0.1:8888"}},
+		"traefik, paused":   {pathTraefik, agent("paused"), said{Code: 409, Status: "409", State: "paused"}},
+		"traefik, by host":  {pathTraefik, []string{"X-Forwarded-Host", "80-team-a--one.example.com"}, said{Code: 200, Destination: "10.0.0.1:80"}},
+		"envoy":             {pathEnvoy + "/any//path/../x?y", agent("one"), said{Code: 200, Destination: "10.0.0.1:8888", Envoy: "10.0.0.1:8888"}},
+		"envoy, by host":    {pathEnvoy + "/", []string{"Host", "80-team-a--one.example.com"}, said{Code: 200, Destination: "10.0.0.1:80", Envoy: "10.0.0.1:80"}},
+		"envoy, by path":    {pathEnvoy + "/kruise/team-a--one/80/x", nil, said{Code: 200, Destination: "10.0.0.1:80", Envoy: "10.0.0.1:80", Path: "/x"}},
+		"envoy, gone":       {pathEnvoy + "/", agent("gone"), said{Code: 410, Status: "410"}},
+		"envoy, unknown":    {pathEnvoy + "/", agent("other"), said{Code: 404, Status: "404"}},
+		"the very sandbox":  {pathTraefik, append(agent("one"), "X-Sandbox-UID", routes.ParseUID("sandbox one").String()), said{Code: 200, Destination: "10.0.0.1:8888"}},
+		"another's UID":     {pathTraefik, append(agent("one"), "X-Sandbox-UID", routes.ParseUID("sandbox six").String()), said{Code: 410, Status: "410"}},
+		"another's, paused": {pathTraefik, append(agent("paused"), "X-Sandbox-UID", "somebody"), said{Code: 410, Status: "410"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, read(w.get(tc.path, tc.headers...))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	if n := testutil.ToFloat64(w.server.metrics.checked.WithLabelValues("nginx", "Stopped")); n != 1 {
+		t.Errorf("%v checks of nginx were of a stopped sandbox, want 1", n)
+	}
+}
+
+func TestNothingIsSaidFromAnOldView(t *testing.T) {
+	w := newWorld(t)
+	w.run("one", "10.0.0.1", routes.Running)
+	unknown := said{Code: 503, Status: "503"}
+	ask := func() said { return read(w.get(pathTraefik, "X-Sandbox-ID", "one", "X-Sandbox-Namespace", "team-a")) }
+	if diff := cmp.Diff(unknown, ask()); diff != "" {
+		t.Errorf("before the lists: %s", diff)
+	}
+	w.prove()
+	if got := ask(); got.Code != 200 {
+		t.Errorf("with a proven view: %+v", got)
+	}
+	w.clock.Step(w.table.MaxAge() + 1)
+	if diff := cmp.Diff(unknown, ask()); diff != "" {
+		t.Errorf("with an old view: %s", diff)
+	}
+	if got := w.get("/v1/routes/team-a--one").StatusCode; got != 503 {
+		t.Errorf("the lookup answered %d, want 503", got)
+	}
+}
+
+func TestEveryReasonIsCounted(t *testing.T) {
+	count := NewMetrics(prometheus.NewRegistry()).checks("nginx")
+	for _, reason := range append(reasons(), routes.AddressTaken.String(), routes.Unconfirmed.String()) {
+		count(reason)
+	}
+}
+
+func TestLookup(t *testing.T) {
+	w := filled(t)
+	for name, tc := range map[string]struct {
+		id   string
+		code int
+		want Route
+	}{
+		"running": {"team-a--one", 200, Route{
+			ID: "team-a--one", Status: "Serving", Address: "10.0.0.1", State: "running", Namespace: "team-a", Name: "one",
+			UID: routes.ParseUID("sandbox one").String(), PodUID: routes.ParseUID("pod one").String(),
+		}},
+		"paused": {"team-a--paused", 409, Route{
+			ID: "team-a--paused", Status: "NotRunning", Reason: "Stopped", State: "paused", Namespace: "team-a", Name: "paused",
+			UID: routes.ParseUID("sandbox paused").String(),
+		}},
+		"unknown": {"team-a--other", 404, Route{ID: "team-a--other", Status: "NotFound"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			response := w.get("/v1/routes/" + tc.id)
+			var got Route
+			if err := json.NewDecoder(response.Body).Decode(&got); err != nil {
+				t.Fatal(err)
+			}
+			if response.StatusCode != tc.code {
+				t.Errorf("status %d, want %d", response.StatusCode, tc.code)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	if got := w.get("/v1/routes/Team%0a").StatusCode; got != 400 {
+		t.Errorf("a hostile ID was answered %d, want 400", got)
+	}
+}
+
+func TestNobodyIsLetInUnasked(t *testing.T) {
+	w := filled(t)
+	for _, path := range []string{pathNginx, pathTraefik, pathEnvoy + "/", "/v1/routes?watch=true", "/v1/routes/team-a--one", "/"} {
+		for name, authorization := range map[string]string{
+			"none": "", "wrong": "Bearer " + token + "x", "empty": "Bearer ", "another scheme": "Basic " + token, "bare": token,
+		} {
+			r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, w.http.URL+path, nil)
+			if authorization != "" {
+				r.Header.Set("Authorization", authorization)
+			}
+			response, err := w.http.Client().Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, _ := io.ReadAll(response.Body)
+			_ = response.Body.Close()
+			if response.StatusCode != 401 || strings.Contains(string(body), "10.0.0.1") {
+				t.Errorf("%s with token %s: %d %s", path, name, response.StatusCode, body)
+			}
+		}
+	}
+	if _, err := New(w.table, Options{}, w.server.metrics); err == nil {
+		t.Error("a server that anybody may ask was made")
+	}
+}
+
+func TestTokens(t *testing.T) {
+	for name, tc := range map[string]struct{ content, err string }{
+		"one":       {token, ""},
+		"empty":     {"\n\n", "has none"},
+		"too short": {"secret", "use 16 at least"},
+		"too much":  {strings.Repeat(token+"\n", 10_000), "at most"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "tokens")
+			if err := os.WriteFile(file, []byte(tc.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := ReadTokens(file)
+			if tc.err == "" && err != nil || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err) || strings.Contains(err.Error(), "secret")) {
+				t.Errorf("error %v, want %q", err, tc.err)
+			}
+		})
+	}
+}
+
+// events reads the stream.
+type events struct {
+	t     *testing.T
+	lines *json.Decoder
+}
+
+func (w *world) follow(query string) *events {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
+	w.t.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, w.http.URL+"/v1/routes?watch=true"+query, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	response, err := w.http.Client().Do(r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = response.Body.Close() })
+	if response.StatusCode != http.StatusOK {
+		w.t.Fatalf("status %d", response.StatusCode)
+	}
+	return &events{w.t, json.NewDecoder(bufio.NewReader(response.Body))}
+}
+
+// until reads up to an event that fulfils a condition.
+func (e *events) until(ok func(Event) bool) (Event, map[string]string) {
+	e.t.Helper()
+	seen := map[string]string{}
+	for {
+		var event Event
+		if err := e.lines.Decode(&event); err != nil {
+			e.t.Fatalf("the stream ended: %v; %v", err, seen)
+		}
+		if event.Route != nil {
+			seen[event.Route.ID] = event.Route.Status + " " + event.Route.Address
+		}
+		if ok(event) {
+			return event, seen
+		}
+	}
+}
+
+func known(e Event) bool { return e.Type == EventBookmark && e.AgeSeconds != nil }
+
+func TestStream(t *testing.T) {
+	w := filled(t)
+	e := w.follow("")
+	first, seen := e.until(known)
+	want := map[string]string{
+		"team-a--one": "Serving 10.0.0.1", "team-a--six": "Serving fd00::1", "team-a--paused": "NotRunning ", "team-a--gone": "Gone ",
+	}
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Errorf("the beginning: %s", diff)
+	}
+	w.run("two", "10.0.0.4", routes.Running)
+	_, seen = e.until(func(e Event) bool { return e.Route != nil && e.Route.Status == "Serving" })
+	if seen["team-a--two"] != "Serving 10.0.0.4" {
+		t.Errorf("a new sandbox is seen as %v", seen)
+	}
+	w.session.SandboxDeleted("team-a", "two", routes.UID{}, w.next())
+	e.until(func(e Event) bool { return e.Route != nil && e.Route.ID == "team-a--two" && e.Route.Status == "Gone" })
+
+	resumed, seen := w.follow("&resourceVersion=" + first.ResourceVersion).until(known)
+	if diff := cmp.Diff(map[string]string{"team-a--two": "Gone "}, seen); diff != "" {
+		t.Errorf("resumed at %s: %s", first.ResourceVersion, diff)
+	}
+	if _, seen = w.follow("&resourceVersion=" + resumed.ResourceVersion).until(known); len(seen) != 0 {
+		t.Errorf("resumed where nothing had happened since: %v", seen)
+	}
+}
+
+func TestStreamOfAnOldViewSaysNothing(t *testing.T) {
+	w := filled(t)
+	e := w.follow("")
+	e.until(known)
+	w.clock.Step(w.table.MaxAge() + 1)
+	w.run("two", "10.0.0.4", routes.Running)
+	if _, seen := e.until(func(e Event) bool { return e.Type == EventBookmark && e.AgeSeconds == nil }); len(seen) != 0 {
+		t.Errorf("said from a view that is too old: %v", seen)
+	}
+	w.prove()
+	e.until(func(e Event) bool { return e.Route != nil && e.Route.Address == "10.0.0.4" })
+}
+
+func TestStreamThatCannotBeResumed(t *testing.T) {
+	w := filled(t)
+	e := w.follow("")
+	bookmark, _ := e.until(known)
+	w.session = w.table.Begin()
+	w.version = 0
+	w.prove()
+	e.until(func(e Event) bool { return e.Type == EventExpired })
+	if got := w.get("/v1/routes?watch=true&resourceVersion=" + bookmark.ResourceVersion).StatusCode; got != http.StatusGone {
+		t.Errorf("resuming in another view was answered %d, want 410", got)
+	}
+	if got := w.get("/v1/routes?watch=true&resourceVersion=x").StatusCode; got != http.StatusBadRequest {
+		t.Errorf("no cursor at all was answered %d, want 400", got)
+	}
+	if got := w.get("/v1/routes").StatusCode; got != http.StatusBadRequest {
+		t.Errorf("a list was answered %d, want 400", got)
+	}
+}
+
+func TestStreamsAreBounded(t *testing.T) {
+	w := filled(t)
+	for range cap(w.server.streams) {
+		w.server.streams <- struct{}{}
+	}
+	if got := w.get("/v1/routes?watch=true").StatusCode; got != http.StatusTooManyRequests {
+		t.Errorf("one stream too many was answered %d, want 429", got)
+	}
+}
+
+func TestRequestsAreBounded(t *testing.T) {
+	w := filled(t)
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, w.http.URL+pathTraefik, strings.NewReader(strings.Repeat("x", 4*maxBody)))
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("X-Sandbox-ID", "one")
+	r.Header.Set("X-Sandbox-Namespace", "team-a")
+	if response, err := w.http.Client().Do(r); err == nil {
+		_ = response.Body.Close()
+	}
+	if got := w.get(pathTraefik, "X-Sandbox-ID", "one", "X-Sandbox-Namespace", "team-a").StatusCode; got != 200 {
+		t.Errorf("after a large request: %d", got)
+	}
+}
+
+func TestExtAuthzGRPC(t *testing.T) {
+	w := filled(t)
+	connection, err := grpc.NewClient(strings.TrimPrefix(w.http.URL, "https://"), grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
+		RootCAs: w.http.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "example.com",
+	})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = connection.Close() })
+	client := authv3.NewAuthorizationClient(connection)
+	check := func(ctx context.Context, h *authv3.AttributeContext_HttpRequest) (*authv3.CheckResponse, error) {
+		return client.Check(ctx, &authv3.CheckRequest{Attributes: &authv3.AttributeContext{Request: &authv3.AttributeContext_Request{Http: h}}})
+	}
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
+	headers := func(name string) map[string]string {
+		return map[string]string{"x-sandbox-id": name, "x-sandbox-namespace": "team-a"}
+	}
+	for name, tc := range map[string]struct {
+		h    *authv3.AttributeContext_HttpRequest
+		want string
+	}{
+		"running":  {&authv3.AttributeContext_HttpRequest{Headers: headers("one")}, "to 10.0.0.1:8888"},
+		"by host":  {&authv3.AttributeContext_HttpRequest{Host: "80-team-a--six.example.com"}, "to [fd00::1]:80"},
+		"by path":  {&authv3.AttributeContext_HttpRequest{Path: "/kruise/team-a--one/80/x"}, "to 10.0.0.1:80 /x"},
+		"paused":   {&authv3.AttributeContext_HttpRequest{Headers: headers("paused")}, "409 Stopped"},
+		"gone":     {&authv3.AttributeContext_HttpRequest{Headers: headers("gone")}, "410 Deleted"},
+		"unknown":  {&authv3.AttributeContext_HttpRequest{Headers: headers("other")}, "404 NotFound"},
+		"repeated": {&authv3.AttributeContext_HttpRequest{Headers: headers("one,six")}, "400 BadRequest"},
+		"nothing":  {nil, "400 BadRequest"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer, err := check(ctx, tc.h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := grpcSaid(answer); got != tc.want {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+		})
+	}
+	if _, err := check(t.Context(), &authv3.AttributeContext_HttpRequest{Headers: headers("one")}); err == nil {
+		t.Error("answered without a token")
+	}
+}
+
+func grpcSaid(r *authv3.CheckResponse) string {
+	if ok := r.GetOkResponse(); ok != nil && r.GetStatus().GetCode() == 0 {
+		set := map[string]string{}
+		for _, h := range ok.GetHeaders() {
+			set[h.GetHeader().GetKey()] = h.GetHeader().GetValue()
+		}
+		return strings.TrimSpace("to " + set[headerOriginalDst] + " " + set[headerNewPath])
+	}
+	denied := r.GetDeniedResponse()
+	reason := ""
+	for _, h := range denied.GetHeaders() {
+		if h.GetHeader().GetKey() == headerReason {
+			reason = h.GetHeader().GetValue()
+		}
+	}
+	return fmt.Sprintf("%d %s", denied.GetStatus().GetCode(), reason)
+}
+
+func TestServesOverTLSUntilTheEnd(t *testing.T) {
+	w := filled(t)
+	w.server.options.TLS = &tls.Config{Certificates: w.http.TLS.Certificates}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.server.Serve(ctx, listener) }()
+	w.http.URL = "https://" + listener.Addr().String()
+	if got := w.get(pathTraefik, "X-Sandbox-ID", "one", "X-Sandbox-Namespace", "team-a").StatusCode; got != 200 {
+		t.Errorf("status %d", got)
+	}
+	e := w.follow("")
+	e.until(known)
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
