@@ -259,7 +259,11 @@ func (p *planner) replace() {
 	unwritten := p.plan.Counts.WriteFailed > 0 && r.Deleted() == 0
 	p.outlook.Failed = p.plan.Rollout.State == Failed && !unwritten
 	wanted := p.inOrder(func(m MemberState) bool { return m.Class == Lost && p.outlook.Goes(m) })
-	wanted = append(wanted, p.inOrder(func(m MemberState) bool { return m.Class != Lost && p.outlook.Goes(m) })...)
+	stuck := p.inOrder(func(m MemberState) bool { return m.Class != Lost && p.stuck(m) })
+	// The youngest may stand in place of members that were deleted before.
+	slices.Reverse(stuck)
+	wanted = append(wanted, stuck...)
+	wanted = append(wanted, p.inOrder(func(m MemberState) bool { return p.Available(m) && p.outlook.Goes(m) })...)
 	steps := p.inOrder(p.stepwise)
 	steps = steps[:min(len(steps), max(0, p.MaxUnavailable-p.deleting(wanted).Deleted()))]
 	wanted = append(wanted, steps...)
@@ -283,18 +287,25 @@ func (p *planner) costs(i int) int {
 
 // deleting is what is being replaced once those members are deleted.
 func (p *planner) deleting(members []int) Replacements {
-	n := 0
-	for _, i := range members {
-		n += p.costs(i)
-	}
-	stuck := 0
+	available, unavailable, stuck := 0, 0, 0
 	for _, m := range p.Members {
-		if !m.Leaving && p.outlook.Goes(m) && !p.Available(m) {
+		if p.stuck(m) {
 			stuck++
 		}
 	}
-	unavailable := len(members) - n
-	return p.plan.Rollout.Replacing.Delete(p.missing, unavailable, n, max(0, stuck-unavailable))
+	for _, i := range members {
+		available += p.costs(i)
+		unavailable += 1 - p.costs(i)
+		if p.stuck(p.Members[i]) {
+			stuck--
+		}
+	}
+	return p.plan.Rollout.Replacing.Delete(p.missing, unavailable, available, stuck)
+}
+
+// stuck: the member is not available, and goes before it ever is.
+func (p *planner) stuck(m MemberState) bool {
+	return !m.Leaving && !p.Available(m) && p.outlook.Goes(m)
 }
 
 // stepwise reports whether the member is to be replaced and has to wait for its

@@ -79,12 +79,31 @@ func (r Replacements) Await(missing int) Replacements {
 // were missing. One that was not available leaves its gap open, but is waited for
 // from now on. Stuck are further members that are to go and are not available
 // either: nothing is awaited in their places before they went.
+//
+// More may be charged already than gaps are left without them. Then some of them
+// stand in place of members that were deleted before, and cost nothing more.
 func (r Replacements) Delete(missing, unavailable, available, stuck int) Replacements {
-	n := unavailable + available
-	if n == 0 {
+	if unavailable+available == 0 {
 		return r
 	}
-	return r.add(Replacement{Ahead: max(0, missing-unavailable-stuck-r.Awaited()), Deleted: n}).Limit(missing + available)
+	others := max(0, missing-unavailable-stuck)
+	again := min(unavailable, max(0, r.Deleted()-others))
+	r = r.add(Replacement{Ahead: max(0, others-r.Awaited()), Deleted: unavailable - again + available})
+	return r.skip(r.Awaited() - (others + unavailable + available))
+}
+
+// skip has up to n fewer awaited of those that were missing before deletes. What
+// was deleted stays charged.
+func (r Replacements) skip(n int) Replacements {
+	out := make(Replacements, 0, len(r))
+	for _, g := range r {
+		less := max(0, min(n, g.Ahead))
+		g.Ahead, n = g.Ahead-less, n-less
+		if g != (Replacement{}) {
+			out = append(out, g)
+		}
+	}
+	return out
 }
 
 // Keep notes that n of the members last deleted were not deleted after all. When

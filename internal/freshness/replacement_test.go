@@ -21,6 +21,11 @@ func TestReplacements(t *testing.T) {
 		"not ready ones leave their gap": {none.Delete(4, 3, 0, 0), Replacements{{Ahead: 1, Deleted: 3}}},
 		"the others are to go, too":      {none.Delete(20, 5, 0, 15), Replacements{{Deleted: 5}}},
 		"claims took some beside them":   {none.Delete(20, 5, 0, 12), Replacements{{Ahead: 3, Deleted: 5}}},
+		"they were awaited before":       {none.Await(20).Delete(20, 5, 0, 15), Replacements{{Deleted: 5}}},
+		"some of them were":              {none.Await(20).Delete(20, 5, 0, 12), Replacements{{Ahead: 3}, {Deleted: 5}}},
+		"those in place are to go again": {none.Delete(0, 0, 5, 0).Delete(20, 1, 0, 19), Replacements{{Deleted: 5}}},
+		"and others with them":           {none.Delete(0, 0, 5, 0).Delete(20, 7, 0, 13), Replacements{{Deleted: 5}, {Deleted: 2}}},
+		"those in place may start":       {none.Delete(0, 0, 5, 0).Delete(20, 1, 0, 14), Replacements{{Deleted: 5}, {Deleted: 1}}},
 		"deleted twice":                  {none.Delete(0, 0, 3, 0).Delete(3, 3, 0, 0), Replacements{{Deleted: 3}}},
 		"no more than is missing":        {none.Delete(0, 0, 3, 0).Limit(1), Replacements{{Deleted: 1}}},
 		"some went before":               {none.Delete(0, 0, 3, 0).Postpone(2), Replacements{{Ahead: 2, Deleted: 3}}},
@@ -55,6 +60,7 @@ func TestMembersThatNeverStartedGoInTurn(t *testing.T) {
 		Strategy: Recreate, Replicas: 20, MaxUnavailable: 1, Hideable: true, Now: noon, Granted: 5,
 		Members: times(20, unready(Stale, time.Hour)), Rollout: Begin("r", "python", time.Time{}, noon),
 	}
+	s.Rollout.Replacing = s.Rollout.Replacing.Await(20)
 	p := MakePlan(s)
 	if len(p.Delete) != 5 || p.Waiting != 15 {
 		t.Fatalf("deletes %v, %d wait; want five of twenty", p.Delete, p.Waiting)
@@ -63,6 +69,26 @@ func TestMembersThatNeverStartedGoInTurn(t *testing.T) {
 	s.Members = append(times(15, unready(Stale, time.Hour)), times(5, ready(Current, time.Second))...)
 	if p := MakePlan(s); len(p.Delete) != 5 || p.Wanted != 15 {
 		t.Errorf("deletes %v of %d once the first five are replaced, want five of fifteen", p.Delete, p.Wanted)
+	}
+}
+
+// A template that never starts, and then one that does, while all that may be
+// replaced at once is: what stands in place of it goes at no further cost.
+func TestATemplateThatNeverStartedIsFollowedByAnother(t *testing.T) {
+	s := PoolState{
+		Strategy: Recreate, Replicas: 20, MaxUnavailable: 1, Hideable: true, Now: noon,
+		Members: append(times(15, unready(Stale, time.Hour)), times(5, unready(Stale, time.Minute))...),
+		Rollout: Begin("r", "python", time.Time{}, noon),
+	}
+	s.Rollout.Replacing = Replacements{{Deleted: 5}}
+	p := MakePlan(s)
+	if len(p.Delete) != 5 || p.Rollout.Replacing.Deleted() != 5 {
+		t.Fatalf("deletes %v, %d are being replaced; want five, and five", p.Delete, p.Rollout.Replacing.Deleted())
+	}
+	for _, i := range p.Delete {
+		if i < 15 {
+			t.Errorf("deletes member %d, which stands in place of none that was deleted", i)
+		}
 	}
 }
 
