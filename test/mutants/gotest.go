@@ -13,8 +13,11 @@ import (
 	"strings"
 )
 
-// outcomes is how each test ended, by its name as Go prints it: pass, fail or
-// skip. It is empty when nothing ran, as when the code does not compile.
+// unended is how a test ended that did not: it hung, or took the process with it.
+const unended = "run"
+
+// outcomes is how each test ended, by its name as Go prints it: pass, fail, skip
+// or unended. It is empty when nothing ran, as when the code does not compile.
 type outcomes struct {
 	of map[string]string
 	// output is what was printed, for people.
@@ -56,7 +59,7 @@ func parseOutcomes(out []byte) outcomes {
 		}
 		text.WriteString(e.Output)
 		switch e.Action {
-		case "pass", "fail", "skip":
+		case unended, "pass", "fail", "skip":
 			if e.Test != "" {
 				o.of[e.Test] = e.Action
 			}

@@ -124,6 +124,8 @@ func TestJudge(t *testing.T) {
 		want   string
 	}{
 		"killed":              {event("run", "TestA/a_b") + event("fail", "TestA/a_b") + event("fail", "TestA"), ""},
+		"it hangs":            {event("run", "TestA") + event("run", "TestA/a_b") + `{"Action":"fail","Package":"p"}` + "\n", ""},
+		"another one hangs":   {event("run", "TestA") + event("run", "TestA/c") + `{"Action":"fail","Package":"p"}` + "\n", "there is no such test"},
 		"alive":               {event("pass", "TestA/a_b") + event("pass", "TestA"), "the test ends with pass"},
 		"skipped":             {event("skip", "TestA/a_b") + event("pass", "TestA"), "the test ends with skip"},
 		"another one fails":   {event("fail", "TestA/c") + event("fail", "TestA"), "there is no such test"},

@@ -132,7 +132,7 @@ func (t *trial) try(ctx context.Context, i int, m mutant) (fate, error) {
 // judge says what became of a mutant, by how its test ended.
 func judge(test string, o outcomes) fate {
 	switch how := o.of[printed(test)]; {
-	case how == "fail":
+	case how == "fail", how == unended:
 		return ""
 	case how != "":
 		return fate("the test ends with " + how)

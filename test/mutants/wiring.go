@@ -87,7 +87,7 @@ var reading = slices.Concat(at("internal/liveread/errors.go", []mutant{
 }), at("internal/liveread/client.go", []mutant{
 	{check: "reads are linearizable", old: `metav1.GetOptions{})`, broken: `metav1.GetOptions{ResourceVersion: "0"})`, test: "TestReadsAskForNoResourceVersion"},
 }), at("internal/liveread/resolver.go", []mutant{
-	{check: "discovery is asked again after a 404", old: `if !recent {`, broken: `if false {`, test: "TestResolver"},
+	{check: "discovery is asked again after a 404", old: `if !recent {`, broken: `if !recent && false {`, test: "TestResolver"},
 	{check: "nobody waits for discovery of what is known", old: `r.asking.DoChan("", r.discover) } }`, broken: `<-r.asking.DoChan("", r.discover)
 	}
 }`, test: "TestNobodyWaitsForDiscoveryOfWhatIsKnown"},
