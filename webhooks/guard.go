@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,6 +89,8 @@ var _ admission.Handler = (*Guard)(nil)
 type outcome struct {
 	freshness.Verdict
 	pool *freshness.Pool
+	// claim is the name that the claim is stored by, where the write does not tell.
+	claim string
 	// taken is the bare Pod that a Sandbox, about to be created, names.
 	taken *unstructured.Unstructured
 	// alwaysCold: no member would do for the claim.
@@ -164,7 +167,7 @@ func (g *Guard) judge(ctx context.Context, namespace string, w platform.Write) o
 	}
 	v, err := g.verdict(ctx, namespace, facts.Snapshot)
 	return outcome{
-		mode: mode, pool: facts.Pool, taken: facts.Taken, alwaysCold: facts.AlwaysCold,
+		mode: mode, pool: facts.Pool, claim: facts.ClaimRef.Name, taken: facts.Taken, alwaysCold: facts.AlwaysCold,
 		Verdict: v, err: err,
 	}
 }
@@ -186,8 +189,10 @@ func (g *Guard) hint(w platform.Write, o outcome) {
 		}
 		return
 	}
-	if !o.Allowed && (w.Claim.Name != "" || w.Operation == freshness.Release) {
-		g.Aftermath.Denied(Denial{Write: w, Verdict: o.Verdict, Pool: o.pool, Mode: o.mode})
+	denied := w
+	denied.Claim.Name = cmp.Or(w.Claim.Name, o.claim)
+	if !o.Allowed && (denied.Claim.Name != "" || w.Operation == freshness.Release) {
+		g.Aftermath.Denied(Denial{Write: denied, Verdict: o.Verdict, Pool: o.pool, Mode: o.mode})
 	}
 	if o.Allowed || o.mode != Enforce {
 		g.passes(w, o)

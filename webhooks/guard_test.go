@@ -54,6 +54,10 @@ func (f *fakePlatform) Snapshot(ctx context.Context, w platform.Write) (platform
 	}
 	f.facts.Operation = w.Operation
 	f.facts.ClaimRef = w.Claim
+	if w.Operation == freshness.ForeignController {
+		// Its name is read; the write names something else.
+		f.facts.ClaimRef.Name = claim.GetName()
+	}
 	facts := f.facts
 	if w.Operation == freshness.ColdStart {
 		// Its Pod comes later.
@@ -75,7 +79,11 @@ func (h *hints) Undecided(namespace, name string) {
 }
 
 func (h *hints) Denied(d Denial) {
-	h.denied = append(h.denied, string(d.Mode)+" "+d.Claim.Name+" "+string(d.Reason)+" "+d.Pool.Name)
+	pool := ""
+	if d.Pool != nil {
+		pool = d.Pool.Name
+	}
+	h.denied = append(h.denied, string(d.Mode)+" "+d.Claim.Name+" "+string(d.Reason)+" "+pool)
 }
 
 // liveNamespaces answers as the API server would; an error instead of labels

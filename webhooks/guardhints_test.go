@@ -26,6 +26,19 @@ func guardOn(t *testing.T, f *fakePlatform, mode Mode, h *hints) *Guard {
 	}
 }
 
+// The claim whose UID another kind has is told, by the name that it is stored by.
+func TestGuardTellsTheClaimThatAnotherKindPretendsToBe(t *testing.T) {
+	nobody := builders.ControllerRef(claim)
+	nobody.APIVersion, nobody.Kind, nobody.Name = "example.com/v1", "Nobody", "what-the-writer-says"
+	f := facts(func(f *platform.Facts) { f.Pool = nil })
+	var h hints
+	req := request(t, admissionv1.Update, member, builders.SandboxFrom(member).Owners(nobody).Obj())
+	guardOn(t, &fakePlatform{facts: f}, Enforce, &h).Handle(t.Context(), req)
+	if diff := cmp.Diff([]string{"enforce c1 OwnerMismatch "}, h.denied); diff != "" {
+		t.Errorf("told (-want,+got):\n%s", diff)
+	}
+}
+
 // A cold start that any member would have done for says that members are there
 // and not seen; what follows from it costs writes, so nothing else says so.
 func TestWhoIsPassedOver(t *testing.T) {

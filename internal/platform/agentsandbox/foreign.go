@@ -32,7 +32,7 @@ func (p *Platform) foreignController(ctx context.Context, w platform.Write) (pla
 	if err != nil || claim == nil {
 		return f, err
 	}
-	f.Claim = claimOf(claim)
+	f.Claim, f.ClaimRef.Name = claimOf(claim), claim.GetName()
 	if f.Claim.Pool == "" {
 		return f, nil
 	}
