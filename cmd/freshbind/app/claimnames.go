@@ -11,6 +11,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
@@ -43,11 +44,21 @@ func (c *claimNames) take(d webhooks.Denial) bool {
 		return false
 	}
 	select {
-	case c.hints <- d:
+	case c.hints <- withoutContent(d):
 		return true
 	default:
 		return false
 	}
+}
+
+// withoutContent keeps what a report needs: what waits must not take memory as the
+// objects of tenants do.
+func withoutContent(d webhooks.Denial) webhooks.Denial {
+	judged := d.Judged()
+	kept := reference(judged.GroupVersionKind(), judged.GetNamespace(), judged.GetName(), string(judged.GetUID()))
+	d.Write = platform.Write{Operation: d.Operation, Old: kept, Claim: d.Claim}
+	d.Detail = truncate(d.Detail)
+	return d
 }
 
 // Start reports what was taken, until ctx ends.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
@@ -34,6 +35,7 @@ func TestClaimNames(t *testing.T) {
 	ended := make(chan error)
 	go func() { ended <- names.Start(ctx) }()
 
+	kept := reference(pod.GroupVersionKind(), "ns", pod.GetName(), string(pod.GetUID()))
 	var got []string
 	for _, uid := range []string{"u1", "unreadable", "gone", "u1"} {
 		if !names.take(release(uid)) {
@@ -42,6 +44,9 @@ func TestClaimNames(t *testing.T) {
 		select {
 		case d := <-reported:
 			got = append(got, d.Claim.Name)
+			if diff := cmp.Diff(platform.Write{Operation: freshness.Release, Old: kept, Claim: d.Claim}, d.Write); diff != "" {
+				t.Errorf("reported is more, or less, than the Pod's name (-want,+got):\n%s", diff)
+			}
 		case <-time.After(10 * time.Second):
 			t.Fatalf("the release for %s is never reported", uid)
 		}
@@ -61,13 +66,14 @@ func TestClaimNames(t *testing.T) {
 // What needs no name, and what finds the queue full, is reported at once.
 func TestClaimNamesTakesOnlyWhatLacksOne(t *testing.T) {
 	names := newClaimNames(nil, nil)
+	pod := reference(corev1.SchemeGroupVersion.WithKind("Pod"), "ns", "p", "u")
 	claim := freshness.Owner{Kind: freshness.OwnedByClaim, UID: "u"}
 	named := freshness.Owner{Kind: freshness.OwnedByClaim, Name: "c1", UID: "u"}
 	cases := map[string]struct {
 		write platform.Write
 		want  bool
 	}{
-		"release of v0.2": {platform.Write{Operation: freshness.Release, Claim: claim}, true},
+		"release of v0.2": {platform.Write{Operation: freshness.Release, Old: pod, Claim: claim}, true},
 		"release of v0.1": {platform.Write{Operation: freshness.Release}, false},
 		"bind":            {platform.Write{Operation: freshness.Bind, Claim: named}, false},
 		"warm start":      {platform.Write{Operation: freshness.WarmStart, Claim: named}, false},
@@ -79,7 +85,7 @@ func TestClaimNamesTakesOnlyWhatLacksOne(t *testing.T) {
 			}
 		})
 	}
-	full := webhooks.Denial{Write: platform.Write{Operation: freshness.Release, Claim: claim}}
+	full := webhooks.Denial{Write: platform.Write{Operation: freshness.Release, Old: pod, Claim: claim}}
 	for range unnamedBuffer {
 		names.take(full)
 	}
