@@ -163,7 +163,7 @@ func (p *Pools) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	}
 	if !act {
 		p.forget(req.NamespacedName)
-		return reconcile.Result{}, nil
+		return p.loosen(ctx, pool)
 	}
 	m := p.remember(req.NamespacedName, pool.GetUID())
 	if !m.proven {

@@ -7,7 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/test/builders"
@@ -92,6 +94,49 @@ func TestKeepingAPoolCurrent(t *testing.T) {
 			}
 			if slices.Contains(r.writes, "publish "+tc.pool.GetName()) && len(tc.want.Writes) == 0 {
 				t.Errorf("the outcome is written again although nothing changed")
+			}
+		})
+	}
+}
+
+// Policies hold by what members carry. A cache that is late loosens nothing.
+func TestMembersOfAPoolThatReturnsToAudit(t *testing.T) {
+	enforcing := builders.MakePool("ns", "python").Replicas(2).Strategy("Recreate").Annotation(platform.EnforcementKey, enforce).Obj()
+	audited := builders.PoolFrom(enforcing).Annotation(platform.EnforcementKey, "audit").Obj()
+	member := of(audited, v2, "a").Label(platform.EnforcementKey, enforce).Obj()
+	pod := builders.MakePod(member).Label(platform.EnforcementKey, enforce).Obj()
+	byPool := func(_ context.Context, _, said string) (bool, error) { return said == enforce, nil }
+	cases := map[string]struct {
+		stored *unstructured.Unstructured
+		leads  bool
+		want   map[string]string
+	}{
+		"audited by now":          {audited, true, map[string]string{"Sandbox": "", "Pod": ""}},
+		"enforced, as is stored":  {enforcing, true, map[string]string{"Sandbox": enforce, "Pod": enforce}},
+		"another leads meanwhile": {audited, false, map[string]string{"Sandbox": enforce, "Pod": enforce}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nil, audited, v2, member, pod)
+			stored := newRig(t, nil, tc.stored, v2)
+			r.platform.(*inForce).stored = stored.client
+			r.enforced, r.enforcedNow, r.leads = byPool, byPool, func() bool { return tc.leads }
+			_, _ = r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(audited)})
+			got := map[string]string{}
+			for _, kind := range []schema.GroupVersionKind{poolKinds.Sandboxes, podKind} {
+				u := object(kind)
+				if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(member), u); err != nil {
+					t.Fatal(err)
+				}
+				got[kind.Kind] = u.GetLabels()[platform.EnforcementKey]
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("marks (-want,+got):\n%s", diff)
+			}
+			if tc.leads && tc.want["Pod"] == "" {
+				if r.step(audited); len(r.writes) > 0 {
+					t.Errorf("written once more: %v", r.writes)
+				}
 			}
 		})
 	}

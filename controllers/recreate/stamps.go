@@ -4,15 +4,20 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 const (
@@ -87,23 +92,63 @@ type version interface {
 	GetResourceVersion() string
 }
 
-// label writes the stamp, and what the pool asked for; false when the object is
-// another one by now.
+// label writes the stamp, and what the pool asked for.
 func (p *Pools) label(
 	ctx context.Context, s *situation, kind schema.GroupVersionKind, obj version, revision string,
 ) (done bool, err error) {
-	if !p.leads() {
-		return false, errNotLeading
-	}
 	labels := map[string]any{platform.StampKey: revision}
 	if s.enforces() {
 		labels[platform.EnforcementKey] = enforce
+	}
+	return p.mark(ctx, kind, obj, labels)
+}
+
+// loosen takes off members, and off their Pods, that their pool asked to be
+// enforced, when nothing is enforced for it any more: policies hold by that.
+func (p *Pools) loosen(ctx context.Context, pool *unstructured.Unstructured) (reconcile.Result, error) {
+	marked := slices.DeleteFunc(p.view.members.OfPool(pool.GetUID()), func(m *members.Member) bool { return m.Labels[platform.EnforcementKey] == "" })
+	if len(marked) == 0 {
+		return reconcile.Result{}, nil
+	}
+	// Caches may show the mode of before.
+	stored, err := p.platform.Get(ctx, agentsandbox.Pools, pool.GetNamespace(), pool.GetName())
+	if err != nil || stored == nil || stored.GetUID() != pool.GetUID() {
+		return reconcile.Result{}, err
+	}
+	if act, err := p.actsOn(ctx, stored); err != nil || act {
+		return reconcile.Result{}, err
+	}
+	var again time.Duration
+	if len(marked) > stampsAtOnce {
+		marked, again = marked[:stampsAtOnce], nextStamps
+	}
+	off := map[string]any{platform.EnforcementKey: nil}
+	err, _ = slowStart(ctx, len(marked), func(ctx context.Context, i int) error {
+		// The member's comes last, as of stamps.
+		if pod := p.view.podOf(marked[i]); pod != nil {
+			if done, err := p.mark(ctx, podKind, pod, off); err != nil || !done {
+				return err
+			}
+		}
+		_, err := p.mark(ctx, p.view.kinds.Sandboxes, marked[i], off)
+		return err
+	})
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("taking enforcement off members of pool %s/%s: %w", pool.GetNamespace(), pool.GetName(), err)
+	}
+	return reconcile.Result{RequeueAfter: again}, nil
+}
+
+// mark writes labels of ours; false when the object is another one by now.
+func (p *Pools) mark(ctx context.Context, kind schema.GroupVersionKind, obj version, labels map[string]any) (done bool, err error) {
+	if !p.leads() {
+		return false, errNotLeading
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion(), "labels": labels,
 	}})
 	if err != nil {
-		return false, fmt.Errorf("marshalling a stamp: %w", err)
+		return false, fmt.Errorf("marshalling labels: %w", err)
 	}
 	switch err := p.client.Patch(ctx, namedAs(kind, obj.GetNamespace(), obj.GetName()), client.RawPatch(types.MergePatchType, patch)); {
 	case err == nil, apierrors.IsNotFound(err):
@@ -111,6 +156,6 @@ func (p *Pools) label(
 	case apierrors.IsConflict(err):
 		return false, nil
 	default:
-		return false, fmt.Errorf("stamping %s %s: %w", kind.Kind, obj.GetName(), err)
+		return false, fmt.Errorf("labelling %s %s: %w", kind.Kind, obj.GetName(), err)
 	}
 }
