@@ -11,6 +11,7 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/revision"
 )
 
 // MemberStory is why a member can be claimed, or cannot.
@@ -50,12 +51,20 @@ func (c *Cluster) ExplainMember(ctx context.Context, namespace, name string) (*M
 	if err != nil {
 		return nil, fmt.Errorf("judging member %s: %w", name, err)
 	}
-	v := freshness.Judge(facts.Snapshot)
+	budget := revision.NewBudget(freshness.MaxWork, ctx.Err)
+	v, err := freshness.JudgeWithin(facts.Snapshot, budget)
+	if err != nil {
+		return nil, fmt.Errorf("judging member %s: %w", name, err)
+	}
+	runs, err := freshness.RevisionWithin(facts.Snapshot, budget)
+	if err != nil {
+		return nil, fmt.Errorf("naming what member %s runs: %w", name, err)
+	}
 	since := agentsandbox.ReadySince(sandbox)
 	m := &MemberStory{
 		Namespace: namespace, Name: name, UID: string(sandbox.GetUID()), Created: sandbox.GetCreationTimestamp(),
 		Allowed: v.Allowed, Tolerated: v.Tolerated, Reason: v.Reason, Detail: v.Detail,
-		Runs: freshness.RevisionOf(facts.Snapshot), Ready: metav1.NewTime(since), Hidden: !agentsandbox.Shown(sandbox),
+		Runs: runs, Ready: metav1.NewTime(since), Hidden: !agentsandbox.Shown(sandbox),
 		NodeUnread: reader.blind.Load(),
 	}
 	if v.Found != "" {

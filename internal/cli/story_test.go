@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/freshbind/freshbind/internal/cli/clitest"
+	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -229,6 +231,23 @@ func TestExplainMember(t *testing.T) {
 }
 
 // Who may not read nodes is told what was not looked at, and nothing fails.
+// What the guard would not compare to its end is not compared here either.
+func TestExplainMemberComparesNoMoreThanABind(t *testing.T) {
+	variables := func(value string) *unstructured.Unstructured {
+		var pairs []string
+		for i := range freshness.MaxWork/2 + 1 {
+			pairs = append(pairs, fmt.Sprintf("V%d", i), value)
+		}
+		return builders.TemplateFrom(version("v1")).Env(pairs...).Obj()
+	}
+	p := pool(1)
+	member := one(p, variables("old"), "python-a").Obj()
+	_, err := newCluster(t, p.Obj(), variables("new"), member, builders.MakePod(member).Obj()).ExplainMember(t.Context(), ns, "python-a")
+	if err == nil || !strings.HasPrefix(err.Error(), "judging member python-a: ") {
+		t.Errorf("error = %v, want that it cannot be judged", err)
+	}
+}
+
 func TestExplainMemberWithoutNodes(t *testing.T) {
 	v1 := version("v1")
 	p := pool(1)
