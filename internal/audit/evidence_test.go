@@ -5,7 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
 	"github.com/freshbind/freshbind/test/builders"
@@ -13,66 +13,65 @@ import (
 
 // Upstream's claim has what is controlled by its UID, whatever else the reference says.
 func TestOwnersByUID(t *testing.T) {
-	forged := func(s *scene, apiVersion, kind string, uid types.UID) metav1.OwnerReference {
-		return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: "nobody", UID: uid, Controller: ptr.To(true)}
+	plain := func(claim *unstructured.Unstructured) metav1.OwnerReference {
+		ref := builders.ControllerRef(claim)
+		ref.Controller = nil
+		return ref
+	}
+	// forged controllers have the claim's UID under another name.
+	forged := func(s *scene, apiVersion, kind string) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: "nobody", UID: s.claim.GetUID(), Controller: ptr.To(true)}
+	}
+	nobody := func(s *scene) metav1.OwnerReference { return forged(s, "example.com/v1", "Nobody") }
+	own := func(s *scene, refs ...metav1.OwnerReference) { s.member = s.mod(builders.SandboxFrom(s.member).Owners(refs...)) }
+	stale := func(apiVersion, kind string, want ...string) story {
+		return story{strategy: "Recreate", want: want, tell: func(s *scene) {
+			s.update("sandbox:v2")
+			s.create("c1")
+			own(s, forged(s, apiVersion, kind))
+		}}
 	}
 	run(t, map[string]story{
-		"a reference of another kind": {strategy: "Recreate", want: []string{"c1: OwnerMismatch Stale"}, tell: func(s *scene) {
-			s.update("sandbox:v2")
-			s.create("c1")
-			s.mod(builders.SandboxFrom(s.member).Owners(forged(s, "example.com/v1", "Nobody", s.claim.GetUID())))
-		}},
-		"a group without a version": {strategy: "Recreate", want: []string{"c1: Stale"}, tell: func(s *scene) {
-			s.update("sandbox:v2")
-			s.create("c1")
-			s.mod(builders.SandboxFrom(s.member).Owners(forged(s, "extensions.agents.x-k8s.io", "SandboxClaim", s.claim.GetUID())))
-		}},
-		"an apiVersion that cannot be parsed": {strategy: "Recreate", want: []string{"c1: OwnerMismatch Stale"}, tell: func(s *scene) {
-			s.update("sandbox:v2")
-			s.create("c1")
-			s.mod(builders.SandboxFrom(s.member).Owners(forged(s, "a/b/c", "Nobody", s.claim.GetUID())))
-		}},
-		"a pool's reference with a claim's UID": {strategy: "Recreate", want: []string{"c1: OwnerMismatch Stale"}, tell: func(s *scene) {
-			s.update("sandbox:v2")
-			s.create("c1")
-			s.mod(builders.SandboxFrom(s.member).Owners(forged(s, "extensions.agents.x-k8s.io/v1beta1", "SandboxWarmPool", s.claim.GetUID())))
-		}},
+		"a reference of another kind":           stale("example.com/v1", "Nobody", "c1: OwnerMismatch Stale"),
+		"a group without a version":             stale("extensions.agents.x-k8s.io", "SandboxClaim", "c1: Stale"),
+		"an apiVersion that cannot be parsed":   stale("a/b/c", "Nobody", "c1: OwnerMismatch Stale"),
+		"a pool's reference with a claim's UID": stale("extensions.agents.x-k8s.io/v1beta1", "SandboxWarmPool", "c1: OwnerMismatch Stale"),
 		"and then the real one in its place": {strategy: "Recreate", want: []string{"c1: OwnerMismatch Stale"}, tell: func(s *scene) {
 			s.update("sandbox:v2")
 			s.create("c1")
-			s.member = s.mod(builders.SandboxFrom(s.member).Owners(forged(s, "example.com/v1", "Nobody", s.claim.GetUID())))
-			s.mod(builders.SandboxFrom(s.member).Owners(builders.ControllerRef(s.claim)))
+			own(s, nobody(s))
+			own(s, builders.ControllerRef(s.claim))
 		}},
 		"the claim's reference beside the forged one": {strategy: "Recreate", want: []string{"c1: OwnerMismatch"}, tell: func(s *scene) {
 			s.create("c1")
-			plainRef := builders.ControllerRef(s.claim)
-			plainRef.Controller = nil
-			s.mod(builders.SandboxFrom(s.member).Owners(plainRef, forged(s, "example.com/v1", "Nobody", s.claim.GetUID())))
+			own(s, plain(s.claim), nobody(s))
+		}},
+		"held by a forged reference, and another one": {strategy: "Recreate", want: []string{"c1: OwnerMismatch", "c1: Duplicate"}, tell: func(s *scene) {
+			s.create("c1")
+			own(s, nobody(s))
+			s.add(builders.MakeColdStart(s.claim, s.template))
 		}},
 		"an owner that is no claim": {strategy: "Recreate", want: nil, tell: func(s *scene) {
 			s.create("c1")
-			s.mod(builders.SandboxFrom(s.member).Owners(forged(s, "example.com/v1", "Nobody", "somebody")))
+			other := nobody(s)
+			other.UID = "somebody"
+			own(s, other)
 		}},
 		"two claims in one write": {strategy: "Recreate", want: []string{"c1: OwnerMismatch", "c2: OwnerMismatch"}, tell: func(s *scene) {
 			s.create("c1")
-			first := builders.ControllerRef(s.claim)
-			first.Controller = nil
+			first := s.claim
 			s.create("c2")
-			s.mod(builders.SandboxFrom(s.member).Owners(first, builders.ControllerRef(s.claim)))
+			own(s, plain(first), builders.ControllerRef(s.claim))
 		}},
 		"two claims in one CREATE": {strategy: "Recreate", want: []string{"c1: OwnerMismatch", "c2: OwnerMismatch"}, tell: func(s *scene) {
 			s.create("c1")
 			first := s.claim
 			s.create("c2")
-			second := builders.ControllerRef(s.claim)
-			second.Controller = nil
-			s.add(builders.MakeColdStart(first, s.template).Owners(builders.ControllerRef(first), second))
+			s.add(builders.MakeColdStart(first, s.template).Owners(builders.ControllerRef(first), plain(s.claim)))
 		}},
 		"the pool stays its controller": {strategy: "Recreate", want: []string{"c1: OwnerMismatch"}, tell: func(s *scene) {
 			s.create("c1")
-			ref := builders.ControllerRef(s.claim)
-			ref.Controller = nil
-			s.mod(builders.SandboxFrom(s.member).Owners(builders.ControllerRef(s.pool), ref))
+			own(s, builders.ControllerRef(s.pool), plain(s.claim))
 		}},
 	})
 }

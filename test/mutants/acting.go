@@ -66,7 +66,7 @@ var installing = slices.Concat(at("webhooks/install.go", []mutant{
 	{check: "a birth is marked where it is the pool's", old: `if s.Birth {`, broken: `if true {`, test: "TestStamp/a member"},
 	{check: "a pool's mode is on what it was made for", old: `if Mode(stamp.Enforcement) == Enforce {`, broken: `if false {`, test: "TestStamp/tightened"},
 }), at("webhooks/restamp.go", []mutant{
-	{check: "stamps are put back where binds are enforced", old: `err != nil || !act {`, broken: `err != nil {`, test: "TestRestamp/audited"},
+	{check: "stamps are put back where binds are enforced", old: `err != nil || !act {`, broken: `err != nil || !act && false {`, test: "TestRestamp/audited"},
 }))
 
 // asked is what the API server evaluates by itself.
@@ -77,7 +77,7 @@ var asked = slices.Concat(at("webhooks/conditions.go", in("test/cel", []mutant{
 	{check: "CEL: only controllers of another kind", old: "foreignController = controls + ` && !(`", broken: "foreignController = `!(`", test: "TestWrites/another plain owner"},
 })), at("webhooks/rules.go", in("test/cel", []mutant{
 	{check: "policies: used by our mark", old: "`oldObject` + boundToOf + ` != '' || oldObject.metadata", broken: "`oldObject.metadata", test: "TestWrites/used, back to the pool"},
-	{check: "policies: used by upstream's mark on the Pod", old: "usedBefore = ", broken: "usedBefore = `false && ` + ", test: "TestWrites/used by upstream's mark on the pod, back"},
+	{check: "policies: used by upstream's mark on the Pod", old: "`oldObject.?spec.?podTemplate.?metadata.?labels[` + claimLabel + `].orValue('') != ''`", broken: "`false`", test: "TestWrites/used by upstream's mark on the pod, back"},
 	{check: "policies: a pool that becomes the controller again", old: "(` + ofP(controls) + ` || !(` + controls + `))", broken: "(true || ` + ofP(controls) + ` || !(` + controls + `))", test: "TestWrites/used, the pool was there, now controls"},
 	{check: "policies: what is there already may stay", old: "&& p.uid == o.uid && (`", broken: "&& p.uid == 'x' && (`", test: "TestWrites/used and the pool's, written to"},
 	{check: "policies: a claim leaves a mark", old: "|| ` + oldOwners + `.all(o, !(`", broken: "|| true || ` + oldOwners + `.all(o, !(`", test: "TestWrites/taken off its claim, no mark"},

@@ -4,7 +4,7 @@ import "slices"
 
 // auditing is what the auditor, which judges the guard, takes for what.
 var auditing = slices.Concat(at("internal/audit/states.go", []mutant{
-	{check: "auditor: owners by UID", old: `return o.isClaim() || h.claims[o.uid] != nil`, broken: `return o.isClaim()`, test: "TestOwnersByUID/the pool stays its controller"},
+	{check: "auditor: owners by UID", old: `return o.isClaim() || h.claims[o.uid] != nil`, broken: `return o.isClaim()`, test: "TestOwnersByUID/held by a forged reference, and another one"},
 }), at("internal/audit/history.go", []mutant{
 	{check: "auditor: any owner may be a claim", old: `return p.named || known`, broken: `return p.named`, test: "TestOwnersByUID/a reference of another kind"},
 	{check: "auditor: a claim's UID is bound once", old: `if p.carried {
