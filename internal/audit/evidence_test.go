@@ -23,7 +23,9 @@ func TestOwnersByUID(t *testing.T) {
 		return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: "nobody", UID: s.claim.GetUID(), Controller: ptr.To(true)}
 	}
 	nobody := func(s *scene) metav1.OwnerReference { return forged(s, "example.com/v1", "Nobody") }
-	own := func(s *scene, refs ...metav1.OwnerReference) { s.member = s.mod(builders.SandboxFrom(s.member).Owners(refs...)) }
+	own := func(s *scene, refs ...metav1.OwnerReference) {
+		s.member = s.mod(builders.SandboxFrom(s.member).Owners(refs...))
+	}
 	stale := func(apiVersion, kind string, want ...string) story {
 		return story{strategy: "Recreate", want: want, tell: func(s *scene) {
 			s.update("sandbox:v2")

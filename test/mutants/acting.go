@@ -19,7 +19,8 @@ var answering = slices.Concat(at("internal/platform/agentsandbox/answers.go", []
 	{check: "undecided is an error", old: `case o.err != nil && g.FailOpen:`, broken: `case o.err != nil:`, test: "TestGuard/undecided"},
 	{check: "a dry run leaves nothing behind", old: `if !dryRun {`, broken: `if true {`, test: "TestGuard/dry run leaves nothing behind"},
 	{check: "the controllers are told of a refusal", old: `g.Aftermath.Refused(w.Old, o.Reason.Fault())`, broken: ``, test: "TestGuard/the claim's fault"},
-	{check: "the owners are told of a refusal", old: `g.Aftermath.Denied(Denial{Write: w, Verdict: o.Verdict, Pool: o.pool, Mode: o.mode})`, broken: ``, test: "TestGuard/audited, not denied"},
+	{check: "the owners are told of a refusal", old: `g.Aftermath.Denied(Denial{Write: denied, Verdict: o.Verdict, Pool: o.pool, Mode: o.mode})`, broken: ``, test: "TestGuard/audited, not denied"},
+	{check: "OwnerMismatch: the claim that a UID is of is told", old: `cmp.Or(w.Claim.Name, o.claim)`, broken: `cmp.Or(w.Claim.Name)`, test: "TestGuardTellsTheClaimThatAnotherKindPretendsToBe"},
 	{check: "a Pod that left its pool is looked at once more", old: `if o.mode == Enforce && w.Operation == freshness.Release && !o.byPerson && g.Released != nil {`, broken: `if false {`, test: "TestGuardOfBarePods/release"},
 	{check: "not in mode audit", old: `if o.mode == Enforce && w.Operation == freshness.Release && !o.byPerson && g.Released != nil {`, broken: `if w.Operation == freshness.Release && !o.byPerson && g.Released != nil {`, test: "TestGuardOfBarePods/release, audited"},
 	{check: "a Pod that a person took out of its pool is theirs", old: `freshness.Release && !o.byPerson && g.Released`, broken: `freshness.Release && g.Released`, test: "TestGuardOfBarePods/release, by a person"},
@@ -133,6 +134,18 @@ var settling = slices.Concat(at("controllers/recreate/slowstart.go", []mutant{
 	{check: "all who wait are woken when we are back", old: `if waits(&list.Items[i]) {`, broken: `if !waits(&list.Items[i]) {`, test: "TestSweepQueuesThoseThatWait"},
 }), at("controllers/history/controller.go", []mutant{
 	{check: "a revision that a member has is kept", old: `if !used {`, broken: `if used || !used {`, test: "TestPruneKeepsWhatAMemberHas"},
+}))
+
+// returning is what becomes of a pool that returns to mode audit.
+var returning = slices.Concat(at("controllers/recreate/pools.go", []mutant{
+	{check: "audit: members are loosened", old: `return p.loosen(ctx, pool)`, broken: `return reconcile.Result{}, nil`, test: "TestMembersOfAPoolThatReturnsToAudit/audited by now"},
+}), at("controllers/recreate/stamps.go", []mutant{
+	{check: "audit: a late cache loosens nothing", old: `if act, err := p.actsOn(ctx, stored); err != nil || act {`, broken: `if act, err := p.actsOn(ctx, stored); err != nil || act && false {`, test: "TestMembersOfAPoolThatReturnsToAudit/enforced, as is stored"},
+	{check: "audit: Pods are loosened", old: `p.mark(ctx, podKind, pod, off)`, broken: `true, error(nil)`, test: "TestMembersOfAPoolThatReturnsToAudit/audited by now"},
+}), at("cmd/freshbind/app/claimnames.go", []mutant{
+	{check: "denials that wait hold no objects", old: `case c.hints <- withoutContent(d):`, broken: `case c.hints <- d:`, test: "TestClaimNames"},
+}), at("internal/platform/agentsandbox/foreign.go", []mutant{
+	{check: "OwnerMismatch: the claim's name is the stored one", old: `claimOf(claim), claim.GetName()`, broken: `claimOf(claim), ""`, test: "TestAControllerOfAnotherKindIsNoClaim/a claim's UID"},
 }))
 
 var scoping = at("webhooks/scope.go", []mutant{

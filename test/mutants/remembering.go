@@ -73,7 +73,7 @@ var remembering = slices.Concat(at("internal/platform/agentsandbox/memo.go", []m
 	}
 	return true, nil`, test: "TestValuesAreKeptWhereBindsAreEnforced/audited"},
 	{check: "history: a late cache copies nothing", old: `kept, err := v.enforced(ctx, pool.GetNamespace(), pool.GetAnnotations()`, broken: `kept, err := v.enforced(ctx, pool.GetNamespace(), cached.GetAnnotations()`, test: "TestValuesAreKeptWhereBindsAreEnforced/a pool that enforced until now"},
-	{check: "history: a namespace's labels say its mode", old: `if maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {`, broken: `if maps.Equal(nil, map[string]string{}) {`, test: "TestWhatAsksForTemplatesAgain/a namespace's mode"},
+	{check: "history: a namespace's labels say its mode", old: `if maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {`, broken: `if maps.Equal(e.ObjectOld.GetLabels(), e.ObjectOld.GetLabels()) {`, test: "TestWhatAsksForTemplatesAgain/a namespace's mode"},
 }), at("controllers/history/pending.go", []mutant{
 	{check: "history: what waits is bounded in number", old: `len(list) > pendingEach || `, broken: ``, test: "TestPendingIsBounded/many small ones of one"},
 	{check: "history: what waits is bounded in bytes", old: ` || p.bytes > pendingBytes)`, broken: `)`, test: "TestPendingIsBounded/large ones of one"},

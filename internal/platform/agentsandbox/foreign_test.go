@@ -77,6 +77,9 @@ func TestAControllerOfAnotherKindIsNoClaim(t *testing.T) {
 			if v := freshness.Judge(f.Snapshot); v.Reason != tc.want || f.Enforcement != tc.enforcement {
 				t.Errorf("judged %s (%s), pool says %q, want %s, %q", v.Reason, v.Detail, f.Enforcement, tc.want, tc.enforcement)
 			}
+			if named := f.ClaimRef.Name == "c1"; named != (len(tc.stored) > 0) {
+				t.Errorf("the claim is called %q", f.ClaimRef.Name)
+			}
 		})
 	}
 }
