@@ -89,6 +89,25 @@ func TestCopiedID(t *testing.T) {
 	}
 }
 
+// TestCopiedIDForgotten has the table forget who had an ID: whoever was refused it
+// is not given it then.
+func TestCopiedIDForgotten(t *testing.T) {
+	mine, myPod := labelled("a", "s1", "short", 5)
+	copied, itsPod := labelled("b", "s2", "short", 11)
+	table, s := listed(&fakeClock{noon}, 1, []routes.Sandbox{mine}, []routes.Pod{myPod, itsPod})
+	s.Sandbox(copied)
+	s.SandboxDeleted("a", "s1", mine.UID, 12)
+	s.SandboxDeleted("a", "other", routes.ParseUID("other"), 13)
+	if got := said(table.Lookup("short")); got != "NotFound" {
+		t.Fatalf("got %s once its fence is dropped, want NotFound", got)
+	}
+	copied.Version = 14
+	s.Sandbox(copied)
+	if got := said(table.Lookup("short")); got != "NotRunning IDTaken" {
+		t.Errorf("got %s, want NotRunning IDTaken", got)
+	}
+}
+
 // TestNameTakenBefore shows that it is no way to another's traffic to be there
 // before it.
 func TestNameTakenBefore(t *testing.T) {

@@ -97,6 +97,38 @@ func TestLookup(t *testing.T) {
 			s.Listed(routes.Pods, c.now)
 			s.Listed(routes.Sandboxes, c.now)
 		}, want: "NotKnown ViewIncomplete"},
+		"gone before a new session": {do: func(t *routes.Table, _ *routes.Session, c *fakeClock) {
+			s := t.Begin()
+			s.ReplaceSandboxes(nil, 20, c.now)
+			s.ReplacePods(nil, 20, c.now)
+		}, want: "NotFound"},
+		"proven without a list": {do: func(t *routes.Table, _ *routes.Session, c *fakeClock) {
+			s := t.Begin()
+			s.Sandbox(anySandbox("s1", "u1", 5))
+			s.Pod(anyPod("s1", "p1", "u1", "10.0.0.1", 6))
+			s.Proven(routes.Pods, c.now)
+			s.Proven(routes.Sandboxes, c.now)
+		}, want: "NotKnown ViewIncomplete"},
+		"late status": {do: func(_ *routes.Table, s *routes.Session, _ *fakeClock) {
+			o := anySandbox("s1", "u1", 4)
+			o.State = routes.Paused
+			s.Sandbox(o)
+		}, want: "Serving 10.0.0.1"},
+		"late event of a deleted pod": {do: func(_ *routes.Table, s *routes.Session, _ *fakeClock) {
+			s.PodDeleted("a", "s1", routes.ParseUID("p1"), 12)
+			s.Pod(anyPod("s1", "p1", "u1", "10.0.0.1", 11))
+		}, want: "NotRunning NoPod"},
+		"late delete of the pod before": {do: func(_ *routes.Table, s *routes.Session, _ *fakeClock) {
+			s.Pod(anyPod("s1", "p2", "u1", "10.0.0.2", 13))
+			s.PodDeleted("a", "s1", routes.ParseUID("p1"), 12)
+		}, want: "Serving 10.0.0.2"},
+		"recycled before it was listed": {do: func(t *routes.Table, _ *routes.Session, c *fakeClock) {
+			s := t.Begin()
+			o := anySandbox("s1", "u1", 15)
+			o.Recycled = 1
+			s.ReplaceSandboxes([]routes.Sandbox{o}, 20, c.now)
+			s.ReplacePods([]routes.Pod{anyPod("s1", "p1", "u1", "10.0.0.1", 16)}, 20, c.now)
+		}, want: "Gone Recycled"},
 		"paused": {do: func(_ *routes.Table, s *routes.Session, _ *fakeClock) {
 			o := anySandbox("s1", "u1", 11)
 			o.State = routes.Paused
@@ -127,6 +159,18 @@ func TestLookup(t *testing.T) {
 		"address taken as IPv6 of IPv4": {do: func(_ *routes.Table, s *routes.Session, _ *fakeClock) {
 			s.Pod(anyPod("s2", "p2", "u2", "::ffff:10.0.0.1", 11))
 		}, want: "NotRunning AddressTaken"},
+		"address of a pod from before, late": {do: func(_ *routes.Table, s *routes.Session, _ *fakeClock) {
+			s.Pod(anyPod("s1", "p1", "u1", "10.0.0.3", 14))
+			s.Pod(anyPod("s2", "p2", "u2", "10.0.0.3", 11))
+		}, want: "Serving 10.0.0.3"},
+		"hint that it runs": {do: func(t *routes.Table, _ *routes.Session, _ *fakeClock) {
+			t.Hint(routes.Hint{Namespace: "a", Name: "s1", State: routes.Running, Version: 99})
+		}, want: "Serving 10.0.0.1"},
+		"hint, and a proof from before": {do: func(t *routes.Table, s *routes.Session, c *fakeClock) {
+			c.now = c.now.Add(time.Second)
+			t.Hint(routes.Hint{Namespace: "a", Name: "s1", State: routes.Dead, Version: 5})
+			s.Proven(routes.Sandboxes, c.now.Add(-1))
+		}, want: "NotKnown Unconfirmed"},
 		"hint that it is dead": {do: func(t *routes.Table, _ *routes.Session, _ *fakeClock) {
 			t.Hint(routes.Hint{Namespace: "a", Name: "s1", State: routes.Dead, Version: 5})
 		}, want: "NotKnown Unconfirmed"},
@@ -173,6 +217,31 @@ func TestLookup(t *testing.T) {
 	}
 }
 
+// TestFenced shows what late events of a deleted sandbox's name can do.
+func TestFenced(t *testing.T) {
+	for name, tc := range map[string]struct {
+		event routes.Sandbox
+		want  routes.Outcome
+	}{
+		"itself":                      {anySandbox("s1", "u1", 11), routes.Fenced},
+		"itself, after its deletion":  {anySandbox("s1", "u1", 30), routes.Fenced},
+		"the one before":              {anySandbox("s1", "u0", 11), routes.Fenced},
+		"the next one":                {anySandbox("s1", "u2", 21), routes.Applied},
+		"another, of the same moment": {anySandbox("s2", "u3", 11), routes.Applied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			table, s := oneRunning(&fakeClock{noon}, 0)
+			s.SandboxDeleted("a", "s1", routes.ParseUID("u1"), 20)
+			if got := s.Sandbox(tc.event); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+			if got := table.Stats().SandboxFences; (got == 0) != (name == "the next one") {
+				t.Errorf("%d fences are left", got)
+			}
+		})
+	}
+}
+
 // TestFloor shows that what was deleted stays deleted when its fence has been
 // dropped.
 func TestFloor(t *testing.T) {
@@ -213,6 +282,10 @@ func TestResolve(t *testing.T) {
 		"there":       {read: &stored{sandboxes: found}, want: routes.Applied, said: "NotRunning NoPod"},
 		"not there":   {read: &stored{}, want: routes.Stale, said: "NotFound"},
 		"cannot tell": {read: &stored{err: context.DeadlineExceeded}, want: routes.Undecided, wantErr: context.DeadlineExceeded, said: "NotFound"},
+		"created during the read": {
+			read: &stored{}, want: routes.Stale, said: "NotRunning NoPod",
+			during: func(s *routes.Session) { s.Sandbox(anySandbox("s2", "u2", 12)) },
+		},
 		"deleted during the read": {
 			read: &stored{sandboxes: found}, want: routes.Fenced, said: "NotFound",
 			during: func(s *routes.Session) { s.SandboxDeleted("a", "s2", routes.ParseUID("u2"), 12) },
@@ -293,107 +366,6 @@ func TestRestoreIsNoticed(t *testing.T) {
 				t.Errorf("the view has an age: %t, want %t", known, !known)
 			}
 		})
-	}
-}
-
-func TestChanges(t *testing.T) {
-	table, s := oneRunning(&fakeClock{noon}, 0)
-	first := table.Changes(routes.Cursor{})
-	if diff := cmp.Diff([]string{"a--s1"}, first.IDs); diff != "" || !first.Reset {
-		t.Fatalf("first changes (-want +got):\n%s", diff)
-	}
-	s.Sandbox(anySandbox("s2", "u2", 11))
-	s.Sandbox(anySandbox("s1", "u1", 12))
-	s.Sandbox(anySandbox("s2", "u2", 13))
-	select {
-	case <-first.More:
-	default:
-		t.Error("a change does not wake those who wait")
-	}
-	cursor, err := routes.ParseCursor(first.Next.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	next := table.Changes(cursor)
-	if diff := cmp.Diff([]string{"a--s1", "a--s2"}, next.IDs); diff != "" || next.Reset {
-		t.Errorf("changes since, each once (-want +got):\n%s", diff)
-	}
-	if none := table.Changes(next.Next); none.Reset || len(none.IDs) > 0 {
-		t.Errorf("got %v after the last change, want nothing", none.IDs)
-	}
-	table.Begin()
-	if after := table.Changes(next.Next); !after.Reset {
-		t.Error("a cursor of an ended session is continued")
-	}
-}
-
-func TestMutator(t *testing.T) {
-	clock := &fakeClock{noon}
-	table := routes.New(routes.Options{Clock: clock})
-	own := routes.Mutator{Session: table.Begin()}
-	peer := routes.Mutator{Session: own.Session, Peer: true}
-	route := routes.KruiseRoute{Namespace: "a", Name: "s1", UID: "u1", IP: "10.0.0.1", State: "running", ResourceVersion: "5"}
-	upsert := func(m routes.Mutator, r routes.KruiseRoute) {
-		t.Helper()
-		if _, err := m.Upsert(r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want := func(id, answer, when string) {
-		t.Helper()
-		if got := said(table.Lookup(id)); got != answer {
-			t.Errorf("%s: got %s, want %s", when, got, answer)
-		}
-	}
-	upsert(own, route)
-	want("a--s1", "NotKnown ViewIncomplete", "before the first list is complete")
-	own.Listed(clock.now)
-	want("a--s1", "Serving 10.0.0.1", "after it")
-	other := route
-	other.Name, other.UID, other.ResourceVersion = "s2", "u2", "9"
-	upsert(peer, other)
-	want("a--s2", "NotFound", "a peer's push adds nothing")
-	upsert(own, other)
-	want("a--s1", "NotRunning AddressTaken", "another sandbox has its IP")
-	want("a--s2", "Serving 10.0.0.1", "which is served")
-	if _, err := peer.Delete("a", "s2", "9"); err != nil {
-		t.Fatal(err)
-	}
-	want("a--s2", "NotKnown Unconfirmed", "after a peer's delete")
-	if _, err := own.Delete("a", "s2", ""); err != nil {
-		t.Fatal(err)
-	}
-	upsert(own, other)
-	want("a--s2", "Gone Deleted", "a late event after a delete")
-	if _, err := own.Upsert(routes.KruiseRoute{ResourceVersion: "x"}); !errors.Is(err, routes.ErrVersion) {
-		t.Errorf("got %v for a version without order, want ErrVersion", err)
-	}
-}
-
-func TestRouterLookup(t *testing.T) {
-	clock := &fakeClock{noon}
-	table, s := oneRunning(clock, 0)
-	lookup := routes.RouterLookup{Table: table}
-	want := routes.Entry{PodIP: "10.0.0.1", SandboxName: "s1", Namespace: "a"}
-	byUID, _ := lookup.Get("u1")
-	byName, _ := lookup.GetByName("a", "s1")
-	if diff := cmp.Diff([]routes.Entry{want, want}, []routes.Entry{byUID, byName}); diff != "" {
-		t.Errorf("entries (-want +got):\n%s", diff)
-	}
-	if lookup.InvalidateByName("a", "s1", "10.0.0.2") || !lookup.InvalidateByName("a", "s1", "10.0.0.1") || lookup.Invalidate("u1") {
-		t.Error("an entry is invalidated once, and only where it is")
-	}
-	if _, ok := lookup.Get("u1"); ok {
-		t.Error("an invalidated entry is served")
-	}
-	clock.now = clock.now.Add(1)
-	s.Proven(routes.Sandboxes, clock.now)
-	if _, ok := lookup.Get("u1"); !ok {
-		t.Error("an entry that is still there is not served again")
-	}
-	s.SandboxDeleted("a", "s1", routes.ParseUID("u1"), 20)
-	if _, ok := lookup.Get("u1"); ok {
-		t.Error("a deleted sandbox is served by its UID")
 	}
 }
 

@@ -33,7 +33,7 @@ type mutant struct {
 func mutants() []mutant {
 	return slices.Concat(
 		judging, valves, planning, barePods, deletes, reasons, contents, recognising, extracting, rendering, reading, answering,
-		installing, scoping, returning, settling, staying, remembering, connecting, auditing, scheduling, running, admitting,
+		installing, scoping, returning, settling, staying, remembering, connecting, auditing, scheduling, running, admitting, routing,
 	)
 }
 
