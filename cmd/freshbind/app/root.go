@@ -103,7 +103,7 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		newRolloutCommand(r),
 		newExplainCommand(r),
 		newDoctorCommand(r),
-		newRoutesCommand(),
+		newRoutesCommand(streams),
 	)
 	nameCommands(cmd, r.program)
 	return cmd

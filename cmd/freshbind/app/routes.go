@@ -2,9 +2,10 @@ package app
 
 import (
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-func newRoutesCommand() *cobra.Command {
+func newRoutesCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "routes",
 		Short: "Say where sandboxes can be reached, and never where one was",
@@ -13,6 +14,6 @@ func newRoutesCommand() *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: needsSubcommand, FParseErrWhitelist: anyFlags,
 	}
-	cmd.AddCommand(newRoutesServeCommand())
+	cmd.AddCommand(newRoutesServeCommand(), newConformanceCommand(streams))
 	return cmd
 }
