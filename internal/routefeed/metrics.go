@@ -52,15 +52,16 @@ func NewMetrics(reg prometheus.Registerer, table *routes.Table) *Metrics {
 }
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("freshbind_routes_"+name, help, labels, nil)
+	return prometheus.NewDesc(name, help, labels, nil)
 }
 
 var (
-	viewAge = describe("view_age_seconds", "How old the view of the cluster is at most; +Inf while it is not complete.")
-	entries = describe("table_entries", "What the table holds, by kind (sandboxes, pods).", "kind")
-	fences  = describe("fences", "Deleted objects that are remembered one by one, by kind (sandboxes, pods).", "kind")
-	floor   = describe("floor_version", "The resourceVersion up to which an unknown object needs a live read, by kind (sandboxes, pods).", "kind")
-	waiting = describe("undecided", "Objects that wait for a live read.")
+	maxAge  = describe("freshbind_routes_view_max_age_seconds", "How old the view may be for an answer.")
+	viewAge = describe("freshbind_routes_view_age_seconds", "How old the view of the cluster is at most; +Inf while it is not complete.")
+	entries = describe("freshbind_routes_table_entries", "What the table holds, by kind (sandboxes, pods).", "kind")
+	fences  = describe("freshbind_routes_fences", "Deleted objects that are remembered one by one, by kind (sandboxes, pods).", "kind")
+	floor   = describe("freshbind_routes_floor_version", "The resourceVersion up to which an unknown object needs a live read, by kind (sandboxes, pods).", "kind")
+	waiting = describe("freshbind_routes_undecided", "Objects that wait for a live read.")
 )
 
 // tableCollector reports what a table holds when it is asked.
@@ -68,7 +69,7 @@ type tableCollector struct{ table *routes.Table }
 
 // Describe implements prometheus.Collector.
 func (c *tableCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{viewAge, entries, fences, floor, waiting} {
+	for _, d := range []*prometheus.Desc{viewAge, maxAge, entries, fences, floor, waiting} {
 		out <- d
 	}
 }
@@ -83,6 +84,7 @@ func (c *tableCollector) Collect(out chan<- prometheus.Metric) {
 		age = known.Seconds()
 	}
 	gauge(viewAge, age)
+	gauge(maxAge, c.table.MaxAge().Seconds())
 	s := c.table.Stats()
 	gauge(waiting, float64(s.Undecided))
 	sandboxes, pods := routes.Sandboxes.String(), routes.Pods.String()
