@@ -45,20 +45,25 @@ type Claim struct {
 // sandboxes that say so; elsewhere nothing is marked.
 type Enforced func(ctx context.Context, namespace, sandbox string) (bool, error)
 
+// Asked is what the pool of a claim says of its own enforcement. A sandbox that was
+// made while Freshbind was away does not say it.
+type Asked func(ctx context.Context, claim types.NamespacedName) (string, error)
+
 // Controller looks at the sandboxes of one claim at a time.
 type Controller struct {
 	cache     client.Reader
 	client    client.Writer
 	enforced  Enforced
+	asked     Asked
 	recorder  events.EventRecorder
 	sandboxes schema.GroupVersionKind
 	claims    schema.GroupVersionKind
 }
 
 // Setup adds the controller to the manager.
-func Setup(mgr manager.Manager, sandboxes, claims schema.GroupVersionKind, enforced Enforced) error {
+func Setup(mgr manager.Manager, sandboxes, claims schema.GroupVersionKind, enforced Enforced, asked Asked) error {
 	c := &Controller{
-		cache: mgr.GetCache(), client: mgr.GetClient(), enforced: enforced, recorder: mgr.GetEventRecorder("freshbind"), sandboxes: sandboxes, claims: claims,
+		cache: mgr.GetCache(), client: mgr.GetClient(), enforced: enforced, asked: asked, recorder: mgr.GetEventRecorder("freshbind"), sandboxes: sandboxes, claims: claims,
 	}
 	watched := &metav1.PartialObjectMetadata{}
 	watched.SetGroupVersionKind(sandboxes)
@@ -142,12 +147,21 @@ func (c *Controller) mark(ctx context.Context, claim Claim, sandboxes []metav1.P
 		if s.Annotations[platform.BoundToKey] != "" || s.DeletionTimestamp != nil {
 			continue
 		}
-		if enforced, err := c.enforced(ctx, claim.Namespace, s.Labels[platform.EnforcementKey]); err != nil || !enforced {
+		said := s.Labels[platform.EnforcementKey]
+		enforced, err := c.enforced(ctx, claim.Namespace, said)
+		more := ""
+		if err == nil && !enforced && said == "" {
+			if said, err = c.asked(ctx, claim.NamespacedName); err == nil && said != "" {
+				enforced, err = c.enforced(ctx, claim.Namespace, said)
+				more = fmt.Sprintf(`,"labels":{%q:%q}`, platform.EnforcementKey, said)
+			}
+		}
+		if err != nil || !enforced {
 			return err
 		}
-		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, s.UID, platform.BoundToKey, claim.UID)
+		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}%s}}`, s.UID, platform.BoundToKey, claim.UID, more)
 		s.SetGroupVersionKind(c.sandboxes)
-		err := c.client.Patch(ctx, s.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
+		err = c.client.Patch(ctx, s.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return fmt.Errorf("marking sandbox %s: %w", s.Name, err)
 		}

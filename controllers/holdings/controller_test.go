@@ -83,17 +83,26 @@ func TestMark(t *testing.T) {
 	cases := map[string]struct {
 		sandbox  *unstructured.Unstructured
 		enforced bool
-		want     []string
+		// asked is what the claim's pool says.
+		asked string
+		want  []string
 	}{
-		"its first sight": {cold, true, []string{`{"metadata":{"uid":"s","annotations":{"freshbind.dev/bound-to":"u"}}}`}},
-		"marked already":  {marked, true, nil},
-		"being deleted":   {going, true, nil},
-		"audited":         {cold, false, nil},
+		"its first sight":                   {cold, true, "", []string{`{"metadata":{"uid":"s","annotations":{"freshbind.dev/bound-to":"u"}}}`}},
+		"marked already":                    {marked, true, "", nil},
+		"being deleted":                     {going, true, "", nil},
+		"audited":                           {cold, false, "", nil},
+		"audited, also by its claim's pool": {cold, false, "audit", nil},
+		"made while nobody looked": {cold, false, "enforce", []string{
+			`{"metadata":{"uid":"s","annotations":{"freshbind.dev/bound-to":"u"},"labels":{"freshbind.dev/enforcement":"enforce"}}}`,
+		}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := &patches{}
-			c := &Controller{client: w, enforced: func(context.Context, string, string) (bool, error) { return tc.enforced, nil }}
+			c := &Controller{
+				client: w, enforced: func(_ context.Context, _, said string) (bool, error) { return tc.enforced || said == "enforce", nil },
+				asked: func(context.Context, types.NamespacedName) (string, error) { return tc.asked, nil },
+			}
 			list := metadata(tc.sandbox)
 			list[0].UID, list[0].Annotations = "s", tc.sandbox.GetAnnotations()
 			if err := c.mark(t.Context(), Claim{UID: "u"}, list); err != nil {

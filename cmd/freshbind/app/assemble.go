@@ -57,7 +57,7 @@ func (o *ManagerOptions) assemble(mgr manager.Manager, kinds kinds, store *membe
 	if err != nil {
 		return err
 	}
-	if err := holdings.Setup(mgr, kinds.sandboxes, kinds.claims, modes.Marks); err != nil {
+	if err := holdings.Setup(mgr, kinds.sandboxes, kinds.claims, modes.Marks, askedByPools(mgr.GetCache(), kinds.pools, p.EnforcementFor)); err != nil {
 		return err
 	}
 	after, err := newAftermath(mgr, p, modes, kinds, o, store, reg)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/platform"
@@ -33,12 +35,28 @@ func (p *Platform) foreignController(ctx context.Context, w platform.Write) (pla
 		return f, err
 	}
 	f.Claim, f.ClaimRef.Name = claimOf(claim), claim.GetName()
-	if f.Claim.Pool == "" {
-		return f, nil
-	}
-	pool, err := p.Get(ctx, Pools, sandbox.GetNamespace(), f.Claim.Pool)
-	if err == nil && pool != nil {
-		f.Enforcement = pool.GetAnnotations()[platform.EnforcementKey]
-	}
+	f.Enforcement, err = p.enforcementOf(ctx, claim)
 	return f, err
+}
+
+// EnforcementFor is what the pool of a claim says of its own enforcement; "" for
+// nothing, and when there is no such claim or pool.
+func (p *Platform) EnforcementFor(ctx context.Context, namespace, claim string) (string, error) {
+	stored, err := p.Get(ctx, Claims, namespace, claim)
+	if err != nil || stored == nil {
+		return "", err
+	}
+	return p.enforcementOf(ctx, stored)
+}
+
+func (p *Platform) enforcementOf(ctx context.Context, claim *unstructured.Unstructured) (string, error) {
+	name := claimOf(claim).Pool
+	if name == "" {
+		return "", nil
+	}
+	pool, err := p.Get(ctx, Pools, claim.GetNamespace(), name)
+	if err != nil || pool == nil {
+		return "", err
+	}
+	return pool.GetAnnotations()[platform.EnforcementKey], nil
 }

@@ -129,6 +129,8 @@ func (p *Platform) snapshotOf(ctx context.Context, w platform.Write, member fres
 			return platform.Facts{}, err
 		}
 		f.Enforcement = objs.pool.GetAnnotations()[platform.EnforcementKey]
+	} else if w.Operation == freshness.Bind {
+		f.Enforcement = objs.enforcedBeside(w.Judged())
 	}
 	if w.Operation == freshness.WarmStart {
 		f.Taken = objs.pod

@@ -16,6 +16,8 @@ import (
 // stored are the objects as they are in etcd now; nil says absent.
 type stored struct {
 	claim, pool, template, pod, node *unstructured.Unstructured
+	// asked is the claim's pool, where the sandbox is no pool's.
+	asked *unstructured.Unstructured
 	// held are the sandboxes, other than the written one, that the claim has.
 	held []string
 	// floor is asked instead of the platform's own; nil for that one.
@@ -81,6 +83,9 @@ func (p *Platform) readNamed(ctx context.Context, w platform.Write, m freshness.
 	}
 	if out.claim != nil {
 		g.held(out, m.Name, w.MayHold)
+		if pool := claimOf(out.claim).Pool; w.Operation == freshness.Bind && m.Controller.Kind != freshness.OwnedByPool && pool != "" {
+			g.get(&out.asked, Pools, pool)
+		}
 	}
 	if w.Operation == freshness.ColdStart {
 		g.creator(out, m.Name)
@@ -88,6 +93,15 @@ func (p *Platform) readNamed(ctx context.Context, w platform.Write, m freshness.
 		g.getAt(&out.node, nodes, "", node)
 	}
 	return g.wait()
+}
+
+// enforcedBeside is what was asked for a sandbox that is no pool's any more, or
+// never was: by the pool that it was made for, and by the one that the claim names.
+func (s stored) enforcedBeside(sandbox *unstructured.Unstructured) string {
+	if s.asked != nil && s.asked.GetAnnotations()[platform.EnforcementKey] == "enforce" {
+		return "enforce"
+	}
+	return sandbox.GetLabels()[platform.EnforcementKey]
 }
 
 // creator leaves out the Pod of a Sandbox that is there already: a controller

@@ -83,6 +83,41 @@ func newPlatform(s *store, h history) *Platform {
 }
 
 // running is the member with its pod, and the pod.
+// What was asked for a sandbox is asked for it also when no pool has it any more.
+func TestABindOfWhatIsNoPoolsIsEnforcedAllTheSame(t *testing.T) {
+	silent := builders.MakePool("ns", "python").Obj()
+	enforcing := builders.PoolFrom(silent).Annotation(platform.EnforcementKey, "enforce").Obj()
+	fresh, pod := running(builders.MakeTemplate("ns", "python").Obj())
+	used := func() *builders.Sandbox {
+		return builders.SandboxFrom(fresh).Owners(builders.ControllerRef(builders.MakeClaim("ns", "c2").Obj()))
+	}
+	cases := map[string]struct {
+		pool, member *unstructured.Unstructured
+		want         string
+	}{
+		"the claim's pool says so":                   {enforcing, used().Obj(), "enforce"},
+		"nobody's, the claim's pool says so":         {enforcing, builders.SandboxFrom(fresh).Owners().Obj(), "enforce"},
+		"its own pool said so":                       {silent, used().Label(platform.EnforcementKey, "enforce").Obj(), "enforce"},
+		"nobody says so":                             {silent, used().Obj(), ""},
+		"a member is what its pool says, not itself": {silent, builders.SandboxFrom(fresh).Label(platform.EnforcementKey, "enforce").Obj(), ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			claim := builders.MakeClaim("ns", "c1").Names(fresh.GetName()).Obj()
+			template := builders.MakeTemplate("ns", "python").Obj()
+			p := newPlatform(newStore(claim, tc.pool, template, tc.member, pod), nil)
+			w, ok := p.Classify(admissionv1.Update, tc.member, builders.Bound(tc.member, claim, template).Obj())
+			if !ok {
+				t.Fatal("this is no bind")
+			}
+			f, err := p.Snapshot(t.Context(), w)
+			if err != nil || f.Enforcement != tc.want {
+				t.Errorf("enforcement %q, error %v, want %q", f.Enforcement, err, tc.want)
+			}
+		})
+	}
+}
+
 func running(template *unstructured.Unstructured) (member, pod *unstructured.Unstructured) {
 	member = builders.MakeMember(testPool, template).Name("python-abc").UID("uid-m").
 		Set([]any{"10.0.0.1"}, "status", "podIPs").Obj()
