@@ -74,7 +74,7 @@ upstream-test: ## Every release of agent-sandbox, with and without late caches: 
 	@$(GO) run ./test/upstreamtest
 
 .PHONY: storm
-storm: ## One storm of claims, template changes, deletes and restarts (STORM_SEED, STORM_CLAIMS, STORM_UPSTREAM; in cluster-test STORM_TEST_SEEDS, STORM_TEST_CLAIMS).
+storm: ## One storm of claims, template changes, deletes, restarts and a hostile tenant (STORM_SEED, STORM_CLAIMS, STORM_UPSTREAM; in cluster-test STORM_TEST_SEEDS, STORM_TEST_CLAIMS).
 	@$(GO) run ./test/storm
 
 .PHONY: mutants

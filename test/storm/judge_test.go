@@ -91,9 +91,15 @@ func TestRefused(t *testing.T) {
 		denied("birth.freshbind.dev", 403),
 		denied("bind.freshbind.dev", 500), denied("protect.freshbind.dev", 404), denied("bind.example.com", 403),
 		{code: 409, message: "the object has been modified"}, {code: 200},
+		{code: 422, message: "ValidatingAdmissionPolicy 'freshbind-used' with binding 'freshbind-used' denied request: why"},
+		{code: 422, message: "ValidatingAdmissionPolicy 'another' with binding 'another' denied request: why"},
+		denied("foreigncontroller.freshbind.dev", 403),
 	}}
-	if got := tr.refused(); got != 4 {
-		t.Errorf("%d refused, want 4", got)
+	if got := tr.refused(func(request) bool { return true }); got != 6 {
+		t.Errorf("%d refused, want 6", got)
+	}
+	if got := tr.refused(func(r request) bool { return r.code == 409 }); got != 2 {
+		t.Errorf("%d refused with 409, want 2", got)
 	}
 }
 
@@ -169,7 +175,7 @@ func TestJudgeBinds(t *testing.T) {
 			if len(got.notes) != faults {
 				t.Errorf("%d notes for %d faults: %q", len(got.notes), faults, got.notes)
 			}
-			got.notes = nil
+			got.notes, got.attacks = nil, nil
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(tally{})); diff != "" {
 				t.Errorf("tally (-want,+got):\n%s", diff)
 			}
@@ -207,7 +213,7 @@ func TestJudgePoolsThatServedStaleMembers(t *testing.T) {
 				StaleSince: "50", Findings: []audit.Finding{{Class: audit.Raced, Message: "runs a, in force was b"}},
 			}}
 			got := e.judge()
-			got.notes = nil
+			got.notes, got.attacks = nil, nil
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(tally{})); diff != "" {
 				t.Errorf("tally (-want,+got):\n%s", diff)
 			}
@@ -219,7 +225,7 @@ func TestJudgeCountsBindsAndLostEvents(t *testing.T) {
 	e := evidenceOf(t)
 	e.report.Namespaces = []audit.Summary{{Warm: 2, Cold: 1}, {Warm: 4}}
 	e.report.Lost = []audit.Lost{{}}
-	if diff := cmp.Diff(tally{binds: 7, lost: 1}, e.judge(), cmp.AllowUnexported(tally{})); diff != "" {
+	if diff := cmp.Diff(tally{binds: 7, lost: 1, attacks: map[attack]raidTally{}}, e.judge(), cmp.AllowUnexported(tally{})); diff != "" {
 		t.Errorf("tally (-want,+got):\n%s", diff)
 	}
 }
@@ -237,6 +243,7 @@ func TestJudgeDeletes(t *testing.T) {
 		"of an idle member": {requests: []request{by(upstream.User, 410)}, owner: "SandboxWarmPool"},
 		"with its claim":    {requests: []request{dropped, by(collector, 410)}, owner: "SandboxClaim"},
 		"by the storm":      {requests: []request{by(stormUser, 410)}, owner: "SandboxClaim"},
+		"by whom it is of":  {requests: []request{by(hostileUser, 410)}, owner: "SandboxClaim"},
 		"by the pool":       {[]request{by(upstream.User, 410)}, "SandboxClaim", []string{"sandbox storm-recreate/python-9 of claim c1 was deleted by " + upstream.User}},
 		"before its claim":  {[]request{by(upstream.User, 390), dropped}, "SandboxClaim", []string{"sandbox storm-recreate/python-9 of claim c1 was deleted by " + upstream.User}},
 		"with a claim that somebody else deleted":  {[]request{byController, by(collector, 410)}, "SandboxClaim", []string{"sandbox storm-recreate/python-9 of claim c1 was deleted by " + collector}},
@@ -254,6 +261,33 @@ func TestJudgeDeletes(t *testing.T) {
 				t.Errorf("%d killed, want %d; notes (-want,+got):\n%s", got.killed, len(tc.want), diff)
 			}
 		})
+	}
+}
+
+// What is refused, or goes wrong, in the place and the time of an attack is counted
+// for it.
+func TestJudgeRaids(t *testing.T) {
+	refused := func(namespace string, at int) request {
+		r := write("patch", "sandboxes", "python-1", hostileUser, at, at+1)
+		r.namespace, r.code, r.message = namespace, 422, "ValidatingAdmissionPolicy 'freshbind-used' with binding 'b' denied request: why"
+		return r
+	}
+	of := func(do attack, namespace string, began, ended int) raided {
+		return raided{raid{do: do}, namespace, ms(began), ms(ended)}
+	}
+	bind := func(namespace string, at int, class audit.Class) audit.Bind {
+		return audit.Bind{Namespace: namespace, SeenAt: ms(at), Findings: []audit.Finding{{Class: class}, {Class: class}}}
+	}
+	e := evidenceOf(t, refused("a", 150), refused("a", 350), refused("b", 150), refused("b", 950))
+	e.raids = []raided{of(attackImage, "a", 100, 200), of(attackReuse, "a", 300, 400), of(attackImage, "b", 100, 200), of(attackPlant, "b", 300, 400)}
+	e.report.Findings = []audit.Bind{
+		bind("a", 150, audit.Stale), bind("b", 350, audit.UsedMember), bind("a", 350, audit.Tolerated), bind("a", 250, audit.Stale),
+	}
+	want := map[attack]raidTally{
+		attackImage: {tried: 2, refused: 2, broken: 1}, attackReuse: {tried: 1, refused: 1}, attackPlant: {tried: 1, broken: 1},
+	}
+	if diff := cmp.Diff(want, e.judge().attacks, cmp.AllowUnexported(raidTally{})); diff != "" {
+		t.Errorf("attacks (-want,+got):\n%s", diff)
 	}
 }
 

@@ -1,8 +1,10 @@
 // Command storm lets everything happen at once and shows that no claim gets a
 // wrong sandbox: three pools under three strategies, templates that change all
 // the while, caches that are late, pods and idle members that are deleted,
-// claims in bursts, and Freshbind killed and started again. Everything is
-// judged from the watch history and from the API server's audit log.
+// claims in bursts, and Freshbind killed and started again. Beside that a hostile
+// tenant tries, where enforcement is said in four ways, whatever could give a claim
+// a stale or a used sandbox. Everything is judged from the watch history and from
+// the API server's audit log.
 //
 // Environment:
 //
@@ -41,7 +43,7 @@ func play(ctx context.Context, o options) (good bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	fmt.Print(explain(faults))
+	fmt.Print(r.raids(), explain(faults))
 	fmt.Println(r.line())
 	return len(faults) == 0, nil
 }

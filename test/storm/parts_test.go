@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -172,6 +173,42 @@ func TestPlanBoundsRaces(t *testing.T) {
 	}
 }
 
+// Whatever the seed, every attack is made, and in a long storm in every place.
+func TestPlanRaids(t *testing.T) {
+	for seed := range uint64(100) {
+		short, long := map[attack]int{}, map[attack]map[int]bool{}
+		for at, raids := range planRaids(seed, minClaims) {
+			for _, r := range raids {
+				short[r.do]++
+				if ways[r.do] == nil {
+					t.Fatalf("nobody knows how to make the attack %s", r.do)
+				}
+			}
+			for _, r := range planRaids(seed, claimsPerRaid*len(attacks)*len(places))[at] {
+				if long[r.do] == nil {
+					long[r.do] = map[int]bool{}
+				}
+				long[r.do][at] = true
+			}
+		}
+		for _, a := range attacks {
+			if short[a] == 0 || len(long[a]) != len(places) {
+				t.Errorf("seed %d: attack %s comes %d times, in a long storm in %d places of %d", seed, a, short[a], len(long[a]), len(places))
+			}
+		}
+	}
+	if diff := cmp.Diff(planRaids(5, 90), planRaids(5, 90), cmp.AllowUnexported(raid{})); diff != "" {
+		t.Errorf("one seed, two plans:\n%s", diff)
+	}
+}
+
+func TestRaidsInWords(t *testing.T) {
+	r := result{tally: tally{attacks: map[attack]raidTally{attackReuse: {tried: 3, refused: 2, broken: 1}}}}
+	if want := "attack reuse            tried=3 refused=2 broken=1\n"; !strings.Contains(r.raids(), want) {
+		t.Errorf("%q is not in:\n%s", want, r.raids())
+	}
+}
+
 func TestResult(t *testing.T) {
 	good := result{seed: 7, claims: 300, ready: 300, refused: 20, load: load{reads: 45, judged: 10}, tally: tally{binds: 300, raced: 14, tolerated: 3}}
 	with := func(change func(*result)) result {
@@ -213,8 +250,18 @@ func TestResult(t *testing.T) {
 }
 
 func TestWhatStormsProveTogether(t *testing.T) {
+	attacked := map[attack]raidTally{}
+	for _, a := range attacks {
+		attacked[a] = raidTally{tried: 1, refused: 1}
+	}
 	of := func(refused, raced, binds int) result {
-		return result{refused: refused, tally: tally{raced: raced, binds: binds}}
+		return result{refused: refused, tally: tally{raced: raced, binds: binds, attacks: attacked}}
+	}
+	but := func(a attack, all raidTally) result {
+		r := of(20, 0, 300)
+		r.attacks = maps.Clone(attacked)
+		r.attacks[a] = all
+		return r
 	}
 	const noStorm = "fewer than 20 are no storm"
 	cases := map[string]struct {
@@ -227,11 +274,19 @@ func TestWhatStormsProveTogether(t *testing.T) {
 		"many in one, not all": {[]result{of(18, 6, 60), of(1, 1, 60), of(1, 1, 60)}, nil},
 		"many in all":          {[]result{of(9, 3, 60), of(9, 3, 60), of(9, 3, 60)}, []string{"9 of 180 binds raced: 5 % or more"}},
 		"few refused in all":   {[]result{of(9, 0, 60), of(9, 0, 60)}, []string{"only 18 writes were refused: " + noStorm}},
+		"no such attack":       {[]result{but(attackFlood, raidTally{})}, []string{"attack flood was tried 0 times, and nothing was refused: it shows nothing"}},
+		"never refused":        {[]result{but(attackFlood, raidTally{tried: 1})}, nil},
+		"nothing was refused":  {[]result{but(attackReuse, raidTally{tried: 3})}, []string{"attack reuse was tried 3 times, and nothing was refused: it shows nothing"}},
+		"refused in another":   {[]result{but(attackReuse, raidTally{tried: 3}), of(20, 0, 300)}, nil},
 		"nothing":              {nil, []string{"only 0 writes were refused: " + noStorm, "0 of 0 binds raced: 5 % or more"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, unproven(tc.storms...)); diff != "" {
+			got := unproven(tc.storms...)
+			if len(tc.storms) == 0 {
+				got = got[:2] // and one line for each attack
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)
 			}
 		})

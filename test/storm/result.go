@@ -39,6 +39,16 @@ func (r result) line() string {
 		r.used, r.foreign, r.misowned, r.misled, r.killed, r.ghosts, r.stuck(), r.load.readsPerWrite())
 }
 
+// raids is what became of the hostile tenant's attacks, a line each.
+func (r result) raids() string {
+	var text strings.Builder
+	for _, a := range attacks {
+		t := r.attacks[a]
+		_, _ = fmt.Fprintf(&text, "attack %-16s tried=%d refused=%d broken=%d\n", a, t.tried, t.refused, t.broken)
+	}
+	return text.String()
+}
+
 // faults says in words what is wrong.
 func (r result) faults() []string {
 	var lines []string
@@ -80,6 +90,15 @@ func unproven(storms ...result) []string {
 	}
 	if raced*racedShare >= binds {
 		lines = append(lines, fmt.Sprintf("%d of %d binds raced: %d %% or more", raced, binds, 100/racedShare))
+	}
+	for _, a := range attacks {
+		all := raidTally{}
+		for _, r := range storms {
+			all.tried, all.refused = all.tried+r.attacks[a].tried, all.refused+r.attacks[a].refused
+		}
+		if all.tried == 0 || all.refused == 0 && a.denied() {
+			lines = append(lines, fmt.Sprintf("attack %s was tried %d times, and nothing was refused: it shows nothing", a, all.tried))
+		}
 	}
 	return lines
 }

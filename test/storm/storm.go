@@ -49,9 +49,9 @@ func inWorld(ctx context.Context, release string, out io.Writer, storms func(con
 // storm makes one storm and judges it. An error means that it could not be made
 // or judged.
 func (w *world) storm(ctx context.Context, o options, out io.Writer) (result, error) {
-	steps := plan(o.seed, o.claims)
-	_, _ = fmt.Fprintf(out, "storm with seed %d (again: %s=%d %s=%d %s=%s make storm): %d steps\n",
-		o.seed, envSeed, o.seed, envClaims, o.claims, envUpstream, o.upstream, len(steps))
+	steps, raids := plan(o.seed, o.claims), planRaids(o.seed, o.claims)
+	_, _ = fmt.Fprintf(out, "storm with seed %d (again: %s=%d %s=%d %s=%s make storm): %d steps, %d raids\n",
+		o.seed, envSeed, o.seed, envClaims, o.claims, envUpstream, o.upstream, len(steps), len(slices.Concat(raids[:]...)))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s, err := newStage(ctx, w, o)
@@ -66,7 +66,7 @@ func (w *world) storm(ctx context.Context, o options, out io.Writer) (result, er
 		}
 	}
 	played.say("%d pools of %d are full", pools, o.size())
-	if err := played.play(ctx, steps); err != nil {
+	if err := r.tolerate(played.play(ctx, steps, raids)); err != nil {
 		return result{}, err
 	}
 	if err := played.settle(ctx, &r); err != nil {
@@ -131,19 +131,20 @@ func (w *weather) judge(ctx context.Context, r *result) error {
 	if err := w.recording.CatchUp(ctx); err != nil {
 		return fmt.Errorf("judge: %w", err)
 	}
-	names := namespaces(r.seed)
-	report := within(w.recording.Report(), names[:])
+	names, own := judged(r.seed), namespaces(r.seed)
+	report := within(w.recording.Report(), names)
 	log, err := os.Open(w.world.Cluster.AuditLogPath(0))
 	if err != nil {
 		return fmt.Errorf("open audit log: %w", err)
 	}
 	defer func() { _ = log.Close() }()
-	trail, err := readTrail(log, names[:])
+	trail, err := readTrail(log, names)
 	if err != nil {
 		return err
 	}
-	r.tally = evidence{report: report, trail: trail, ends: w.ends, updates: w.ids}.judge()
-	r.refused, r.load = trail.refused(), w.world.guard.load()
+	e := evidence{report: report, trail: trail, ends: w.ends, updates: w.ids, raids: w.hostile.raided}
+	r.tally, r.load = e.judge(), w.world.guard.load()
+	r.refused = trail.refused(func(q request) bool { return slices.Contains(own[:], q.namespace) })
 	for _, summary := range report.Namespaces {
 		w.say("%s; stale births %d", summary, summary.StaleBirths)
 	}

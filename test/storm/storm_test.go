@@ -61,7 +61,7 @@ func TestStorm(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				t.Log(r.line())
+				t.Logf("%s\n%s", r.line(), r.raids())
 				if faults := r.faults(); len(faults) > 0 {
 					t.Errorf("not good:\n%s", explain(faults))
 				}

@@ -111,15 +111,22 @@ func (e auditEvent) request() request {
 	return r
 }
 
-// refused counts the writes that Freshbind denied. One that it could not decide
-// is not among them.
-func (t *trail) refused() int {
+// denials are what the API server says of writes that Freshbind, or one of its
+// policies, denied.
+var denials = []string{
+	`admission webhook "bind.freshbind.dev" denied the request`, `admission webhook "coldstart.freshbind.dev" denied the request`,
+	`admission webhook "birth.freshbind.dev" denied the request`, `admission webhook "foreigncontroller.freshbind.dev" denied the request`,
+	`ValidatingAdmissionPolicy 'freshbind-`,
+}
+
+// refused counts the writes that were denied, among those that f accepts. One that
+// Freshbind could not decide is not among them.
+func (t *trail) refused(f func(request) bool) int {
 	n := 0
 	for _, r := range t.requests {
-		for _, hook := range []string{"bind", "coldstart", "birth"} {
-			if strings.Contains(r.message, `admission webhook "`+hook+`.freshbind.dev" denied the request`) && r.code < 500 {
-				n++
-			}
+		said := func(words string) bool { return strings.Contains(r.message, words) }
+		if r.code < 500 && f(r) && slices.ContainsFunc(denials, said) {
+			n++
 		}
 	}
 	return n

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/freshbind/freshbind/internal/audit"
@@ -15,6 +17,7 @@ type evidence struct {
 	ends   *ends
 	// updates names the request that wrote each version of a template.
 	updates map[audit.RV]string
+	raids   []raided
 }
 
 // tally is the judgement of all binds and deletes. notes say in words what
@@ -25,8 +28,13 @@ type tally struct {
 	// misowned binds wrote owners that no bind may, misled ones were for a claim
 	// that was gone or had chosen another sandbox.
 	misowned, misled int
+	attacks          map[attack]raidTally
 	notes            []string
 }
+
+// raidTally is what became of all attacks of one kind: how many writes were denied
+// while they went on, and how many binds were wrong.
+type raidTally struct{ tried, refused, broken int }
 
 // judge counts. Whether a bind raced is decided by the audit log alone.
 func (e evidence) judge() tally {
@@ -34,11 +42,15 @@ func (e evidence) judge() tally {
 	for _, s := range e.report.Namespaces {
 		t.binds += s.Warm + s.Cold
 	}
+	var wrong []audit.Bind
 	for _, b := range e.report.Findings {
 		classes := map[audit.Class]string{}
 		for _, f := range b.Findings {
 			class, why := e.class(b, f)
 			classes[class] = why
+		}
+		if slices.ContainsFunc(slices.Collect(maps.Keys(classes)), audit.Class.Bad) {
+			wrong = append(wrong, b)
 		}
 		for class, why := range classes {
 			t.count(class)
@@ -47,6 +59,7 @@ func (e evidence) judge() tally {
 			}
 		}
 	}
+	t.attacks = e.raided(wrong)
 	for _, l := range e.ends.lost() {
 		if why, killed := e.killed(l); killed {
 			t.killed++
@@ -54,6 +67,24 @@ func (e evidence) judge() tally {
 		}
 	}
 	return t
+}
+
+// raided counts by the moment: in each place there is one raid at a time, and what
+// happens there is its doing.
+func (e evidence) raided(wrong []audit.Bind) map[attack]raidTally {
+	out := map[attack]raidTally{}
+	for _, r := range e.raids {
+		t := out[r.do]
+		t.tried++
+		t.refused += e.trail.refused(func(q request) bool { return q.namespace == r.namespace && r.during(q.received) })
+		for _, b := range wrong {
+			if b.Namespace == r.namespace && r.during(b.SeenAt) {
+				t.broken++
+			}
+		}
+		out[r.do] = t
+	}
+	return out
 }
 
 func (t *tally) count(c audit.Class) {
@@ -147,6 +178,9 @@ func (e evidence) podDeletion(b audit.Bind) (request, bool) {
 	return e.trail.deletion("pods", b.Namespace, pod.name, pod.endSeen)
 }
 
+// owners of claims may delete them.
+var owners = []string{stormUser, hostileUser}
+
 // killed tells whether a claim lost its Sandbox otherwise than by its own end
 // or by the storm.
 func (e evidence) killed(l loss) (string, bool) {
@@ -154,11 +188,11 @@ func (e evidence) killed(l loss) (string, bool) {
 	if !ok {
 		return fmt.Sprintf("sandbox %s/%s of claim %s was deleted; the audit log does not show by whom", l.namespace, l.sandbox, l.claim), true
 	}
-	if deleted.user == stormUser {
+	if slices.Contains(owners, deleted.user) {
 		return "", false
 	}
 	end, ok := e.trail.deletion(upstream.SandboxClaims.Resource, l.namespace, l.claim, deleted.received)
-	if ok && end.user == stormUser {
+	if ok && slices.Contains(owners, end.user) {
 		return "", false
 	}
 	return fmt.Sprintf("sandbox %s/%s of claim %s was deleted by %s", l.namespace, l.sandbox, l.claim, deleted.user), true

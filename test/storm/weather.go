@@ -43,8 +43,16 @@ func (w *weather) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(w.out, "%6.1f s  %s\n", time.Since(w.start).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// play takes all steps in turn. Only the start of Freshbind goes on beside them.
-func (w *weather) play(ctx context.Context, steps []step) error {
+// play takes all steps in turn. The start of Freshbind and the raids go on beside
+// them.
+func (w *weather) play(ctx context.Context, steps []step, raids [len(places)][]raid) error {
+	both, ctx := errgroup.WithContext(ctx)
+	both.Go(func() error { return w.rage(ctx, raids) })
+	both.Go(func() error { return w.all(ctx, steps) })
+	return both.Wait()
+}
+
+func (w *weather) all(ctx context.Context, steps []step) error {
 	// A Wait would end a context of the group's own, and there is one per kill.
 	restarts := &errgroup.Group{}
 	err := w.steps(ctx, restarts, steps)
