@@ -36,6 +36,15 @@ var podWays = map[string]way{
 	},
 	"pod succeeded": {reason: freshness.PodFinished, provoke: func(r *row) { r.end("Succeeded"); r.attempt() }},
 	"pod failed":    {reason: freshness.PodFinished, provoke: func(r *row) { r.end("Failed"); r.attempt() }},
+	"pod debugged": {
+		reason: freshness.PodModified,
+		provoke: func(r *row) {
+			for _, m := range r.members {
+				r.debug(m)
+			}
+			r.attempt()
+		},
+	},
 	"pod gone": {
 		reason:     freshness.PodFinished,
 		impossible: map[string]string{barePods: podIsMember},
@@ -83,6 +92,14 @@ func (r *row) patchPod(member *object, patch string) {
 	if err != nil && !isNotFound(err) {
 		r.t.Error(err)
 	}
+}
+
+// debug does what kubectl debug does.
+func (r *row) debug(member *object) {
+	r.t.Helper()
+	const patch = `{"spec":{"ephemeralContainers":[{"name":"debugger","image":"busybox"}]}}`
+	_, err := r.coreClient("pods").Patch(r.t.Context(), podNameOf(member), mergePatch, []byte(patch), patchOptions, "ephemeralcontainers")
+	r.must(err)
 }
 
 func (r *row) deletePod(member *object) {

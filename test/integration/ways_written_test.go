@@ -39,6 +39,18 @@ var writtenWays = map[string]way{
 			}
 		},
 	},
+	"two claims in one write": {
+		reason:     freshness.OwnerMismatch,
+		impossible: map[string]string{barePods: "a bare pod is given away by its labels"},
+		provoke: func(r *row) {
+			claim, other, member := r.unseen("c1"), r.unseen("c2"), r.members[0]
+			r.must(r.choose(claim, member.GetName()))
+			plain := builders.ControllerRef(other)
+			plain.Controller = nil
+			bound := builders.SandboxFrom(builders.Bound(member, claim, r.template(r.pool.Template)).Obj())
+			r.isRefused(r.patchTo(member, bound.Owners(plain, builders.ControllerRef(claim)).Obj()), freshness.OwnerMismatch)
+		},
+	},
 	"used sandbox put back": {
 		reason:  freshness.MemberUsed,
 		prepare: func(r *row) { r.serve("first") },
