@@ -29,6 +29,7 @@ func (p *Pools) write(ctx context.Context, m *memory, s *situation, plan freshne
 	for _, uid := range deletes.done {
 		m.leaving[uid] = true
 	}
+	m.unseen = m.unseen || len(deletes.done)+deletes.unclear > 0
 	if n := len(deletes.done); n > 0 {
 		p.events.Eventf(s.pool, nil, corev1.EventTypeNormal, eventReplaced, actionRollout, "deleted %d members that are not of %s", n, s.Rollout.Revision)
 	}
@@ -36,10 +37,10 @@ func (p *Pools) write(ctx context.Context, m *memory, s *situation, plan freshne
 		// Nothing else was awaited: its time begins now.
 		m.rollout.Progressed = s.Now
 	}
-	m.rollout.Replacing = m.rollout.Replacing.Keep(len(plan.Delete) - len(deletes.done) - deletes.unclear)
+	m.rollout.Replacing = plan.Replacing(deletes.went)
 	if deletes.unclear > 0 {
 		// What the cache shows may not have them any more.
-		m.proven = false
+		m.proven, m.unclear = false, true
 	}
 	p.backOff(m, s, deletes, eventFailedDelete, "delete")
 	hides := p.attempt(ctx, s, plan.Hide, func(ctx context.Context, member *members.Member) (bool, error) {
@@ -63,8 +64,10 @@ type outcome struct {
 	// why it did the first.
 	refused []*members.Member
 	why     error
-	// unclear is how many writes may have been done or not.
+	// unclear is how many writes may have been done or not, went are the members,
+	// by their index, of which that is so, or that were written to.
 	unclear int
+	went    []int
 	// err is why not all were tried.
 	err error
 }
@@ -86,13 +89,13 @@ func (p *Pools) attempt(
 		member := s.members[k]
 		switch {
 		case done[i]:
-			o.done = append(o.done, member.UID)
+			o.done, o.went = append(o.done, member.UID), append(o.went, k)
 		case refusedByServer(errs[i]):
 			if o.refused = append(o.refused, member); o.why == nil {
 				o.why = errs[i]
 			}
 		case errs[i] != nil && !errors.Is(errs[i], errNotLeading):
-			o.unclear++
+			o.unclear, o.went = o.unclear+1, append(o.went, k)
 		}
 	}
 	return o

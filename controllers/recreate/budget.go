@@ -28,7 +28,9 @@ type Budget struct {
 type account struct {
 	replacing int
 	// stalled: nobody expects its members to be replaced any more. They do not
-	// hold up other pools, but this one gets nothing before one of them is.
+	// hold up other pools, or one broken template would for ever, but this one gets
+	// nothing before one of them is. Once it goes on they count again, and nobody
+	// gets anything until there is room.
 	stalled bool
 }
 

@@ -40,14 +40,18 @@ func (p *Pools) observe(m *memory, s *situation) {
 		switch {
 		case m.leaving[uid]:
 		case is.available && !was.available:
-			s.Filled++
+			// An old one was there before, and replaces none.
+			if is.current {
+				s.Filled++
+			}
 		case was.available && !is.available:
 			s.Overtaken++
 		}
 	}
 	s.observeGone(m, are)
 	s.observeUnseen(m, are)
-	if !s.unseenDeletes(m) {
+	// What left since may have left before them, even when both are seen at once.
+	if !m.unseen && !s.unseenDeletes(m) {
 		s.Overtaken = 0
 	}
 }
@@ -61,8 +65,9 @@ func (s *situation) observeGone(m *memory, are map[types.UID]standing) {
 		switch {
 		case was.available:
 			s.Overtaken++
-		case was.ready || m.readied.Has(uid):
+		case was.current && (was.ready || m.readied.Has(uid)):
 			s.Filled++
+			s.Overtaken++
 		default:
 			continue
 		}
@@ -82,6 +87,7 @@ func (s *situation) observeUnseen(m *memory, are map[types.UID]standing) {
 		if _, before := m.gone.Get(uid); !present && !known && !before && !m.leaving[uid] {
 			s.gone = append(s.gone, uid)
 			s.Filled++
+			s.Overtaken++
 		}
 	}
 }
@@ -98,6 +104,7 @@ func (s *situation) unseenDeletes(m *memory) bool {
 func (p *Pools) planned(m *memory, s *situation, plan freshness.Plan) {
 	held := plan.Waiting > 0 && plan.Rollout.Replacing.Deleted() == 0
 	m.rollout = plan.Rollout.Held(held, s.Now)
+	m.unseen = s.unseenDeletes(m)
 	m.standing, m.readied = nil, nil
 	for _, uid := range s.gone {
 		m.gone.Add(uid, nil)

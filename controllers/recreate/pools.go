@@ -65,12 +65,16 @@ type memory struct {
 	pool types.UID
 	// proven: the cache showed every member that a consistent list did.
 	proven bool
-	// unproven is how long to wait before the next list.
+	// unproven is how long to wait before the next list, unclear that a list before
+	// will not do: nobody knows whether a member was deleted.
 	unproven wait
+	unclear  bool
 	// stranded are the members on leaving nodes that were noted as such.
 	stranded map[types.UID]bool
 	// leaving are the members whose delete was asked for and not seen yet.
 	leaving map[types.UID]bool
+	// unseen: not every delete was seen when the last plan was carried out.
+	unseen bool
 	// doubted are the members that were judged with their whole Pods, by what was in
 	// doubt.
 	doubted map[types.UID]string
@@ -167,7 +171,7 @@ func (p *Pools) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	}
 	m := p.remember(req.NamespacedName, pool.GetUID())
 	if !m.proven {
-		if m.proven, err = p.view.ProvenOnce(ctx, pool, p.clock.Now()); err != nil {
+		if err := p.prove(ctx, m, pool); err != nil {
 			return reconcile.Result{}, err
 		}
 		if !m.proven {
@@ -175,6 +179,17 @@ func (p *Pools) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		}
 	}
 	return p.step(ctx, m, pool)
+}
+
+// prove finds out whether the cache shows what was done before.
+func (p *Pools) prove(ctx context.Context, m *memory, pool *unstructured.Unstructured) (err error) {
+	if m.unclear {
+		m.proven, err = p.view.Proven(ctx, pool)
+	} else {
+		m.proven, err = p.view.ProvenOnce(ctx, pool, p.clock.Now())
+	}
+	m.unclear = m.unclear && !m.proven
+	return err
 }
 
 // step plans on what the caches show and, when that calls for an act, on what
@@ -194,13 +209,14 @@ func (p *Pools) step(ctx context.Context, m *memory, pool *unstructured.Unstruct
 		return reconcile.Result{}, err
 	}
 	defer func() { p.budget.Settle(m.pool, m.account(plan.Stalled), err == nil && s != nil) }()
-	granted := p.budget.Take(client.ObjectKeyFromObject(pool), m.pool, account{plan.Rollout.Replacing.Deleted(), plan.Stalled}, plan.Wanted)
+	already := plan.Rollout.Replacing.Deleted()
+	granted := p.budget.Take(client.ObjectKeyFromObject(pool), m.pool, account{already, plan.Stalled}, plan.Wanted)
 	// What only waits for other pools costs no read.
 	if granted > 0 || len(plan.Delete)+len(plan.Hide)+len(plan.Show) > 0 {
 		if s, err = p.inForce(ctx, m, pool); err != nil || s == nil {
 			return reconcile.Result{}, err
 		}
-		s.Granted = granted
+		s.Granted = already + granted
 		if plan, err = p.plan(ctx, s); err != nil {
 			return reconcile.Result{}, err
 		}
@@ -288,7 +304,7 @@ func (p *Pools) apply(ctx context.Context, m *memory, s *situation, plan freshne
 	// What is about to be deleted and what claims may be given is said before.
 	again, err := p.publish(ctx, m, s, plan)
 	if err != nil {
-		m.rollout.Replacing = m.rollout.Replacing.Keep(len(plan.Delete))
+		m.rollout.Replacing = plan.Replacing(nil)
 	} else {
 		err = p.write(ctx, m, s, plan)
 	}

@@ -116,7 +116,7 @@ func (p *Pools) recall(m *memory, s *situation, inspection *agentsandbox.Inspect
 	if !m.read {
 		m.read = true
 		m.rollout, m.template = recorded(p.stored(s.pool), s.Now)
-		m.rollout = m.rollout.Resume(s.PoolState)
+		m.rollout = m.rollout.Resume(s.Missing())
 	}
 	seen := edition{uid: s.template.GetUID(), generation: s.template.GetGeneration()}
 	if m.turned(seen, inspection.Revision()) {

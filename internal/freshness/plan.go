@@ -60,7 +60,13 @@ type Plan struct {
 	Stalled bool
 	// Again is when time alone changes the plan; 0 for never.
 	Again time.Duration
+	// before is what the plan was made of, without its deletes.
+	before *planner
 }
+
+// Replacing is what is being replaced when, of the members to delete, only these
+// were.
+func (p Plan) Replacing(deleted []int) Replacements { return p.before.deleting(deleted) }
 
 // Counts are of members that are not leaving.
 type Counts struct {
@@ -83,7 +89,7 @@ type Counts struct {
 //     After Deadline without progress nothing more is deleted;
 //   - OnReplenish and PlatformOwned: what is Former goes at once, nothing else;
 //   - a Stray member that is ready goes under every strategy, in such steps;
-//   - no more than Granted are in replacement besides those that are already.
+//   - no more than Granted are in replacement, or than are already.
 //
 // Hidden is what claims must not be given now; whether a member waits for a grant
 // makes no difference. Under RollingUpdate, while older members serve because none
@@ -255,9 +261,9 @@ func later(a, b time.Time) time.Time {
 
 func (p *planner) replace() {
 	r := &p.plan.Rollout.Replacing
-	// It failed for want of deletes, not of what they would bring.
-	unwritten := p.plan.Counts.WriteFailed > 0 && r.Deleted() == 0
-	p.outlook.Failed = p.plan.Rollout.State == Failed && !unwritten
+	// With nothing in replacement it failed for want of deletes, not of what they
+	// would bring.
+	p.outlook.Failed = p.plan.Rollout.State == Failed && r.Deleted() > 0
 	wanted := p.inOrder(func(m MemberState) bool { return m.Class == Lost && p.outlook.Goes(m) })
 	stuck := p.inOrder(func(m MemberState) bool { return m.Class != Lost && p.stuck(m) })
 	// The youngest may stand in place of members that were deleted before.
@@ -272,8 +278,10 @@ func (p *planner) replace() {
 	})
 	already := r.Deleted()
 	p.plan.Wanted = max(0, p.deleting(wanted).Deleted()-already)
-	n := sort.Search(len(wanted), func(n int) bool { return p.deleting(wanted[:n+1]).Deleted()-already > p.Granted })
-	p.plan.Delete, p.plan.Waiting = wanted[:n], len(wanted)-n
+	most := max(already, p.Granted)
+	n := sort.Search(len(wanted), func(n int) bool { return p.deleting(wanted[:n+1]).Deleted() > most })
+	before := *p
+	p.plan.Delete, p.plan.Waiting, p.plan.before = wanted[:n], len(wanted)-n, &before
 	*r = p.deleting(p.plan.Delete)
 }
 

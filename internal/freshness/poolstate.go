@@ -47,8 +47,8 @@ type PoolState struct {
 	Members   []MemberState
 	// Rollout is what the plan before this one left.
 	Rollout Rollout
-	// Granted is how many more members may be in replacement now, because all pools
-	// share one budget.
+	// Granted is how many members may be in replacement now, because all pools share
+	// one budget.
 	Granted int
 	// Filled is how many members have become available since the plan before this
 	// one, Overtaken how many left that were available, before its deletes did.

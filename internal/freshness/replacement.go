@@ -106,20 +106,6 @@ func (r Replacements) skip(n int) Replacements {
 	return out
 }
 
-// Keep notes that n of the members last deleted were not deleted after all. When
-// none was, nothing is awaited for them.
-func (r Replacements) Keep(n int) Replacements {
-	if n <= 0 || len(r) == 0 {
-		return r
-	}
-	before, last := r[:len(r)-1:len(r)-1], r[len(r)-1]
-	if last.Deleted <= n {
-		return before
-	}
-	last.Deleted -= n
-	return before.add(last)
-}
-
 func (r Replacements) add(g Replacement) Replacements {
 	if g.Ahead <= 0 && g.Deleted == 0 {
 		return r

@@ -29,8 +29,7 @@ func TestReplacements(t *testing.T) {
 		"deleted twice":                  {none.Delete(0, 0, 3, 0).Delete(3, 3, 0, 0), Replacements{{Deleted: 3}}},
 		"no more than is missing":        {none.Delete(0, 0, 3, 0).Limit(1), Replacements{{Deleted: 1}}},
 		"some went before":               {none.Delete(0, 0, 3, 0).Postpone(2), Replacements{{Ahead: 2, Deleted: 3}}},
-		"some were kept":                 {none.Delete(1, 0, 3, 0).Keep(2), Replacements{{Ahead: 1, Deleted: 1}}},
-		"all were kept":                  {none.Delete(0, 0, 3, 0).Keep(3), Replacements{}},
+		"what was awaited is deleted":    {none.Delete(0, 0, 3, 0).Await(4).Delete(4, 1, 0, 0), Replacements{{Deleted: 3}, {Deleted: 1}}},
 		"all is awaited":                 {none.Delete(0, 0, 3, 0).Await(5), Replacements{{Deleted: 3}, {Ahead: 2}}},
 	}
 	for name, tc := range cases {
@@ -99,6 +98,68 @@ func TestAPlanKeepsToItsGrant(t *testing.T) {
 	})
 	if len(p.Delete) != 1 || p.Wanted != 4 || len(p.Hide) != 3 {
 		t.Errorf("deletes %v of %d, hides %v, want one of four and the others hidden", p.Delete, p.Wanted, p.Hide)
+	}
+}
+
+// A plan that was made on what is stored keeps to what was granted on what the
+// cache showed, even when less is replaced by its lights.
+func TestAGrantIsForAllThatIsReplaced(t *testing.T) {
+	s := PoolState{
+		Strategy: Recreate, Replicas: 4, MaxUnavailable: 1, Hideable: true, Now: noon, Granted: 1,
+		Members: times(3, ready(Stale, time.Hour)), Rollout: Begin("r", "python", time.Time{}, noon),
+	}
+	s.Rollout.Replacing = Replacements{{Deleted: 1}}
+	if p := MakePlan(s); len(p.Delete) != 0 || p.Wanted != 3 {
+		t.Errorf("deletes %v of %d, want none: one is being replaced", p.Delete, p.Wanted)
+	}
+}
+
+// Deletes that were not carried out take nothing off what was being replaced
+// before.
+func TestWhatIsReplacedWhenDeletesFail(t *testing.T) {
+	s := PoolState{
+		Strategy: Recreate, Replicas: 4, MaxUnavailable: 1, Hideable: true, Now: noon, Granted: 4,
+		Members: append(times(1, unready(Stale, time.Hour)), times(2, ready(Stale, time.Hour))...), Rollout: Begin("r", "python", time.Time{}, noon),
+	}
+	s.Rollout.Replacing = Replacements{{Deleted: 2}}
+	p := MakePlan(s)
+	cases := map[string]struct {
+		deleted []int
+		want    int
+	}{
+		"all":                       {p.Delete, 4},
+		"the one that is not ready": {[]int{0}, 2},
+		"one that is ready":         {[]int{1}, 3},
+		"none":                      {nil, 2},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if n := p.Replacing(tc.deleted).Deleted(); n != tc.want {
+				t.Errorf("%d members are being replaced, want %d", n, tc.want)
+			}
+		})
+	}
+	if n := p.Rollout.Replacing.Deleted(); n != 4 || len(p.Delete) != 3 {
+		t.Errorf("%d members are being replaced by the plan, want 4 after three deletes", n)
+	}
+}
+
+// Nobody deleted what is missing from a pool that was never looked at before.
+func TestResume(t *testing.T) {
+	cases := map[string]struct {
+		stored Rollout
+		want   Replacements
+	}{
+		"nothing is stored": {Rollout{}, Replacements{{Ahead: 3}}},
+		"complete":          {Rollout{State: Complete}, nil},
+		"progressing":       {Rollout{State: Progressing, Replacing: Replacements{{Deleted: 2}}}, Replacements{{Deleted: 2}, {Ahead: 1}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.stored.Resume(3).Replacing); diff != "" {
+				t.Errorf("(-want,+got):\n%s", diff)
+			}
+		})
 	}
 }
 

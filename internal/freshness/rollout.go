@@ -44,17 +44,10 @@ func Begin(revision, template string, restarted, now time.Time) Rollout {
 	}
 }
 
-// Resume goes on with a rollout that a leader before stored. One that stored no
-// replacements did not know of any: what is missing is taken for deleted then, as
-// far as a step goes, when there is something left to replace.
-func (r Rollout) Resume(s PoolState) Rollout {
-	missing := s.Missing()
-	switch {
-	case r.State == Complete:
-	case r.Template == "" && slices.ContainsFunc(s.Members, s.Outlook().Old):
-		deleted := min(missing, s.MaxUnavailable)
-		r.Replacing = Replacements(nil).add(Replacement{Ahead: missing - deleted, Deleted: deleted})
-	default:
+// Resume goes on with a rollout that a leader before stored, and awaits what else
+// is missing.
+func (r Rollout) Resume(missing int) Rollout {
+	if r.State != Complete {
 		r.Replacing = r.Replacing.Await(missing)
 	}
 	return r

@@ -86,17 +86,21 @@ func TestAFailedRolloutReplacesNothing(t *testing.T) {
 	started := now.Add(-time.Hour)
 	old := MemberState{Class: Stale, Created: started.Add(-time.Hour), ReadySince: started.Add(-time.Hour), Shown: true}
 	for name, tc := range map[string]struct {
-		deadline time.Duration
-		want     []int
-		state    State
+		deadline  time.Duration
+		replacing Replacements
+		want      []int
+		state     State
 	}{
-		"in time": {2 * time.Hour, []int{0}, Progressing},
-		"overdue": {time.Minute, nil, Failed},
+		"in time": {2 * time.Hour, Replacements{{Deleted: 1}}, []int{0}, Progressing},
+		"overdue": {time.Minute, Replacements{{Deleted: 1}}, nil, Failed},
+		// Else it would stay so for ever: nothing is there to get ready.
+		"overdue, and nothing is being replaced": {time.Minute, nil, []int{0}, Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := MakePlan(PoolState{
-				Strategy: RollingUpdate, Replicas: 2, MaxUnavailable: 1, Deadline: tc.deadline, Now: now, Members: []MemberState{old, old}, Granted: 2,
-				Rollout: Rollout{Revision: "r", Started: started, Progressed: started, Fresh: started, State: Progressing},
+				Strategy: RollingUpdate, Replicas: 2 + tc.replacing.Deleted(), MaxUnavailable: 1 + tc.replacing.Deleted(), Deadline: tc.deadline, Now: now,
+				Members: []MemberState{old, old}, Granted: 2,
+				Rollout: Rollout{Revision: "r", Started: started, Progressed: started, Fresh: started, State: Progressing, Replacing: tc.replacing},
 			})
 			if diff := cmp.Diff(tc.want, p.Delete); diff != "" || p.Rollout.State != tc.state {
 				t.Errorf("state %s, want %s; deletes (-want,+got):\n%s", p.Rollout.State, tc.state, diff)

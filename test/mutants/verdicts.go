@@ -86,7 +86,7 @@ var planning = slices.Concat(at("internal/freshness/goes.go", []mutant{
 	{check: "no more is replaced than is missing", old: `r.Fill(r.Awaited() - max(n, 0))`, broken: `r`, test: "TestReplacements/no more than is missing"},
 }), at("internal/freshness/plan.go", []mutant{
 	{check: "a rollout keeps to its step", old: `max(0, p.MaxUnavailable-p.deleting(wanted).Deleted())`, broken: `len(steps)`, test: "TestMakePlan/rolling: a step of its size"},
-	{check: "a plan keeps to its grant", old: `.Deleted()-already > p.Granted })`, broken: `.Deleted()-already > len(p.Members) })`, test: "TestAPlanKeepsToItsGrant"},
+	{check: "a plan keeps to its grant", old: `most := max(already, p.Granted)`, broken: `most := len(p.Members)`, test: "TestAPlanKeepsToItsGrant"},
 	{check: "what cannot be written to holds up nobody", old: `!m.BackedOff && which(m)`, broken: `which(m)`, test: "TestMakePlan/rolling: what claims have replaced is no progress"},
 	{check: "what claims have replaced is no progress", old: `p.awaits && m.ReadySince`, broken: `m.ReadySince`, test: "TestMakePlan/rolling: what claims have replaced is no progress"},
 	{check: "nobody is given what is of another template", old: `case m.Class == Lost, m.Class == Former:`, broken: `case m.Class == Lost:`, test: "TestFormerMembers/on replenish, paused"},
