@@ -149,6 +149,18 @@ func TestAPoolWithoutATemplateWaitsForNothing(t *testing.T) {
 	}
 }
 
+// Pools are looked at with every event of theirs.
+func TestWhatWritesNothingReadsNoMode(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Replicas(1).Strategy("Recreate").Obj()
+	r := newRig(t, history{v2}, pool, v2, of(pool, v2, "a").Obj())
+	r.step(pool)
+	read := 0
+	r.enforcedNow = func(context.Context, string, string) (bool, error) { read++; return true, nil }
+	if r.step(pool); read > 0 || len(r.writes) > 0 {
+		t.Errorf("read the mode %d times, wrote %v", read, r.writes)
+	}
+}
+
 // The emergency brake works however late the caches are.
 func TestAuditIsObeyedBeforeTheCacheShowsIt(t *testing.T) {
 	cases := map[string]struct {

@@ -42,11 +42,14 @@ func (p *Pools) stamp(ctx context.Context, s *situation) (time.Duration, error) 
 			missing = append(missing, i)
 		}
 	}
+	if len(missing) == 0 {
+		return 0, nil
+	}
 	again := time.Duration(0)
 	if len(missing) > stampsAtOnce {
 		missing, again = missing[:stampsAtOnce], nextStamps
 	}
-	if may, err := p.mayWrite(ctx, s); len(missing) == 0 || err != nil || !may {
+	if may, err := p.mayWrite(ctx, s); err != nil || !may {
 		return 0, err
 	}
 	var late atomic.Bool

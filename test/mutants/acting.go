@@ -141,6 +141,7 @@ var returning = slices.Concat(at("controllers/recreate/pools.go", []mutant{
 	{check: "audit: members are loosened", old: `return p.loosen(ctx, pool)`, broken: `return reconcile.Result{}, nil`, test: "TestMembersOfAPoolThatReturnsToAudit/audited by now"},
 }), at("controllers/recreate/stamps.go", []mutant{
 	{check: "audit: a late cache loosens nothing", old: `if act, err := p.actsOn(ctx, stored); err != nil || act {`, broken: `if act, err := p.actsOn(ctx, stored); err != nil || act && false {`, test: "TestMembersOfAPoolThatReturnsToAudit/enforced, as is stored"},
+	{check: "audit: nothing is read for nothing", old: `if len(missing) == 0 {`, broken: `if false {`, test: "TestWhatWritesNothingReadsNoMode"},
 	{check: "audit: Pods are loosened", old: `p.mark(ctx, podKind, pod, off)`, broken: `true, error(nil)`, test: "TestMembersOfAPoolThatReturnsToAudit/audited by now"},
 }), at("cmd/freshbind/app/claimnames.go", []mutant{
 	{check: "denials that wait hold no objects", old: `case c.hints <- withoutContent(d):`, broken: `case c.hints <- d:`, test: "TestClaimNames"},
