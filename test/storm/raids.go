@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/freshbind/freshbind/internal/advice"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/revision"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
@@ -320,12 +321,13 @@ func (t *tenant) putBack(ctx context.Context, like scenario.Member, put func(use
 	return put(used.GetName(), labels, builders.ControllerRef(pool))
 }
 
-// own tries to give a sandbox owners, and labels, itself and its Pods.
+// own tries to give a sandbox owners and, where there are labels, to have nothing
+// say whose it was.
 func (t *tenant) own(ctx context.Context, sandbox string, labels map[string]any, owners ...metav1.OwnerReference) error {
 	meta := map[string]any{"ownerReferences": owners}
 	object := map[string]any{"metadata": meta}
 	if labels != nil {
-		meta["labels"] = labels
+		meta["labels"], meta["annotations"] = labels, map[string]any{platform.BoundToKey: nil}
 		object["spec"] = map[string]any{"podTemplate": map[string]any{"metadata": map[string]any{"labels": labels}}}
 	}
 	patch, err := json.Marshal(object)
