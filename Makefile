@@ -36,6 +36,9 @@ test: unit-test cluster-test ## Everything that proves it: unit tests, then test
 .PHONY: unit-test
 unit-test: ## Tests that need nothing but Go.
 	$(GO) test $(RACE) $(UNIT_TESTS)
+ifneq ($(RACE),)
+	$(GO) test -run TestMillionSteps ./routes
+endif
 	cd test/release && $(GO) test ./...
 	cd test/cel && $(GO) test ./...
 	cd test/routers && $(GO) test ./...

@@ -23,10 +23,10 @@ func TestConformanceWithFewFences(t *testing.T) {
 	routestest.TestTable(t, func(env routestest.Env) routestest.Table { return newUnderTest(env, 1) })
 }
 
-// TestMillionSteps runs as many random steps as ROUTES_STEPS says, a million
-// when it is unset.
+// TestMillionSteps runs as many random steps as ROUTES_STEPS says; a million when
+// it is unset, and fewer with the race detector.
 func TestMillionSteps(t *testing.T) {
-	steps, err := strconv.Atoi(cmp.Or(os.Getenv("ROUTES_STEPS"), "1000000"))
+	steps, err := strconv.Atoi(cmp.Or(os.Getenv("ROUTES_STEPS"), defaultSteps))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,9 +106,9 @@ func New(o Options) *Table {
 	if o.Clock == nil {
 		o.Clock = systemClock{}
 	}
-	t := &Table{opts: o, clock: o.Clock, index: newIndex(), changes: newChangeLog()}
+	t := &Table{opts: o, clock: o.Clock, index: newIndex(hasID), changes: newChangeLog()}
 	if o.ByUID {
-		t.byUID = newIndex()
+		t.byUID = newIndex(hasUID)
 	}
 	// Time 0 means "not known": base lies a moment before anything can happen.
 	t.base = t.clock.Now().Add(-time.Nanosecond)

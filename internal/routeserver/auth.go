@@ -54,7 +54,7 @@ func (t *Tokens) read() error {
 	if err != nil {
 		return fmt.Errorf("reading tokens: %w", err)
 	}
-	var sums [][sha256.Size]byte
+	var tokens []string
 	for lines := bufio.NewScanner(bytes.NewReader(content)); lines.Scan(); {
 		token := bytes.TrimSpace(lines.Bytes())
 		if len(token) == 0 {
@@ -63,13 +63,21 @@ func (t *Tokens) read() error {
 		if len(token) < minToken {
 			return fmt.Errorf("reading tokens: %s has a token of %d characters: use %d at least", t.file, len(token), minToken)
 		}
-		sums = append(sums, sha256.Sum256(token))
+		tokens = append(tokens, string(token))
 	}
-	if len(sums) == 0 {
+	if len(tokens) == 0 {
 		return fmt.Errorf("reading tokens: %s has none: write one a line", t.file)
 	}
-	t.sums.Store(&sums)
+	t.set(tokens)
 	return nil
+}
+
+func (t *Tokens) set(tokens []string) {
+	sums := make([][sha256.Size]byte, len(tokens))
+	for i, token := range tokens {
+		sums[i] = sha256.Sum256([]byte(token))
+	}
+	t.sums.Store(&sums)
 }
 
 // follow reads the file again and again. What cannot be used changes nothing.
