@@ -31,6 +31,11 @@ type ledger struct {
 	// claim got one; all in the time of this process.
 	stands, taken map[types.UID]time.Time
 	cold          []coldStart
+	// place is when a member came to stand there, in the order of the watch, and
+	// known the last that a claim got: whoever gives members to claims follows the
+	// same watch, and had heard of all before it.
+	place map[types.UID]int
+	known int
 }
 
 type gap bool
@@ -40,7 +45,7 @@ const (
 	leftByDelete gap = true
 )
 
-// coldStart is one beside members that stood ready and shown.
+// coldStart is one beside members that stood ready and shown, and were known.
 type coldStart struct {
 	claim  string
 	at     time.Time
@@ -77,22 +82,25 @@ func (l *ledger) see(event watch.EventType, sandbox *unstructured.Unstructured, 
 
 	if len(claims) > 0 && l.taken[uid].IsZero() {
 		l.taken[uid] = now
+		l.known = max(l.known, l.place[uid])
 		if l.stands[uid].IsZero() && pool == "" && sandbox.GetName() == claims[0].Name && event == watch.Added {
-			l.cold = append(l.cold, coldStart{claims[0].Name, now, maps.Clone(l.stands)})
+			beside := maps.Clone(l.stands)
+			maps.DeleteFunc(beside, func(uid types.UID, _ time.Time) bool { return l.place[uid] >= l.known })
+			l.cold = append(l.cold, coldStart{claims[0].Name, now, beside})
 		}
 	}
 	if ready && agentsandbox.Shown(sandbox) {
 		if l.stands[uid].IsZero() {
-			l.stands[uid] = now
+			l.stands[uid], l.place[uid] = now, len(l.place)+1
 		}
 	} else {
 		delete(l.stands, uid)
 	}
 }
 
-// idleFor is how long a member has to stand there before and after a cold start
-// to have been passed over: with less of it a claim was just being given it, or
-// its controller had just not heard of it.
+// idleFor is how long a member that is known has to stand there before and after a
+// cold start to have been passed over: with less of it a claim was just being
+// given it.
 const idleFor = time.Second
 
 // passedOver lists the cold starts of claims that a member was there for.
@@ -112,7 +120,7 @@ func (l *ledger) passedOver() []string {
 // follow feeds a ledger from the pool's present state on, until stop.
 func (s *stage) follow(p scenario.Pool) (l *ledger, stop func()) {
 	s.t.Helper()
-	l = &ledger{ready: map[types.UID]bool{}, stands: map[types.UID]time.Time{}, taken: map[types.UID]time.Time{}}
+	l = &ledger{ready: map[types.UID]bool{}, stands: map[types.UID]time.Time{}, taken: map[types.UID]time.Time{}, place: map[types.UID]int{}}
 	s.full(p, "")
 	list, err := s.Resource(upstream.Sandboxes).List(s.t.Context(), metav1.ListOptions{})
 	s.must(err)
