@@ -6,13 +6,12 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/freshbind/freshbind/routes/routestest"
+	"github.com/freshbind/freshbind/test/kruisegateway"
 )
 
 // TestDoublesFail shows that each named test finds what it is for: tables that
@@ -144,27 +143,12 @@ func (r *releaseTable) Lookup(id string) (string, bool) {
 	return got.ip, ok && got.state == "running"
 }
 
-const fenceTTL = 10 * time.Minute
-
-type kruiseFence struct {
-	version string
-	expires time.Time
-}
-
-// headTable is pkg/sandboxroute of OpenKruise Agents after v0.3.0: an object has
-// a record or a fence, which lasts ten minutes.
+// headTable is OpenKruise Agents' gateway after v0.3.0, which answers once its
+// informer has listed.
 type headTable struct {
-	env     routestest.Env
-	ready   bool
-	records map[string]kruiseRecord
-	fences  map[string]kruiseFence
-	active  map[string]string
-	swept   time.Time
-}
-
-type kruiseRecord struct {
-	kruiseRoute
-	id string
+	env   routestest.Env
+	ready bool
+	store *kruisegateway.Store
 }
 
 func newHeadTable(env routestest.Env) *headTable {
@@ -174,63 +158,7 @@ func newHeadTable(env routestest.Env) *headTable {
 }
 
 func (h *headTable) Restart() {
-	h.ready, h.records, h.fences, h.active = false, map[string]kruiseRecord{}, map[string]kruiseFence{}, map[string]string{}
-}
-
-// sweep drops what has expired, at most once a minute.
-func (h *headTable) sweep() {
-	now := h.env.Clock.Now()
-	if now.Sub(h.swept) < time.Minute {
-		return
-	}
-	h.swept = now
-	maps.DeleteFunc(h.fences, func(_ string, f kruiseFence) bool { return !now.Before(f.expires) })
-}
-
-func (h *headTable) upsert(key string, next kruiseRecord) {
-	h.sweep()
-	if compare(next.version, "0") <= 0 {
-		return
-	}
-	old, ok := h.records[key]
-	if ok && compare(next.version, old.version) <= 0 {
-		return
-	}
-	if f, fenced := h.fences[key]; fenced && compare(next.version, f.version) <= 0 {
-		return
-	}
-	delete(h.fences, key)
-	if ok && old.id != next.id && h.active[old.id] == key {
-		delete(h.active, old.id)
-	}
-	h.records[key], h.active[next.id] = next, key
-}
-
-// remove follows a delete; version "" is that of the record.
-func (h *headTable) remove(key, version string) {
-	h.sweep()
-	old, ok := h.records[key]
-	if version == "" {
-		if !ok {
-			return
-		}
-		version = old.version
-	}
-	if ok && compare(version, old.version) < 0 {
-		return
-	}
-	expires := h.env.Clock.Now().Add(fenceTTL)
-	if f, fenced := h.fences[key]; fenced {
-		if compare(version, f.version) < 0 {
-			return
-		}
-		expires = f.expires
-	}
-	if ok && h.active[old.id] == key {
-		delete(h.active, old.id)
-	}
-	delete(h.records, key)
-	h.fences[key] = kruiseFence{version, expires}
+	h.ready, h.store = false, kruisegateway.NewStore(h.env.Clock.Now)
 }
 
 func (h *headTable) Apply(e routestest.Event) {
@@ -240,34 +168,25 @@ func (h *headTable) Apply(e routestest.Event) {
 	if e.Sandbox == nil {
 		return
 	}
-	key := e.Sandbox.Namespace + "/" + e.Sandbox.Name
-	id := e.Sandbox.ID
-	if id == "" {
-		id = strings.ReplaceAll(key, "/", "--")
+	r := kruisegateway.Route{Namespace: e.Sandbox.Namespace, Name: e.Sandbox.Name, ID: e.Sandbox.ID, IP: e.Sandbox.PodIP, State: stateOf(e.Sandbox)}
+	if r.ID == "" {
+		r.ID = r.Namespace + "--" + r.Name
 	}
-	switch e.Type {
-	case routestest.Changed:
-		h.upsert(key, kruiseRecord{kruiseRoute{ip: e.Sandbox.PodIP, state: stateOf(e.Sandbox), version: version(e.Sandbox)}, id})
-	case routestest.Deleted:
-		h.remove(key, version(e.Sandbox))
-	case routestest.Vanished:
-		h.remove(key, "")
+	if e.Type != routestest.Vanished {
+		r.ResourceVersion = version(e.Sandbox)
 	}
+	if e.Type == routestest.Changed {
+		h.store.Upsert(r)
+		return
+	}
+	h.store.Delete(r)
 }
 
 func (h *headTable) Refresh(m routestest.Message) {
-	key := m.Namespace + "/" + m.Name
-	if m.State == "dead" {
-		h.remove(key, m.Version)
-		return
-	}
-	h.upsert(key, kruiseRecord{kruiseRoute{ip: m.IP, state: m.State, version: m.Version}, m.ID})
+	h.store.Refresh(kruisegateway.Route{Namespace: m.Namespace, Name: m.Name, ID: m.ID, IP: m.IP, State: m.State, ResourceVersion: m.Version})
 }
 
 func (h *headTable) Lookup(id string) (string, bool) {
-	if !h.ready {
-		return "", false
-	}
-	r, ok := h.records[h.active[id]]
-	return r.ip, ok && r.state == "running"
+	ip, ok := h.store.Lookup(id)
+	return ip, ok && h.ready
 }

@@ -14,6 +14,6 @@ func newRoutesCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: needsSubcommand, FParseErrWhitelist: anyFlags,
 	}
-	cmd.AddCommand(newRoutesServeCommand(), newConformanceCommand(streams))
+	cmd.AddCommand(newRoutesServeCommand(), newConformanceCommand(streams), newSentinelCommand())
 	return cmd
 }

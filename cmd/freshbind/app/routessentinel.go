@@ -1,0 +1,194 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/freshbind/freshbind/internal/sentinel"
+)
+
+// SentinelOptions configure the process that keeps deleted sandboxes deleted in
+// OpenKruise's gateways.
+type SentinelOptions struct {
+	Kubeconfig string
+	Context    string
+
+	URLs     []string
+	Services []string
+	Port     int
+
+	Pace         sentinel.Pace
+	Keep         time.Duration
+	MaxDeletions int
+
+	HealthAddress  string
+	MetricsAddress string
+
+	services []types.NamespacedName
+	log      zap.Options
+}
+
+// NewSentinelOptions returns the defaults.
+func NewSentinelOptions() *SentinelOptions {
+	return &SentinelOptions{
+		Port: 7789, Pace: sentinel.Pace{Interval: 5 * time.Second, Rate: 200, Timeout: time.Second},
+		Keep: time.Hour, MaxDeletions: 10_000, HealthAddress: ":8081", MetricsAddress: ":8080",
+	}
+}
+
+func newSentinelCommand() *cobra.Command {
+	o := NewSentinelOptions()
+	cmd := &cobra.Command{
+		Use:   "sentinel (--gateway-service NAMESPACE/NAME | --gateway-url URL)...",
+		Short: "Keep deleted sandboxes deleted in unmodified OpenKruise gateways",
+		Long: "Sentinel watches OpenKruise's Sandboxes, and repeats to each gateway that a deleted one is dead, with the version\n" +
+			"of its deletion: gateways forget that after ten minutes, and when they restart. It is for gateways after v0.3.0.\n" +
+			"In the cluster it only reads. Several replicas do no harm.",
+		Example: "  freshbind routes sentinel --gateway-service sandbox-system/sandbox-gateway",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.Complete(); err != nil {
+				return &ExitError{Code: exitUsage, Err: err}
+			}
+			if err := o.Validate(); err != nil {
+				return &ExitError{Code: exitUsage, Err: err}
+			}
+			return o.Run(cmd.Context())
+		},
+	}
+	o.AddFlags(cmd.Flags())
+	return cmd
+}
+
+// AddFlags adds the options to fs.
+func (o *SentinelOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Path of a kubeconfig; empty for the in-cluster configuration or $KUBECONFIG.")
+	fs.StringVar(&o.Context, "context", o.Context, "Context of the kubeconfig.")
+	fs.StringSliceVar(&o.Services, "gateway-service", o.Services, "Service (namespace/name) whose endpoints are gateways. Can be given several times.")
+	fs.IntVar(&o.Port, "refresh-port", o.Port, "Port at which these take messages of their peers.")
+	fs.StringSliceVar(&o.URLs, "gateway-url", o.URLs, "URL at which one gateway takes messages of its peers. Can be given several times.")
+	fs.DurationVar(&o.Pace.Interval, "interval", o.Pace.Interval, "How often each deletion is repeated: how long a route that comes back can stay.")
+	fs.IntVar(&o.Pace.Rate, "rate", o.Pace.Rate, "How many messages a second one gateway gets at most. With more deletions than rate times interval the interval grows.")
+	fs.DurationVar(&o.Pace.Timeout, "timeout", o.Pace.Timeout, "How long one message may take.")
+	fs.DurationVar(&o.Keep, "keep", o.Keep, "How long a deletion is repeated.")
+	fs.IntVar(&o.MaxDeletions, "max-deletions", o.MaxDeletions, "How many deletions are repeated at most; the oldest are forgotten first.")
+	fs.StringVar(&o.HealthAddress, "health-probe-bind-address", o.HealthAddress, "Address that serves /healthz and /readyz; 0 for none.")
+	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress, "Address that serves /metrics; 0 for none.")
+	logFlags := flag.NewFlagSet("log", flag.ContinueOnError)
+	o.log.BindFlags(logFlags)
+	fs.AddGoFlagSet(logFlags)
+}
+
+// Complete reads the names of Services.
+func (o *SentinelOptions) Complete() error {
+	o.services = nil
+	for _, text := range o.Services {
+		namespace, name, ok := strings.Cut(text, "/")
+		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+			return fmt.Errorf("--gateway-service %q: write it as namespace/name", text)
+		}
+		o.services = append(o.services, types.NamespacedName{Namespace: namespace, Name: name})
+	}
+	return nil
+}
+
+// Validate reports the first option that cannot be used.
+func (o *SentinelOptions) Validate() error {
+	if len(o.services) == 0 && len(o.URLs) == 0 {
+		return errors.New("--gateway-service, --gateway-url: say where the gateways are")
+	}
+	for _, u := range o.URLs {
+		if !httpURL(u) {
+			return fmt.Errorf("--gateway-url %q is no http or https URL", u)
+		}
+	}
+	switch {
+	case o.Port < 1 || o.Port > 65535:
+		return fmt.Errorf("--refresh-port: %d is no port", o.Port)
+	case o.Pace.Interval < time.Second:
+		return fmt.Errorf("--interval: %s is too short, use 1s or more", o.Pace.Interval)
+	case o.Pace.Rate < 1 || o.Pace.Rate > 10_000:
+		return fmt.Errorf("--rate: %d is not between 1 and 10000", o.Pace.Rate)
+	case o.Pace.Timeout <= 0:
+		return fmt.Errorf("--timeout: %s is not positive", o.Pace.Timeout)
+	case o.Keep < time.Minute:
+		return fmt.Errorf("--keep: %s is too short, use 1m or more", o.Keep)
+	case o.MaxDeletions < 1 || o.MaxDeletions > 1_000_000:
+		return fmt.Errorf("--max-deletions: %d is not between 1 and 1000000", o.MaxDeletions)
+	}
+	return nil
+}
+
+// Run watches and repeats until ctx ends.
+func (o *SentinelOptions) Run(ctx context.Context) error {
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.log)))
+	cfg, err := serverConfig(o.Kubeconfig, o.Context)
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Metrics: metricsserver.Options{BindAddress: o.MetricsAddress}, HealthProbeBindAddress: o.HealthAddress, Cache: o.cacheOptions(),
+	})
+	if err != nil {
+		return fmt.Errorf("creating the manager: %w", err)
+	}
+	m := sentinel.NewMetrics(metrics.Registry)
+	memory := sentinel.NewMemory(o.MaxDeletions, o.Keep, m)
+	s := sentinel.New(memory, &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, o.Pace, m)
+	watch := &sentinel.Watch{
+		Cache: mgr.GetCache(), Memory: memory, Sentinel: s, URLs: o.URLs, Services: o.services, Port: o.Port,
+	}
+	err = errors.Join(mgr.Add(everyReplica(s.Start)), mgr.Add(everyReplica(watch.Start)), mgr.AddHealthzCheck("ping", healthz.Ping))
+	if err != nil {
+		return fmt.Errorf("assembling the sentinel: %w", err)
+	}
+	registerBuildInfo(metrics.Registry, Version())
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("repeating deletions: %w", err)
+	}
+	return nil
+}
+
+// cacheOptions have the cache hold names and versions of Sandboxes, and the
+// endpoints of gateways.
+func (o *SentinelOptions) cacheOptions() cache.Options {
+	sandboxes := &metav1.PartialObjectMetadata{}
+	sandboxes.SetGroupVersionKind(sentinel.SandboxKind)
+	namespaces := map[string]cache.Config{}
+	for _, service := range o.services {
+		namespaces[service.Namespace] = cache.Config{}
+	}
+	by := map[client.Object]cache.ByObject{sandboxes: {Transform: keepNames}}
+	if len(namespaces) > 0 {
+		by[&discoveryv1.EndpointSlice{}] = cache.ByObject{Namespaces: namespaces}
+	}
+	return cache.Options{ByObject: by}
+}
+
+// keepNames drops what tenants write.
+func keepNames(o any) (any, error) {
+	if object, ok := o.(*metav1.PartialObjectMetadata); ok {
+		object.Labels, object.Annotations, object.ManagedFields, object.OwnerReferences, object.Finalizers = nil, nil, nil, nil, nil
+	}
+	return o, nil
+}
