@@ -33,7 +33,8 @@ type mutant struct {
 func mutants() []mutant {
 	return slices.Concat(
 		judging, valves, planning, barePods, deletes, reasons, contents, recognising, extracting, rendering, reading, answering,
-		installing, scoping, returning, settling, staying, remembering, connecting, auditing, scheduling, running, admitting, routing,
+		installing, scoping, returning, settling, staying, remembering, forming, connecting, auditing, scheduling, running, admitting,
+		routing,
 	)
 }
 
