@@ -9,14 +9,19 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
+
+// podNodes knows the nodes with Pods on them; none when nothing has changed since
+// the version that is given.
+type podNodes interface {
+	Nodes(known int) (nodes []string, version int)
+}
 
 // leavingNodes knows which of the nodes that have Pods on them are about to go. It
 // looks at all of them only after one of them has changed.
 type leavingNodes struct {
-	store *members.Cache
+	store podNodes
 	node  func(ctx context.Context, name string) (*unstructured.Unstructured, error)
 
 	mu      sync.Mutex

@@ -52,7 +52,9 @@ func PoolColumns(namespaces, wide bool, now func() time.Time) []Column[Pool] {
 	return columns
 }
 
-var classTones = map[freshness.Class]Tone{freshness.Current: Good, freshness.Stale: Busy, freshness.Unknown: Busy, freshness.Lost: Bad}
+var classTones = map[freshness.Class]Tone{
+	freshness.Current: Good, freshness.Stale: Busy, freshness.Former: Busy, freshness.Unknown: Busy, freshness.Lost: Bad,
+}
 
 // MemberColumns are those of get members.
 func MemberColumns(namespaces, wide bool, now func() time.Time) []Column[Member] {

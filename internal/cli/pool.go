@@ -230,7 +230,7 @@ func (j *Judge) count(p *Pool, m *Member, rollout advice.Rollout) {
 	m.Claimable = m.Ready && !m.Hidden && p.serves(m.Class, rollout)
 	add(&p.Updated, m.Class == freshness.Current)
 	add(&p.UpdatedReady, m.Class == freshness.Current && available)
-	add(&p.Stale, m.Class == freshness.Stale)
+	add(&p.Stale, m.Class == freshness.Stale || m.Class == freshness.Former)
 	add(&p.Unknown, m.Class == freshness.Unknown)
 	add(&p.Lost, m.Class == freshness.Lost)
 	add(&p.Ready, m.Ready)

@@ -128,6 +128,13 @@ func TestPools(t *testing.T) {
 			},
 			want: row{Mode: "enforce", Strategy: "Recreate", Ready: 3, Updated: 2, UpdatedReady: 1, Unknown: 1, Lost: 1, Hidden: 1, Leaving: 1, Number: 2, Words: "Pending 2/5"},
 		},
+		"of another template": {
+			pool: pool(1).Annotation("freshbind.dev/rollout-strategy", "Recreate"), mode: "enforce",
+			members: func(p *builders.Pool) []client.Object {
+				return []client.Object{one(p, v2, "python-a").Ready(true).Annotation(builders.AnnotationTemplate, "other").Obj()}
+			},
+			want: row{Mode: "enforce", Strategy: "Recreate", Ready: 1, Stale: 1, Number: 2, Words: "Pending 0/1"},
+		},
 		"too young to be available": {
 			pool: pool(1).Annotation("freshbind.dev/min-ready-seconds", "3600"), mode: "enforce",
 			members: func(p *builders.Pool) []client.Object { return idle(p, v2, "a", 1) },
