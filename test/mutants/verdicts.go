@@ -84,8 +84,11 @@ var planning = slices.Concat(at("internal/freshness/goes.go", []mutant{
 }), at("internal/freshness/replacement.go", []mutant{
 	{check: "claims' gaps are filled before", old: `before := min(n, g.Ahead)`, broken: `before := 0`, test: "TestReplacements/claims took some before"},
 	{check: "no more is replaced than is missing", old: `r.Fill(r.Awaited() - max(n, 0))`, broken: `r`, test: "TestReplacements/no more than is missing"},
+	{check: "nothing is awaited in the places of what never started", old: `max(0, missing-unavailable-stuck)`, broken: `max(0, missing-unavailable)`, test: "TestReplacements/the others are to go, too"},
 }), at("internal/freshness/plan.go", []mutant{
 	{check: "a rollout keeps to its step", old: `max(0, p.MaxUnavailable-p.deleting(wanted).Deleted())`, broken: `len(steps)`, test: "TestMakePlan/rolling: a step of its size"},
+	{check: "a failed rollout goes on when nothing is replaced", old: `== Failed && r.Deleted() > 0`, broken: `== Failed`, test: "TestAFailedRolloutReplacesNothing/overdue, and nothing is being replaced"},
+	{check: "what was not deleted is not replaced", old: `{ return p.before.deleting(deleted) }`, broken: `{ return p.Rollout.Replacing }`, test: "TestWhatIsReplacedWhenDeletesFail/none"},
 	{check: "a plan keeps to its grant", old: `most := max(already, p.Granted)`, broken: `most := len(p.Members)`, test: "TestAPlanKeepsToItsGrant"},
 	{check: "what cannot be written to holds up nobody", old: `!m.BackedOff && which(m)`, broken: `which(m)`, test: "TestMakePlan/rolling: what claims have replaced is no progress"},
 	{check: "what claims have replaced is no progress", old: `p.awaits && m.ReadySince`, broken: `m.ReadySince`, test: "TestMakePlan/rolling: what claims have replaced is no progress"},
