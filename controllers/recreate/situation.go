@@ -116,7 +116,7 @@ func (p *Pools) recall(m *memory, s *situation, inspection *agentsandbox.Inspect
 	if !m.read {
 		m.read = true
 		m.rollout, m.template = recorded(p.stored(s.pool), s.Now)
-		m.rollout = m.rollout.Resume(s.Missing())
+		m.rollout = m.rollout.Resume()
 	}
 	seen := edition{uid: s.template.GetUID(), generation: s.template.GetGeneration()}
 	if m.turned(seen, inspection.Revision()) {
@@ -124,9 +124,7 @@ func (p *Pools) recall(m *memory, s *situation, inspection *agentsandbox.Inspect
 	}
 	m.template = seen
 	if name := s.template.GetName(); !m.rollout.Is(inspection.Revision(), name, inspection.Restarted()) {
-		awaited := m.rollout.Replacing.Await(s.Missing())
-		m.rollout = freshness.Begin(inspection.Revision(), name, inspection.Restarted(), s.Now)
-		m.rollout.Replacing = awaited
+		m.rollout = m.rollout.Follow(inspection.Revision(), name, inspection.Restarted(), s.Now)
 	}
 	s.Rollout = m.rollout
 }

@@ -1,5 +1,7 @@
 package freshness
 
+import "slices"
+
 // Replacement is a group of members that were deleted together. They count as
 // replaced once so many more members have become available: those that were
 // missing before, and then as many as were deleted.
@@ -56,8 +58,12 @@ func (r Replacements) Fill(n int) Replacements {
 	return r
 }
 
-// Limit drops what cannot be missing, because no more than n members are.
-func (r Replacements) Limit(n int) Replacements { return r.Fill(r.Awaited() - max(n, 0)) }
+// Limit drops what cannot be missing, because no more than n members are: what was
+// deleted last of all, for what fills a gap unseen is no replacement of it.
+func (r Replacements) Limit(n int) Replacements {
+	r = r.skip(r.Awaited() - max(n, 0))
+	return r.Fill(r.Awaited() - max(n, 0))
+}
 
 // Postpone notes that n more members went before those whose deletes have not
 // been seen yet.
@@ -92,17 +98,18 @@ func (r Replacements) Delete(missing, unavailable, available, stuck int) Replace
 	return r.skip(r.Awaited() - (others + unavailable + available))
 }
 
-// skip has up to n fewer awaited of those that were missing before deletes. What
-// was deleted stays charged.
+// skip has up to n fewer awaited of those that were missing before deletes, the
+// last ones first. What was deleted stays charged.
 func (r Replacements) skip(n int) Replacements {
-	out := make(Replacements, 0, len(r))
-	for _, g := range r {
+	var out Replacements
+	for _, g := range slices.Backward(r) {
 		less := max(0, min(n, g.Ahead))
 		g.Ahead, n = g.Ahead-less, n-less
 		if g != (Replacement{}) {
 			out = append(out, g)
 		}
 	}
+	slices.Reverse(out)
 	return out
 }
 

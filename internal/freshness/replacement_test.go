@@ -28,6 +28,8 @@ func TestReplacements(t *testing.T) {
 		"those in place may start":       {none.Delete(0, 0, 5, 0).Delete(20, 1, 0, 14), Replacements{{Deleted: 5}, {Deleted: 1}}},
 		"deleted twice":                  {none.Delete(0, 0, 3, 0).Delete(3, 3, 0, 0), Replacements{{Deleted: 3}}},
 		"no more than is missing":        {none.Delete(0, 0, 3, 0).Limit(1), Replacements{{Deleted: 1}}},
+		"others are not missing":         {none.Delete(0, 0, 3, 0).Await(5).Limit(2), Replacements{{Deleted: 2}}},
+		"the last of the others first":   {none.Delete(1, 0, 3, 0).Await(6).Limit(5), Replacements{{Ahead: 1, Deleted: 3}, {Ahead: 1}}},
 		"some went before":               {none.Delete(0, 0, 3, 0).Postpone(2), Replacements{{Ahead: 2, Deleted: 3}}},
 		"what was awaited is deleted":    {none.Delete(0, 0, 3, 0).Await(4).Delete(4, 1, 0, 0), Replacements{{Deleted: 3}, {Deleted: 1}}},
 		"all is awaited":                 {none.Delete(0, 0, 3, 0).Await(5), Replacements{{Deleted: 3}, {Ahead: 2}}},
@@ -156,10 +158,25 @@ func TestResume(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.stored.Resume(3).Replacing); diff != "" {
+			p := MakePlan(PoolState{Strategy: PlatformOwned, Replicas: 3, Now: noon, Rollout: tc.stored.Resume()})
+			if diff := cmp.Diff(tc.want, p.Rollout.Replacing); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A claim that went before the last delete is counted once, also when the first
+// plan to see it is one for another revision.
+func TestAClaimBeforeADeleteAndAnEditAfterIt(t *testing.T) {
+	was := Begin("r", "python", time.Time{}, noon)
+	was.Replacing = Replacements(nil).Delete(0, 0, 1, 0)
+	p := MakePlan(PoolState{
+		Strategy: Recreate, Replicas: 4, MaxUnavailable: 4, Now: noon, Overtaken: 1, Granted: 0,
+		Members: times(2, ready(Stale, time.Hour)), Rollout: was.Follow("s", "python", time.Time{}, noon),
+	})
+	if diff := cmp.Diff(Replacements{{Ahead: 1, Deleted: 1}}, p.Rollout.Replacing); diff != "" || len(p.Delete) > 0 {
+		t.Errorf("deletes %v; replacing (-want,+got):\n%s", p.Delete, diff)
 	}
 }
 

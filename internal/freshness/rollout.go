@@ -30,6 +30,9 @@ type Rollout struct {
 	State  State
 	// Replacing are the members that were deleted and are not replaced yet.
 	Replacing Replacements
+	// AwaitMissing: the next plan awaits everything else that is missing. Not
+	// before: what left since the last plan may have gone before deletes did.
+	AwaitMissing bool
 }
 
 // Is reports whether it is the rollout of that revision.
@@ -44,12 +47,17 @@ func Begin(revision, template string, restarted, now time.Time) Rollout {
 	}
 }
 
+// Follow is the rollout that begins while this one still replaces members.
+func (r Rollout) Follow(revision, template string, restarted, now time.Time) Rollout {
+	next := Begin(revision, template, restarted, now)
+	next.Replacing, next.AwaitMissing = r.Replacing, true
+	return next
+}
+
 // Resume goes on with a rollout that a leader before stored, and awaits what else
 // is missing.
-func (r Rollout) Resume(missing int) Rollout {
-	if r.State != Complete {
-		r.Replacing = r.Replacing.Await(missing)
-	}
+func (r Rollout) Resume() Rollout {
+	r.AwaitMissing = r.State != Complete
 	return r
 }
 
