@@ -111,7 +111,7 @@ func (p *process) reconcile(pool client.ObjectKey) {
 	p.mu.Lock()
 	p.end()
 	if is := p.controller.budget.accounts[uid]; excused {
-		p.over = p.controller.budget.used("") > p.simulation.budget
+		p.over = p.controller.budget.used("") > p.budget
 	} else {
 		p.charged(was, is, p.controller.budget.used(""))
 	}

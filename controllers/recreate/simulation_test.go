@@ -137,9 +137,10 @@ func (s *simulation) starts() {
 	s.settleAvailability()
 }
 
-// memberFails: a member's Pod is not ready for a while.
+// memberFails: the Pod of a member that was available is not ready for a while. One
+// that fails before counts as available to a late cache: no controller can know.
 func (s *simulation) memberFails() {
-	m := s.any(func(m *simMember) bool { return !m.leaving && !m.ready.IsZero() })
+	m := s.any(func(m *simMember) bool { return !m.leaving && m.available })
 	if m == nil {
 		return
 	}

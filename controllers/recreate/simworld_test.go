@@ -95,7 +95,6 @@ type happening struct {
 // simTemplate is a template with all of its versions.
 type simTemplate struct {
 	versions []*simVersion
-	history  history
 	recorded []agentsandbox.Recorded
 	// live is the version in force.
 	live *simVersion

@@ -93,7 +93,7 @@ func filled(t *testing.T) *world {
 	return w
 }
 
-func (w *world) get(path string, headers ...string) *http.Response {
+func (w *world) get(path string, headers ...string) answer {
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.http.URL+path, nil)
 	if err != nil {
@@ -113,8 +113,19 @@ func (w *world) get(path string, headers ...string) *http.Response {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(func() { _ = response.Body.Close() })
-	return response
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return answer{response.StatusCode, response.Header, body}
+}
+
+// answer is what the server answered, read to its end.
+type answer struct {
+	code   int
+	header http.Header
+	body   []byte
 }
 
 // said is what a check answered.
@@ -124,10 +135,10 @@ type said struct {
 	Path                              string
 }
 
-func read(r *http.Response) said {
+func read(r answer) said {
 	return said{
-		Code: r.StatusCode, Destination: r.Header.Get(headerDestination), Status: r.Header.Get(headerStatus),
-		State: r.Header.Get(headerState), Envoy: r.Header.Get(headerOriginalDst), Path: r.Header.Get(headerNewPath),
+		Code: r.code, Destination: r.header.Get(headerDestination), Status: r.header.Get(headerStatus),
+		State: r.header.Get(headerState), Envoy: r.header.Get(headerOriginalDst), Path: r.header.Get(headerNewPath),
 	}
 }
 
@@ -187,7 +198,7 @@ func TestNothingIsSaidFromAnOldView(t *testing.T) {
 	if diff := cmp.Diff(unknown, ask()); diff != "" {
 		t.Errorf("with an old view: %s", diff)
 	}
-	if got := w.get("/v1/routes/team-a--one").StatusCode; got != 503 {
+	if got := w.get("/v1/routes/team-a--one").code; got != 503 {
 		t.Errorf("the lookup answered %d, want 503", got)
 	}
 }
@@ -219,18 +230,18 @@ func TestLookup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			response := w.get("/v1/routes/" + tc.id)
 			var got Route
-			if err := json.NewDecoder(response.Body).Decode(&got); err != nil {
+			if err := json.Unmarshal(response.body, &got); err != nil {
 				t.Fatal(err)
 			}
-			if response.StatusCode != tc.code {
-				t.Errorf("status %d, want %d", response.StatusCode, tc.code)
+			if response.code != tc.code {
+				t.Errorf("status %d, want %d", response.code, tc.code)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
-	if got := w.get("/v1/routes/Team%0a").StatusCode; got != 400 {
+	if got := w.get("/v1/routes/Team%0a").code; got != 400 {
 		t.Errorf("a hostile ID was answered %d, want 400", got)
 	}
 }
@@ -375,13 +386,13 @@ func TestStreamThatCannotBeResumed(t *testing.T) {
 	w.version = 0
 	w.prove()
 	e.until(func(e Event) bool { return e.Type == EventExpired })
-	if got := w.get("/v1/routes?watch=true&resourceVersion=" + bookmark.ResourceVersion).StatusCode; got != http.StatusGone {
+	if got := w.get("/v1/routes?watch=true&resourceVersion=" + bookmark.ResourceVersion).code; got != http.StatusGone {
 		t.Errorf("resuming in another view was answered %d, want 410", got)
 	}
-	if got := w.get("/v1/routes?watch=true&resourceVersion=x").StatusCode; got != http.StatusBadRequest {
+	if got := w.get("/v1/routes?watch=true&resourceVersion=x").code; got != http.StatusBadRequest {
 		t.Errorf("no cursor at all was answered %d, want 400", got)
 	}
-	if got := w.get("/v1/routes").StatusCode; got != http.StatusBadRequest {
+	if got := w.get("/v1/routes").code; got != http.StatusBadRequest {
 		t.Errorf("a list was answered %d, want 400", got)
 	}
 }
@@ -391,7 +402,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	for range cap(w.server.streams) {
 		w.server.streams <- struct{}{}
 	}
-	if got := w.get("/v1/routes?watch=true").StatusCode; got != http.StatusTooManyRequests {
+	if got := w.get("/v1/routes?watch=true").code; got != http.StatusTooManyRequests {
 		t.Errorf("one stream too many was answered %d, want 429", got)
 	}
 }
@@ -405,7 +416,7 @@ func TestRequestsAreBounded(t *testing.T) {
 	if response, err := w.http.Client().Do(r); err == nil {
 		_ = response.Body.Close()
 	}
-	if got := w.get(pathTraefik, "X-Sandbox-ID", "one", "X-Sandbox-Namespace", "team-a").StatusCode; got != 200 {
+	if got := w.get(pathTraefik, "X-Sandbox-ID", "one", "X-Sandbox-Namespace", "team-a").code; got != 200 {
 		t.Errorf("after a large request: %d", got)
 	}
 }
@@ -484,7 +495,7 @@ func TestServesOverTLSUntilTheEnd(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- w.server.Serve(ctx, listener) }()
 	w.http.URL = "https://" + listener.Addr().String()
-	if got := w.get(pathTraefik, "X-Sandbox-ID", "one", "X-Sandbox-Namespace", "team-a").StatusCode; got != 200 {
+	if got := w.get(pathTraefik, "X-Sandbox-ID", "one", "X-Sandbox-Namespace", "team-a").code; got != 200 {
 		t.Errorf("status %d", got)
 	}
 	e := w.follow("")

@@ -147,10 +147,10 @@ func (g *gateway) push(ctx context.Context, d *Deletion) error {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10))
-	switch {
-	case resp.StatusCode/100 == 2:
+	switch resp.StatusCode / 100 {
+	case 2:
 		g.metrics.messages.WithLabelValues(resultSent).Inc()
-	case resp.StatusCode/100 == 4:
+	case 4:
 		g.metrics.messages.WithLabelValues(resultRefused).Inc()
 	default:
 		return fmt.Errorf("tell a gateway: it answers %s", resp.Status)

@@ -112,16 +112,16 @@ func malformedVersion(t *trial) {
 	}
 }
 
-// running has a sandbox run, told by a push.
-func (t *trial) running(name string) message {
-	m := t.sandbox(name)
+// running has the first sandbox run, told by a push.
+func (t *trial) running() message {
+	m := t.sandbox("s1")
 	t.push(m, "running", 10)
 	t.want(m, "at first")
 	return m
 }
 
 func lateAfterDelete(t *trial) {
-	m := t.running("s1")
+	m := t.running()
 	t.push(m, "dead", 20)
 	t.wantNone(m, "after the delete")
 	t.push(m, "running", 10)
@@ -129,21 +129,21 @@ func lateAfterDelete(t *trial) {
 }
 
 func statusAfterDead(t *trial) {
-	m := t.running("s1")
+	m := t.running()
 	t.push(m, "dead", 10)
 	t.push(m, "running", 11)
 	t.wantNone(m, "after a status update from before the deletion")
 }
 
 func forgedVersion(t *trial) {
-	m := t.running("s1")
+	m := t.running()
 	t.push(m, "running", 1<<62)
 	t.push(m, "dead", 20)
 	t.wantNone(m, "after a forged push and the delete")
 }
 
 func addressReused(t *trial) {
-	m := t.running("s1")
+	m := t.running()
 	next := t.sandbox("s2")
 	t.push(next, "running", 20)
 	t.want(next, "the sandbox that has the IP now")
@@ -151,7 +151,7 @@ func addressReused(t *trial) {
 }
 
 func takeoverEnds(t *trial) {
-	m := t.running("s1")
+	m := t.running()
 	thief := t.sandbox("s2")
 	thief.ID, thief.IP = m.ID, elsewhere
 	t.push(thief, "running", 20)
@@ -161,7 +161,7 @@ func takeoverEnds(t *trial) {
 }
 
 func lateDelete(t *trial) {
-	m := t.running("s1")
+	m := t.running()
 	t.push(m, "dead", 20)
 	next := t.sandbox("s1")
 	t.push(next, "running", 30)
@@ -171,7 +171,7 @@ func lateDelete(t *trial) {
 }
 
 func pausedIsKept(t *trial) {
-	m := t.running("s1")
+	m := t.running()
 	t.push(m, "paused", 20)
 	t.wantNone(m, "while paused")
 	t.push(m, "running", 30)
@@ -179,7 +179,7 @@ func pausedIsKept(t *trial) {
 }
 
 func longAfterDelete(t *trial) {
-	m := t.running("s1")
+	m := t.running()
 	t.push(m, "dead", 20)
 	t.wait(t.o.FenceWait)
 	// Fences that have expired are swept when something changes.

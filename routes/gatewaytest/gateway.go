@@ -11,6 +11,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -93,7 +94,7 @@ func (g *Gateway) probe(ctx context.Context, c *Canary, m Message, header http.H
 	resp, err := g.Anyone.Do(req)
 	if err != nil {
 		// A gateway that waits for an address where nothing is does not answer in time.
-		if ctx.Err() != nil && context.Cause(ctx) == context.DeadlineExceeded {
+		if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 			return c.saw(token), nil
 		}
 		return false, fmt.Errorf("probe %s: %w", m.ID, err)

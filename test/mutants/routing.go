@@ -101,7 +101,7 @@ var routing = slices.Concat(at("routes/fence.go", []mutant{
 }), at("internal/sentinel/gateway.go", []mutant{
 	{check: "sentinel: deletions are repeated", old: `all, latest := g.memory.all()`, broken: `all, latest, _ := g.memory.since(g.told)`, test: "TestLateRefresh/with a sentinel"},
 	{check: "sentinel: new deletions are told at once", old: `wake := g.tellNew(ctx)`, broken: `var wake chan struct{}`, test: "TestPace/one"},
-	{check: "sentinel: a gateway's own trouble is no answer", old: `case resp.StatusCode/100 == 4:`, broken: `case resp.StatusCode/100 >= 4:`, test: "TestGatewayDown"},
+	{check: "sentinel: a gateway's own trouble is no answer", old: `case 4:`, broken: `case 4, 5:`, test: "TestGatewayDown"},
 	{check: "sentinel: messages have a pace", old: `pause(ctx, time.Second/time.Duration(g.pace.Rate)-time.Since(started))`, broken: `pause(ctx, -time.Since(started))`, test: "TestPace/too many"},
 }), at("internal/sentinel/watch.go", []mutant{
 	{check: "sentinel: what is being deleted is dead", old: `if object.GetDeletionTimestamp() != nil {`, broken: `if false {`, test: "TestMemory/being deleted"},

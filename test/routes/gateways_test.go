@@ -93,10 +93,10 @@ func startNginx(t *testing.T, w *world) *realNginx {
 	go func() { ended <- command.Wait() }()
 	t.Cleanup(func() {
 		_ = command.Process.Signal(os.Interrupt)
-		<-ended
+		err := <-ended
 		if t.Failed() {
 			said, _ := os.ReadFile(filepath.Join(dir, "error.log"))
-			t.Logf("nginx: %s", said[:min(len(said), 4096)])
+			t.Logf("nginx: %v: %s", err, said[:min(len(said), 4096)])
 		}
 	})
 	for {

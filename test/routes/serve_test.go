@@ -53,8 +53,8 @@ func (c *census) begin(address string) *life {
 	defer c.mu.Unlock()
 	c.total++
 	l := &life{name: fmt.Sprintf("sandbox-%d", c.total), address: address}
-	all := append(c.lives[address], l)
-	c.lives[address] = all[max(0, len(all)-1-inMind):]
+	c.lives[address] = append(c.lives[address], l)
+	c.lives[address] = c.lives[address][max(0, len(c.lives[address])-1-inMind):]
 	return l
 }
 

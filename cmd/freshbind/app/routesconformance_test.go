@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -99,7 +100,8 @@ func TestRoutesConformanceUsage(t *testing.T) {
 			if got := message(err); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
-			if exit, ok := err.(*ExitError); !ok || exit.Code != exitUsage {
+			var exit *ExitError
+			if !errors.As(err, &exit) || exit.Code != exitUsage {
 				t.Errorf("got %T, want exit code %d", err, exitUsage)
 			}
 		})

@@ -83,9 +83,7 @@ func (p *Platform) readNamed(ctx context.Context, w platform.Write, m freshness.
 	}
 	if out.claim != nil {
 		g.held(out, m.Name, w.MayHold)
-		if pool := claimOf(out.claim).Pool; w.Operation == freshness.Bind && m.Controller.Kind != freshness.OwnedByPool && pool != "" {
-			g.get(&out.asked, Pools, pool)
-		}
+		g.askedBy(out, w, m)
 	}
 	if w.Operation == freshness.ColdStart {
 		g.creator(out, m.Name)
@@ -93,6 +91,14 @@ func (p *Platform) readNamed(ctx context.Context, w platform.Write, m freshness.
 		g.getAt(&out.node, nodes, "", node)
 	}
 	return g.wait()
+}
+
+// askedBy reads the pool that the claim names, when it binds what is no pool's.
+func (g *readGroup) askedBy(out *stored, w platform.Write, m freshness.Member) {
+	pool := claimOf(out.claim).Pool
+	if w.Operation == freshness.Bind && m.Controller.Kind != freshness.OwnedByPool && pool != "" {
+		g.get(&out.asked, Pools, pool)
+	}
 }
 
 // enforcedBeside is what was asked for a sandbox that is no pool's any more, or
