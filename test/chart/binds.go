@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -21,7 +22,10 @@ import (
 
 const (
 	// bindRate is how many binds a second are tried.
-	bindRate = 50
+	bindRate = 25
+	// bindsAtOnce bounds those that wait for an answer. Without it a machine that is
+	// too slow for a moment gets ever more of them, and never recovers.
+	bindsAtOnce = 16
 	// within bounds every wait; nothing here should come near it.
 	within = 2 * time.Minute
 	// retryPause is how soon a writer tries again.
@@ -56,11 +60,14 @@ func (f failure) slow() bool {
 		strings.Contains(f.text, "Client.Timeout") || strings.Contains(f.text, "timed out")
 }
 
-// during tries bindRate binds a second while f runs.
+// during tries bindRate binds a second while f runs, fewer when too many wait.
 func (b *binds) during(ctx context.Context, f func()) {
 	ctx, stop := context.WithCancel(ctx)
+	var tried errgroup.Group
+	tried.SetLimit(bindsAtOnce)
 	var running sync.WaitGroup
 	running.Go(func() {
+		defer func() { _ = tried.Wait() }()
 		tick := time.NewTicker(time.Second / bindRate)
 		defer tick.Stop()
 		for {
@@ -68,7 +75,10 @@ func (b *binds) during(ctx context.Context, f func()) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				running.Go(func() { b.bind(context.WithoutCancel(ctx)) })
+				tried.TryGo(func() error {
+					b.bind(context.WithoutCancel(ctx))
+					return nil
+				})
 			}
 		}
 	})
