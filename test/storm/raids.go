@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
 	"github.com/freshbind/freshbind/internal/advice"
@@ -363,11 +364,16 @@ func (w *world) newFlood(ctx context.Context, name string) (*scenario.Namespace,
 		return nil, err
 	}
 	p.Pool.Name = "spare"
-	large, err := p.Resource(upstream.SandboxTemplates).Get(ctx, p.Template, metav1.GetOptions{})
+	// Freshbind and agent-sandbox write to it, too.
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		large, err := p.Resource(upstream.SandboxTemplates).Get(ctx, p.Template, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		_, err = p.Resource(upstream.SandboxTemplates).Update(ctx, builders.TemplateFrom(large).Env(manyVariables()...).Obj(), metav1.UpdateOptions{})
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("get template: %w", err)
-	}
-	if _, err := p.Resource(upstream.SandboxTemplates).Update(ctx, builders.TemplateFrom(large).Env(manyVariables()...).Obj(), metav1.UpdateOptions{}); err != nil {
 		return nil, fmt.Errorf("make template large: %w", err)
 	}
 	return p.Namespace, p.Create(ctx, w.warmPool(o, p.Pool))
