@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
@@ -31,25 +30,13 @@ type leavingNodes struct {
 	leaving map[string]freshness.Node
 }
 
-// OnAdd, OnUpdate and OnDelete are told of Nodes.
-func (l *leavingNodes) OnAdd(any, bool) { l.change() }
-
-func (l *leavingNodes) OnUpdate(old, now any) {
-	was, ok := old.(*unstructured.Unstructured)
-	is, fine := now.(*unstructured.Unstructured)
-	if !ok || !fine || !reflect.DeepEqual(agentsandbox.NodeStateOf(was), agentsandbox.NodeStateOf(is)) {
-		l.change()
-	}
-}
-
-func (l *leavingNodes) OnDelete(any) { l.change() }
-
-var _ toolscache.ResourceEventHandler = &leavingNodes{}
-
-func (l *leavingNodes) change() {
+// saw is told of each Node that came, changed or went, before anybody acts on it.
+func (l *leavingNodes) saw(name string, state freshness.Node) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.changed = true
+	was, left := l.leaving[name]
+	leaves := state.Leaving(nil) != ""
+	l.changed = l.changed || leaves != left || leaves && !reflect.DeepEqual(was, state)
 }
 
 // now returns the nodes that some of their Pods have to leave. The result must not

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 // placed are nodes with Pods on them.
@@ -43,6 +45,7 @@ func TestLeavingNodes(t *testing.T) {
 		reads++
 		return nodes[name], nil
 	}}
+	saw := func(name string) { l.saw(name, agentsandbox.NodeStateOf(nodes[name])) }
 	for i, tc := range []struct {
 		name   string
 		change func()
@@ -51,20 +54,19 @@ func TestLeavingNodes(t *testing.T) {
 	}{
 		{"at first all are looked at that have Pods", func() {}, []string{"a"}, 2},
 		{"nothing has changed", func() {}, []string{"a"}, 2},
-		{"a node says it is alive", func() { l.OnUpdate(nodes["a"], nodes["a"].DeepCopy()) }, []string{"a"}, 2},
+		{"a node says it is alive", func() { saw("a") }, []string{"a"}, 2},
 		{"a node is to go", func() {
-			was := nodes["b"]
 			nodes["b"] = cordoned("b", "NoExecute")
-			l.OnUpdate(was, nodes["b"])
+			saw("b")
 		}, []string{"a", "b"}, 4},
 		{"a Pod is on another node", func() { store.nodes, store.version = append(store.nodes, "c"), 1 }, []string{"a", "b", "c"}, 7},
 		{"a node is gone", func() {
 			delete(nodes, "a")
-			l.OnDelete(nil)
+			saw("a")
 		}, []string{"a", "b", "c"}, 10},
 		{"a node comes back", func() {
 			nodes["a"] = cordoned("a")
-			l.OnAdd(nodes["a"], false)
+			saw("a")
 		}, []string{"b", "c"}, 13},
 	} {
 		tc.change()

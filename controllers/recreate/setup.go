@@ -215,6 +215,9 @@ func (v *View) poolsOnNode(ctx context.Context, obj client.Object) []types.Names
 		return nil
 	}
 	node := agentsandbox.NodeStateOf(stored)
+	if v.sawNode != nil {
+		v.sawNode(obj.GetName(), node)
+	}
 	if node.Leaving(nil) == "" {
 		return nil
 	}

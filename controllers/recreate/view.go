@@ -58,6 +58,8 @@ type View struct {
 	pods    MemberPods
 	// leaving are the nodes that some of their Pods have to leave.
 	leaving func(ctx context.Context) (map[string]freshness.Node, error)
+	// sawNode is told of changes of nodes; nil when nobody has to be.
+	sawNode func(name string, state freshness.Node)
 	kinds   PoolKinds
 	// only are the namespaces to look at; all when there are none.
 	only []string
@@ -100,7 +102,8 @@ func NewView(mgr manager.Manager, o ViewOptions) (*View, error) {
 	}
 	v := &View{cache: c, lists: mgr.GetAPIReader(), members: o.Members, pods: o.Members, kinds: o.Kinds, informers: c, store: o.Members,
 		only: slices.Collect(maps.Keys(o.Namespaces))}
-	v.leaving = (&leavingNodes{store: o.Members, node: v.node, known: -1}).now
+	nodes := &leavingNodes{store: o.Members, node: v.node, known: -1}
+	v.leaving, v.sawNode = nodes.now, nodes.saw
 	if err := mgr.Add(leaderless{c}); err != nil {
 		return nil, fmt.Errorf("adding the cache of pools: %w", err)
 	}
