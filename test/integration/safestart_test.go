@@ -39,8 +39,8 @@ func TestNothingIsDoneBeforeTheViewIsWhole(t *testing.T) {
 	var proxy *controlplane.Proxy
 	w := ownWorld(t, scenario.WorldOptions{Cluster: controlplane.Options{AuditLog: true}, Reach: through(&proxy)})
 	for name, tc := range map[string]blindness{
-		// Two caches hold each: first that of what is served, then that of pools.
-		"members of pools":   {upstream.Sandboxes, allButFirst, controlplane.ListsCut},
+		"members": {upstream.Sandboxes, all, controlplane.ListsCut},
+		// Two caches hold templates: first that of what is served, then that of pools.
 		"templates of pools": {upstream.SandboxTemplates, allButFirst, controlplane.ListsRefused},
 		"all templates":      {upstream.SandboxTemplates, all, controlplane.ListsRefused},
 	} {
