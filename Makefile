@@ -46,10 +46,10 @@ endif
 .PHONY: cluster-test
 cluster-test: ## Tests on a real control plane, which is built on first use (RERUN, how often one that failed is run again).
 ifeq ($(RERUN),)
-	FRESHBIND_RACE=$(if $(RACE),1) $(GO) test -timeout 40m -p $(CLUSTER_PARALLEL) $(CLUSTER_TESTS)
+	FRESHBIND_RACE=$(if $(RACE),1) $(GO) test -timeout 60m -p $(CLUSTER_PARALLEL) $(CLUSTER_TESTS)
 else
 	FRESHBIND_RACE=$(if $(RACE),1) $(GO) tool -modfile=test/rerun/go.mod gotestsum --format=pkgname --rerun-fails=$(RERUN) \
-	  --rerun-fails-max-failures=12 --packages=$(CLUSTER_TESTS) -- -timeout 40m -p $(CLUSTER_PARALLEL)
+	  --rerun-fails-max-failures=12 --packages=$(CLUSTER_TESTS) -- -timeout 60m -p $(CLUSTER_PARALLEL)
 endif
 
 .PHONY: chart
@@ -92,7 +92,7 @@ fuzz: ## Each fuzz target for FUZZTIME, two at a time.
 	  $(GO) test -run "^$$" -fuzz "^$$0$$" -fuzztime $(FUZZTIME) -parallel 1 $$1'
 
 .PHONY: bench
-bench: ## Benchmarks: of the packages, or BENCH=hostile|memory|pools|rollout|scheduler|all beside their aims, on a real control plane (BENCH_MEMBERS, BENCH_PAIRS, BENCH_POOLS).
+bench: ## Benchmarks: of the packages, or BENCH=hostile|memory|pools|ready|rollout|scheduler|all beside their aims, on a real control plane (BENCH_MEMBERS, BENCH_PAIRS, BENCH_POOLS, BENCH_LAG, BENCH_LATE).
 ifeq ($(BENCH),)
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/... ./controllers/... ./scheduler
 else

@@ -99,7 +99,7 @@ func (a Answer) State() State {
 }
 
 // Namespace is the sandbox's.
-func (a Answer) Namespace() string { return a.object().namespace }
+func (a Answer) Namespace() string { return a.object().namespace.Value() }
 
 // Name is the sandbox's.
 func (a Answer) Name() string { return a.object().name }
@@ -115,22 +115,24 @@ func (a Answer) Version() Version { return a.object().version }
 
 func (a Answer) object() *route {
 	if a.route == nil {
-		return &route{}
+		return unknown
 	}
 	return a.route
 }
 
+var unknown = &route{objectKey: keyOf("", "")}
+
 // route is one sandbox as lookups see it. It never changes: a change makes a
 // new one.
 type route struct {
-	namespace, name string
-	id              string
-	podName         string
-	uid             UID
-	podUID          UID
-	claim           UID
-	version         Version
-	address         netip.Addr
+	objectKey
+	id      string
+	podName string
+	uid     UID
+	podUID  UID
+	claim   UID
+	version Version
+	address netip.Addr
 	// created and expires are seconds and nanoseconds since the epoch; 0 for none.
 	created, expires int64
 	recycled         uint32
@@ -155,7 +157,7 @@ const (
 
 func (r *route) has(f flags) bool { return r.flags&f != 0 }
 
-func (r *route) key() objectKey { return objectKey{r.namespace, r.name} }
+func (r *route) key() objectKey { return r.objectKey }
 
 func (r *route) pod() objectKey {
 	if r.podName == "" {

@@ -1,8 +1,18 @@
 package routes
 
-import "container/heap"
+import (
+	"container/heap"
+	"unique"
+)
 
-type objectKey struct{ namespace, name string }
+// objectKey names an object of either kind. Many objects share a namespace, which
+// is kept once for all.
+type objectKey struct {
+	namespace unique.Handle[string]
+	name      string
+}
+
+func keyOf(namespace, name string) objectKey { return objectKey{unique.Make(namespace), name} }
 
 // fence keeps a deleted object deleted.
 type fence struct {

@@ -8,10 +8,10 @@ import (
 
 // pod is a Pod as far as routes depend on it.
 type pod struct {
-	namespace, name string
-	sandbox         string
-	uid, owner      UID
-	version         Version
+	objectKey
+	sandbox    string
+	uid, owner UID
+	version    Version
 	// claimed is the version at which it was first seen with its address.
 	claimed Version
 	created int64
@@ -19,7 +19,7 @@ type pod struct {
 	ready   bool
 }
 
-func (p *pod) key() objectKey { return objectKey{p.namespace, p.name} }
+func (p *pod) key() objectKey { return p.objectKey }
 
 // serves reports whether p is the Pod that r's traffic goes to.
 func (p *pod) serves(r *route) bool {
@@ -40,10 +40,10 @@ func (p *pod) claimedAfter(o *pod) bool {
 // applyPod follows a version of a Pod. One that comes from a list has the list's
 // version: whatever the list shows was so by then, and nobody knows since when.
 func (t *Table) applyPod(o Pod, listed Version) Outcome {
-	key := objectKey{o.Namespace, o.Name}
+	key := keyOf(o.Namespace, o.Name)
 	ledger := t.ledgers[Pods]
 	ledger.saw(o.Version)
-	old := t.pods[key]
+	old := t.objects[key].pod
 	if old != nil && o.Version <= old.version {
 		return Stale
 	}
@@ -58,7 +58,7 @@ func (t *Table) applyPod(o Pod, listed Version) Outcome {
 		ledger.lift(key)
 	}
 	p := t.nextPod(old, o, max(listed, o.Version))
-	t.pods[key] = p
+	t.setPod(key, p)
 	if old != nil {
 		t.releaseAddress(old, p)
 	}
@@ -70,7 +70,7 @@ func (t *Table) applyPod(o Pod, listed Version) Outcome {
 
 func (t *Table) nextPod(old *pod, o Pod, claimed Version) *pod {
 	p := &pod{
-		namespace: o.Namespace, name: o.Name, sandbox: o.Sandbox,
+		objectKey: keyOf(o.Namespace, o.Name), sandbox: o.Sandbox,
 		uid: o.UID, owner: o.SandboxUID, version: o.Version, claimed: claimed,
 		created: unix(o.Created), ready: o.Ready,
 	}
@@ -78,14 +78,14 @@ func (t *Table) nextPod(old *pod, o Pod, claimed Version) *pod {
 		p.address = o.Address.Unmap()
 	}
 	if old != nil && old.uid == p.uid {
-		p.namespace, p.name = old.namespace, old.name
+		p.name = old.name
 		if old.address == p.address {
 			p.claimed = old.claimed
 		}
 	}
 	// The strings of a sandbox and its Pod are mostly the same.
-	if r := t.sandboxes[objectKey{p.namespace, p.sandbox}]; r != nil {
-		p.namespace, p.sandbox = r.namespace, r.name
+	if r := t.objects[objectKey{p.namespace, p.sandbox}].sandbox; r != nil {
+		p.sandbox = r.name
 		if p.name == r.name {
 			p.name = r.name
 		}
@@ -114,13 +114,13 @@ func unix(t time.Time) int64 {
 func (t *Table) confirmPod(o Pod) Outcome {
 	ledger := t.ledgers[Pods]
 	outcome := t.applyPod(o, max(ledger.newest, o.Version))
-	p := t.pods[objectKey{o.Namespace, o.Name}]
+	p := t.objects[keyOf(o.Namespace, o.Name)].pod
 	if outcome != Stale || p == nil || p.uid != o.UID || p.version != o.Version || !p.address.IsValid() || t.addresses[p.address] != nil {
 		return outcome
 	}
 	next := *p
 	next.claimed = ledger.newest
-	t.pods[p.key()] = &next
+	t.setPod(p.key(), &next)
 	t.releaseAddress(p, &next)
 	t.claimAddress(&next)
 	t.update(&next)
@@ -175,12 +175,12 @@ func (t *Table) releaseAddress(old, next *pod) {
 func (t *Table) handBack(old *pod, waiting []objectKey) {
 	var heir *pod
 	for _, key := range waiting {
-		p := t.pods[key]
+		p := t.objects[key].pod
 		if p == nil {
 			continue
 		}
 		if p.version <= old.claimed {
-			t.want(Ref{Pods, key.namespace, key.name})
+			t.want(Ref{Pods, key.namespace.Value(), key.name})
 		} else if heir == nil || p.claimedAfter(heir) {
 			heir = p
 		}
@@ -202,7 +202,7 @@ func (t *Table) handBack(old *pod, waiting []objectKey) {
 func (t *Table) deletePod(key objectKey, uid UID, v Version) Outcome {
 	ledger := t.ledgers[Pods]
 	ledger.saw(v)
-	p := t.pods[key]
+	p := t.objects[key].pod
 	if p != nil && p.uid != uid && v <= p.version && (uid != UID{} || v != 0 && v < p.version) {
 		return Stale
 	}
@@ -216,7 +216,7 @@ func (t *Table) deletePod(key objectKey, uid UID, v Version) Outcome {
 	if (uid == UID{}) {
 		uid = p.uid
 	}
-	delete(t.pods, key)
+	t.setPod(key, nil)
 	t.releaseAddress(p, nil)
 	ledger.put(key, fence{uid: uid, version: max(v, p.version)})
 	if v == 0 {
@@ -231,7 +231,7 @@ func (t *Table) update(p *pod) {
 	if p == nil {
 		return
 	}
-	if r := t.sandboxes[objectKey{p.namespace, p.sandbox}]; r != nil && r.uid == p.owner {
+	if r := t.objects[objectKey{p.namespace, p.sandbox}].sandbox; r != nil && r.uid == p.owner {
 		t.publish(*r)
 	}
 }

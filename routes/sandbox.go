@@ -8,13 +8,13 @@ import (
 // applySandbox follows a version of a Sandbox. With decided it comes from a list
 // or a live read, which the floor does not concern.
 func (t *Table) applySandbox(o Sandbox, decided bool) Outcome {
-	key := objectKey{o.Namespace, o.Name}
+	key := keyOf(o.Namespace, o.Name)
 	ledger := t.ledgers[Sandboxes]
 	ledger.saw(o.Version)
 	if !o.State.Kept() {
 		return t.deleteSandbox(key, o.UID, o.Version)
 	}
-	old := t.sandboxes[key]
+	old := t.objects[key].sandbox
 	if old != nil && o.Version <= old.version {
 		return Stale
 	}
@@ -41,9 +41,9 @@ func (t *Table) applySandbox(o Sandbox, decided bool) Outcome {
 
 // confirmSandbox follows a live read, which ends what a hint from before it began.
 func (t *Table) confirmSandbox(o Sandbox, hints uint64) Outcome {
-	key := objectKey{o.Namespace, o.Name}
+	key := keyOf(o.Namespace, o.Name)
 	outcome := t.applySandbox(o, true)
-	r := t.sandboxes[key]
+	r := t.objects[key].sandbox
 	if h, ok := t.suspended[key]; ok && h.number <= hints && r != nil && r.uid == o.UID && o.Version >= r.version {
 		delete(t.suspended, key)
 		t.publish(*r)
@@ -65,7 +65,7 @@ func (t *Table) next(old *route, o Sandbox) route {
 // record returns what a Sandbox says of itself, without an ID.
 func (t *Table) record(o Sandbox) route {
 	r := route{
-		namespace: o.Namespace, name: o.Name, uid: o.UID, version: o.Version,
+		objectKey: keyOf(o.Namespace, o.Name), uid: o.UID, version: o.Version,
 		podUID: o.PodUID, claim: o.Claim, recycled: o.Recycled, state: o.State,
 	}
 	if o.PodName != o.Name {
@@ -93,7 +93,9 @@ func (r *route) identify(old *route, o Sandbox) {
 	} else if old != nil && !old.has(ownID) {
 		r.id = old.id
 	} else {
+		// The name is the end of it, and is kept once.
 		r.id = DefaultID(o.Namespace, o.Name)
+		r.name = r.id[len(r.id)-len(r.name):]
 	}
 	if !r.has(ownID) && o.Recycled > 0 {
 		r.flags |= reused
@@ -103,7 +105,7 @@ func (r *route) identify(old *route, o Sandbox) {
 // inherit takes over what an earlier record of the same sandbox knew, and its
 // strings, so that they are kept once.
 func (r *route) inherit(old *route) {
-	r.namespace, r.name = old.namespace, old.name
+	r.name = old.name
 	if (r.claim == UID{}) {
 		r.claim = old.claim
 	}
@@ -144,10 +146,10 @@ func (t *Table) publish(r route) {
 	}
 	t.resolve(&r)
 	key := r.key()
-	if same := t.sandboxes[key]; same != nil && *same == r && holder == same {
+	if same := t.objects[key].sandbox; same != nil && *same == r && holder == same {
 		return
 	}
-	t.sandboxes[key] = &r
+	t.setSandbox(key, &r)
 	if t.byUID != nil {
 		t.byUID.put(string(r.uid[:]), &r)
 	}
@@ -208,7 +210,7 @@ func (t *Table) release(r, tombstone *route) {
 	}
 	var heir *route
 	for _, key := range t.contested[r.id] {
-		if c := t.sandboxes[key]; c != nil && (heir == nil || outranks(c, heir)) {
+		if c := t.objects[key].sandbox; c != nil && (heir == nil || outranks(c, heir)) {
 			heir = c
 		}
 	}
@@ -243,7 +245,7 @@ func (t *Table) withdraw(r *route) {
 func (t *Table) deleteSandbox(key objectKey, uid UID, v Version) Outcome {
 	ledger := t.ledgers[Sandboxes]
 	ledger.saw(v)
-	r := t.sandboxes[key]
+	r := t.objects[key].sandbox
 	if r != nil && r.uid != uid && v <= r.version && (uid != UID{} || v != 0 && v < r.version) {
 		return Stale
 	}
@@ -258,11 +260,11 @@ func (t *Table) deleteSandbox(key objectKey, uid UID, v Version) Outcome {
 	if (uid == UID{}) {
 		uid = r.uid
 	}
-	delete(t.sandboxes, key)
+	t.setSandbox(key, nil)
 	delete(t.suspended, key)
 	t.dropUID(r.uid)
 	t.release(r, &route{
-		namespace: r.namespace, name: r.name, id: r.id, uid: r.uid, version: max(v, r.version), status: Gone, reason: Deleted,
+		objectKey: key, id: r.id, uid: r.uid, version: max(v, r.version), status: Gone, reason: Deleted,
 	})
 	ledger.put(key, fence{uid: uid, version: max(v, r.version), id: r.id})
 	if v == 0 {
@@ -311,7 +313,7 @@ func (t *Table) resolve(r *route) {
 		r.reason = Stopped
 		return
 	}
-	p := t.pods[r.pod()]
+	p := t.objects[r.pod()].pod
 	if p == nil || !p.serves(r) {
 		r.reason = NoPod
 		return

@@ -47,7 +47,7 @@ func (s *Session) Sandbox(o Sandbox) Outcome {
 // SandboxDeleted applies a delete. Version 0 stands for a deletion whose
 // version is not known, a zero UID for one of whatever has the name.
 func (s *Session) SandboxDeleted(namespace, name string, uid UID, v Version) Outcome {
-	return s.in(namespace, func(t *Table) Outcome { return t.deleteSandbox(objectKey{namespace, name}, uid, v) })
+	return s.in(namespace, func(t *Table) Outcome { return t.deleteSandbox(keyOf(namespace, name), uid, v) })
 }
 
 // Pod applies an event that has the Pod as it is.
@@ -57,7 +57,7 @@ func (s *Session) Pod(o Pod) Outcome {
 
 // PodDeleted is SandboxDeleted for Pods.
 func (s *Session) PodDeleted(namespace, name string, uid UID, v Version) Outcome {
-	return s.in(namespace, func(t *Table) Outcome { return t.deletePod(objectKey{namespace, name}, uid, v) })
+	return s.in(namespace, func(t *Table) Outcome { return t.deletePod(keyOf(namespace, name), uid, v) })
 }
 
 // ReplaceSandboxes applies a consistent list that was asked for at the given
@@ -66,8 +66,8 @@ func (s *Session) ReplaceSandboxes(list []Sandbox, v Version, asked time.Time) O
 	return s.replace(Sandboxes, v, asked, func(t *Table) Outcome {
 		there := make(map[objectKey]bool, len(list))
 		for _, o := range list {
-			key := objectKey{o.Namespace, o.Name}
-			r := t.sandboxes[key]
+			key := keyOf(o.Namespace, o.Name)
+			r := t.objects[key].sandbox
 			if t.inScope(o.Namespace) && (r == nil && o.Version <= t.listed[Sandboxes] || r != nil && t.rewritten(r, o, v) ||
 				t.ledgers[Sandboxes].contradicts(key, o.UID, o.Version, v)) {
 				return Restored
@@ -79,8 +79,8 @@ func (s *Session) ReplaceSandboxes(list []Sandbox, v Version, asked time.Time) O
 				t.applySandbox(o, true)
 			}
 		}
-		for key, r := range t.sandboxes {
-			if !there[key] && r.version <= v {
+		for key, o := range t.objects {
+			if r := o.sandbox; r != nil && !there[key] && r.version <= v {
 				t.deleteSandbox(key, r.uid, v)
 			}
 		}
@@ -93,8 +93,8 @@ func (s *Session) ReplacePods(list []Pod, v Version, asked time.Time) Outcome {
 	return s.replace(Pods, v, asked, func(t *Table) Outcome {
 		there := make(map[objectKey]bool, len(list))
 		for _, o := range list {
-			key := objectKey{o.Namespace, o.Name}
-			p := t.pods[key]
+			key := keyOf(o.Namespace, o.Name)
+			p := t.objects[key].pod
 			if t.inScope(o.Namespace) && (p == nil && o.Version <= t.listed[Pods] || p != nil && t.podRewritten(p, o, v) ||
 				t.ledgers[Pods].contradicts(key, o.UID, o.Version, v)) {
 				return Restored
@@ -106,8 +106,8 @@ func (s *Session) ReplacePods(list []Pod, v Version, asked time.Time) Outcome {
 				t.applyPod(o, v)
 			}
 		}
-		for key, p := range t.pods {
-			if !there[key] && p.version <= v {
+		for key, o := range t.objects {
+			if p := o.pod; p != nil && !there[key] && p.version <= v {
 				t.deletePod(key, p.uid, v)
 			}
 		}
@@ -174,7 +174,7 @@ func (t *Table) liftSuspensions() {
 			continue
 		}
 		delete(t.suspended, key)
-		if r := t.sandboxes[key]; r != nil {
+		if r := t.objects[key].sandbox; r != nil {
 			t.publish(*r)
 		}
 	}
@@ -238,12 +238,12 @@ func (s *Session) mark(ref Ref) mark {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	m := mark{floor: t.ledgers[ref.Kind].floor, hints: t.hints}
-	key := objectKey{ref.Namespace, ref.Name}
+	key := keyOf(ref.Namespace, ref.Name)
 	if ref.Kind == Sandboxes {
-		if r := t.sandboxes[key]; r != nil {
+		if r := t.objects[key].sandbox; r != nil {
 			m.record = r.version
 		}
-	} else if p := t.pods[key]; p != nil {
+	} else if p := t.objects[key].pod; p != nil {
 		m.record = p.version
 	}
 	return m
@@ -251,14 +251,14 @@ func (s *Session) mark(ref Ref) mark {
 
 // read returns what a live read does to the table.
 func read(ctx context.Context, ref Ref, reader Reader) (func(*Table, mark) Outcome, error) {
-	key := objectKey{ref.Namespace, ref.Name}
+	key := keyOf(ref.Namespace, ref.Name)
 	if ref.Kind == Sandboxes {
 		o, ok, err := reader.ReadSandbox(ctx, ref.Namespace, ref.Name)
 		return func(t *Table, m mark) Outcome {
 			if ok {
 				return t.confirmSandbox(o, m.hints)
 			}
-			if r := t.sandboxes[key]; r != nil && r.version == m.record {
+			if r := t.objects[key].sandbox; r != nil && r.version == m.record {
 				return t.deleteSandbox(key, r.uid, 0)
 			}
 			return Stale
@@ -269,7 +269,7 @@ func read(ctx context.Context, ref Ref, reader Reader) (func(*Table, mark) Outco
 		if ok {
 			return t.confirmPod(o)
 		}
-		if p := t.pods[key]; p != nil && p.version == m.record {
+		if p := t.objects[key].pod; p != nil && p.version == m.record {
 			return t.deletePod(key, p.uid, 0)
 		}
 		return Stale

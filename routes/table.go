@@ -75,11 +75,12 @@ type Table struct {
 	mu      sync.Mutex
 	session *Session
 	// listed has the versions of the last lists; what they lacked was not there.
-	listed    [kinds]Version
-	provenOf  [kinds]int64
-	ledgers   [kinds]*ledger
-	sandboxes map[objectKey]*route
-	pods      map[objectKey]*pod
+	listed   [kinds]Version
+	provenOf [kinds]int64
+	ledgers  [kinds]*ledger
+	// objects are by name: mostly a sandbox and its Pod have the same.
+	objects map[objectKey]object
+	counts  [kinds]int
 	// addresses has the Pod that each address belongs to, displaced those that
 	// claim an address of another.
 	addresses map[netip.Addr]*pod
@@ -127,7 +128,7 @@ func (t *Table) reset() {
 	}
 	t.session = nil
 	t.listed, t.provenOf = [kinds]Version{}, [kinds]int64{}
-	t.sandboxes, t.pods = make(map[objectKey]*route), make(map[objectKey]*pod)
+	t.objects, t.counts = make(map[objectKey]object), [kinds]int{}
 	t.addresses, t.displaced = make(map[netip.Addr]*pod), make(map[netip.Addr][]objectKey)
 	t.contested, t.suspended = make(map[string][]objectKey), make(map[objectKey]suspension)
 	t.undecided, t.overflow = make(map[Ref]struct{}), false
@@ -201,8 +202,8 @@ func (t *Table) Hint(h Hint) Outcome {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	key := objectKey{h.Namespace, h.Name}
-	r := t.sandboxes[key]
+	key := keyOf(h.Namespace, h.Name)
+	r := t.objects[key].sandbox
 	if h.State.Kept() || r == nil || (h.UID != UID{} && h.UID != r.uid) {
 		return Ignored
 	}
@@ -263,7 +264,7 @@ func (t *Table) Stats() Stats {
 		contenders += len(waiting)
 	}
 	return Stats{
-		Routes: len(t.sandboxes), Pods: len(t.pods),
+		Routes: t.counts[Sandboxes], Pods: t.counts[Pods],
 		SandboxFences: len(t.ledgers[Sandboxes].fences), PodFences: len(t.ledgers[Pods].fences),
 		SandboxFloor: t.ledgers[Sandboxes].floor, PodFloor: t.ledgers[Pods].floor,
 		Undecided: len(t.undecided), Suspended: len(t.suspended),

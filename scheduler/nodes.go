@@ -12,7 +12,7 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/placement"
 )
 
 // Nodes keeps of each node what answers depend on, so that a request with
@@ -65,7 +65,7 @@ func (n *Nodes) set(obj any) {
 		return
 	}
 	next := node{zone: u.GetLabels()[corev1.LabelTopologyZone], images: nodeImages(u)}
-	state := agentsandbox.NodeStateOf(u)
+	state := placement.NodeState(u)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.byName[u.GetName()].zone != next.zone {
@@ -179,5 +179,5 @@ func (n *Nodes) byZone(nodes map[string]int) (zones map[string]int, zoned int) {
 func becameBetter(before, now any) bool {
 	old, wasNode := before.(*unstructured.Unstructured)
 	u, isNode := now.(*unstructured.Unstructured)
-	return wasNode && isNode && agentsandbox.NodeStateOf(old).WorseThan(agentsandbox.NodeStateOf(u))
+	return wasNode && isNode && placement.NodeState(old).WorseThan(placement.NodeState(u))
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -163,7 +164,7 @@ func TestStrays(t *testing.T) {
 				objs = append(objs, tc.sandbox.DeepCopy())
 			}
 			c := fakeClient(objs...)
-			s := &Strays{cache: c, client: c, live: c, sandboxes: member.GroupVersionKind(), scheduler: "second", leads: func() bool { return true }}
+			s := &Strays{cache: c, client: c, live: c, sandboxes: member.GroupVersionKind(), scheduler: "second", platform: agentsandbox.Objects{}, leads: func() bool { return true }}
 			key := client.ObjectKeyFromObject(stored)
 			if _, err := s.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
 				t.Fatal(err)

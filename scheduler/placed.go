@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/platform"
 )
 
 // Placed counts the members of each pool by the nodes that they are on, as the
@@ -46,7 +46,7 @@ func NewPlaced(nodes *Nodes) *Placed {
 }
 
 // Member takes in what happened to a pool's idle member: it was one, or is one.
-func (p *Placed) Member(old, now *agentsandbox.Member) {
+func (p *Placed) Member(old, now *platform.Member) {
 	if was, is := membership(old), membership(now); was != is {
 		p.leave(was)
 		p.enter(is)
@@ -55,7 +55,7 @@ func (p *Placed) Member(old, now *agentsandbox.Member) {
 
 // Pod takes in what happened to the Pod of one. A Pod that is about to be gone is
 // nowhere.
-func (p *Placed) Pod(old, now *agentsandbox.MemberPod) {
+func (p *Placed) Pod(old, now *platform.MemberPod) {
 	if now == nil {
 		p.change(keyOf(old), func(is *place) { is.pod, is.node = "", "" })
 		return
@@ -73,8 +73,8 @@ type member struct {
 	pool string
 }
 
-func membership(m *agentsandbox.Member) member {
-	if m == nil || m.Labels[agentsandbox.WarmPoolLabel] == "" {
+func membership(m *platform.Member) member {
+	if m == nil || !m.Pooled {
 		return member{}
 	}
 	_, pool := m.Pool()
@@ -122,7 +122,7 @@ func (p *Placed) leave(m member) {
 	})
 }
 
-func keyOf(pod *agentsandbox.MemberPod) types.NamespacedName {
+func keyOf(pod *platform.MemberPod) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.Name}
 }
 

@@ -47,7 +47,7 @@ type cached struct {
 func (c cached) nodes(pool string) map[types.UID]string {
 	out := map[types.UID]string{}
 	for _, m := range c.members {
-		is := membership(reducer.Sandbox(m, nil))
+		is := membership(reducer.Member(m, nil))
 		pod := c.pods[is.pod.Name]
 		if is.pool != pool || pod == nil || pod.GetDeletionTimestamp() != nil {
 			continue

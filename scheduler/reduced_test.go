@@ -4,19 +4,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
-var reducer agentsandbox.Reducer
+var reducer = agentsandbox.NewReducer()
 
 // Members takes in events of whole Sandboxes.
 func (p *Placed) Members() toolscache.ResourceEventHandler {
-	return reduced(func(u *unstructured.Unstructured) *agentsandbox.Member { return reducer.Sandbox(u, nil) }, p.Member)
+	return reduced(func(u *unstructured.Unstructured) *platform.Member { return reducer.Member(u, nil) }, p.Member)
 }
 
 // Pods takes in events of whole Pods.
 func (p *Placed) Pods() toolscache.ResourceEventHandler {
-	return reduced(func(u *unstructured.Unstructured) *agentsandbox.MemberPod { return reducer.Pod(u, nil) }, p.Pod)
+	return reduced(func(u *unstructured.Unstructured) *platform.MemberPod { return reducer.Pod(u, nil) }, p.Pod)
 }
 
 func reduced[T any](reduce func(*unstructured.Unstructured) *T, tell func(old, now *T)) toolscache.ResourceEventHandler {

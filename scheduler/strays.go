@@ -21,7 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/placement"
+	"github.com/freshbind/freshbind/internal/platform"
 )
 
 // Strays deletes Pods that wait for a second scheduler which is not there any
@@ -35,16 +36,24 @@ type Strays struct {
 	live      client.Reader
 	sandboxes schema.GroupVersionKind
 	scheduler string
+	platform  Platform
 	// leads is asked before each delete: whether this process leads for certain.
 	leads func() bool
+}
+
+// Platform tells whose a Pod is, and what a Sandbox says of it.
+type Platform interface {
+	platform.Owners
+	platform.Metadata
+	platform.Describer
 }
 
 // errNotLeading leaves a Pod to the next leader.
 var errNotLeading = errors.New("the lease was not renewed in time, so another leader may be at work")
 
 // SetupStrays adds the controller, which runs on the leader, to the manager.
-func SetupStrays(mgr manager.Manager, informers cache.Cache, sandboxes schema.GroupVersionKind, scheduler string, leads func() bool) error {
-	s := &Strays{cache: informers, client: mgr.GetClient(), live: mgr.GetAPIReader(), sandboxes: sandboxes, scheduler: scheduler, leads: leads}
+func SetupStrays(mgr manager.Manager, informers cache.Cache, sandboxes schema.GroupVersionKind, p Platform, scheduler string, leads func() bool) error {
+	s := &Strays{cache: informers, client: mgr.GetClient(), live: mgr.GetAPIReader(), sandboxes: sandboxes, scheduler: scheduler, platform: p, leads: leads}
 	err := ctrl.NewControllerManagedBy(mgr).Named("strays").
 		WatchesRawSource(source.Kind(informers, client.Object(object(podKind)), &handler.EnqueueRequestForObject{},
 			predicate.NewPredicateFuncs(s.strayed))).
@@ -58,8 +67,8 @@ func SetupStrays(mgr manager.Manager, informers cache.Cache, sandboxes schema.Gr
 func (s *Strays) strayed(obj client.Object) bool {
 	pod, ok := obj.(*unstructured.Unstructured)
 	owner := metav1.GetControllerOfNoCopy(obj)
-	return ok && owner != nil && agentsandbox.IsSandboxOwner(owner) && pod.GetDeletionTimestamp() == nil &&
-		agentsandbox.SchedulerOf(pod) == s.scheduler && agentsandbox.NodeOf(pod) == ""
+	return ok && owner != nil && s.platform.IsMember(owner) && pod.GetDeletionTimestamp() == nil &&
+		placement.SchedulerName(pod) == s.scheduler && placement.NodeName(pod) == ""
 }
 
 // Reconcile deletes exactly the version that was seen: one that gets a node
@@ -73,7 +82,7 @@ func (s *Strays) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 		return reconcile.Result{}, nil
 	}
 	sandbox := object(s.sandboxes)
-	owner := types.NamespacedName{Namespace: pod.GetNamespace(), Name: agentsandbox.PodSandbox(pod)}
+	owner := types.NamespacedName{Namespace: pod.GetNamespace(), Name: s.platform.MemberOf(pod)}
 	if err := s.live.Get(ctx, owner, sandbox); err != nil {
 		if apierrors.IsNotFound(err) {
 			return reconcile.Result{}, nil
@@ -81,7 +90,7 @@ func (s *Strays) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 		return reconcile.Result{}, fmt.Errorf("reading sandbox %s of a stray pod: %w", owner, err)
 	}
 	// Another Pod would say the same.
-	if agentsandbox.NamesScheduler(sandbox) {
+	if s.platform.DescribeMember(sandbox).Scheduler != "" {
 		return reconcile.Result{}, nil
 	}
 	if !s.leads() {

@@ -56,7 +56,7 @@ func (a *Advise) Handle(ctx context.Context, req admission.Request) admission.Re
 	outlook, err := a.Adviser.Foresee(ctx, old, obj)
 	switch {
 	case err != nil:
-		log.Info("Could not foresee the effects of a write", "kind", req.Kind.Kind, "name", req.Name, "reason", err.Error())
+		log.Info("Could not find out the effects of a write", "kind", req.Kind.Kind, "name", req.Name, "reason", err.Error())
 	case outlook != nil:
 		lines = append(lines, outlook.Lines()...)
 	}

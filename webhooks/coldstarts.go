@@ -20,6 +20,12 @@ const (
 	poolEmpty coldCause = "PoolEmpty"
 )
 
+// What became of what was repaired. The set is closed.
+const (
+	repairAdmitted = "admitted"
+	repairRefused  = "refused"
+)
+
 // refusedBytes bounds how many claims are remembered, twice, in bytes: a UID in
 // an owner reference is as long as who writes it likes.
 const refusedBytes = 2 << 20
@@ -29,6 +35,7 @@ const refusedBytes = 2 << 20
 // cost every cold start a LIST.
 type coldStarts struct {
 	total   *prometheus.CounterVec
+	repairs *prometheus.CounterVec
 	refused *bounded.Cache[string, struct{}]
 	// counted are the claims that count already: a controller whose cache is late
 	// creates what is there, and is told so only after admission.
@@ -45,13 +52,23 @@ func newColdStarts(reg prometheus.Registerer) *coldStarts {
 				"or one that named no claim, as those of agent-sandbox v0.1 do, the cause is PoolEmpty) " +
 				"or PoolEmpty (anything else: its controller found no member to take).",
 		}, []string{"cause"}),
+		repairs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "freshbind_repairs_total",
+			Help: "Sandboxes that were rendered from an older revision and rewritten to the one in force. operation: coldstart or birth. " +
+				"result: admitted (of cold starts each claim once) or refused (something else was wrong with the outcome).",
+		}, []string{"operation", "result"}),
 		refused: bounded.NewCache[string, struct{}](refusedBytes),
 		counted: bounded.NewCache[string, struct{}](refusedBytes),
 	}
 	for _, cause := range []coldCause{claimRequires, memberRefused, poolEmpty} {
 		c.total.WithLabelValues(string(cause))
 	}
-	reg.MustRegister(c.total)
+	for _, op := range []freshness.Operation{freshness.ColdStart, freshness.Birth} {
+		for _, result := range []string{repairAdmitted, repairRefused} {
+			c.repairs.WithLabelValues(string(op), result)
+		}
+	}
+	reg.MustRegister(c.total, c.repairs)
 	return c
 }
 
@@ -71,10 +88,26 @@ func (c *coldStarts) observe(w platform.Write, o outcome) {
 			c.refused.Add(w.Claim.UID, struct{}{}, len(w.Claim.UID))
 		}
 	case freshness.ColdStart:
+		if !passes {
+			c.repaired(w, o, repairRefused)
+		}
 		if _, again := c.counted.Get(w.Claim.UID); passes && !again {
 			c.counted.Add(w.Claim.UID, struct{}{}, len(w.Claim.UID))
 			c.total.WithLabelValues(string(c.causeOf(w.Claim.UID, o))).Inc()
+			c.repaired(w, o, repairAdmitted)
 		}
+	case freshness.Birth:
+		result := repairAdmitted
+		if !passes {
+			result = repairRefused
+		}
+		c.repaired(w, o, result)
+	}
+}
+
+func (c *coldStarts) repaired(w platform.Write, o outcome, result string) {
+	if o.repaired != "" {
+		c.repairs.WithLabelValues(string(w.Operation), result).Inc()
 	}
 }
 

@@ -72,6 +72,53 @@ func TestColdStarts(t *testing.T) {
 	}
 }
 
+func TestRepairsAreCounted(t *testing.T) {
+	const note = "v1-a -> v1-b"
+	outcomeOf := func(allowed bool, repaired string) outcome {
+		return outcome{Verdict: freshness.Verdict{Allowed: allowed}, mode: Enforce, repaired: repaired}
+	}
+	cases := map[string]struct {
+		outcomes []outcome
+		want     map[string]float64
+	}{
+		"let through":              {[]outcome{outcomeOf(true, note)}, map[string]float64{repairAdmitted: 1, repairRefused: 0}},
+		"created twice":            {[]outcome{outcomeOf(true, note), outcomeOf(true, note)}, map[string]float64{repairAdmitted: 1, repairRefused: 0}},
+		"refused, then let":        {[]outcome{outcomeOf(false, note), outcomeOf(true, note)}, map[string]float64{repairAdmitted: 1, repairRefused: 1}},
+		"current by itself":        {[]outcome{outcomeOf(true, "")}, map[string]float64{repairAdmitted: 0, repairRefused: 0}},
+		"refused, and not touched": {[]outcome{outcomeOf(false, "")}, map[string]float64{repairAdmitted: 0, repairRefused: 0}},
+		"not decided":              {[]outcome{{err: errors.New("etcd is away"), mode: Enforce, repaired: note}}, map[string]float64{repairAdmitted: 0, repairRefused: 0}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newColdStarts(prometheus.NewRegistry())
+			for _, o := range tc.outcomes {
+				c.observe(platform.Write{Operation: freshness.ColdStart, Claim: freshness.Owner{UID: "u1"}}, o)
+			}
+			got := map[string]float64{}
+			for _, result := range []string{repairAdmitted, repairRefused} {
+				got[result] = testutil.ToFloat64(c.repairs.WithLabelValues("coldstart", result))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("repairs (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRepairedBirthsAreCountedEach(t *testing.T) {
+	c := newColdStarts(prometheus.NewRegistry())
+	for _, allowed := range []bool{true, true, false} {
+		for _, repaired := range []string{"v1-a -> v1-b", ""} {
+			c.observe(platform.Write{Operation: freshness.Birth}, outcome{Verdict: freshness.Verdict{Allowed: allowed}, mode: Enforce, repaired: repaired})
+		}
+	}
+	for result, want := range map[string]float64{repairAdmitted: 2, repairRefused: 1} {
+		if got := testutil.ToFloat64(c.repairs.WithLabelValues("birth", result)); got != want {
+			t.Errorf("%v births are counted as %s, want %v", got, result, want)
+		}
+	}
+}
+
 func TestColdStartsForgetsTheOldest(t *testing.T) {
 	c := newColdStarts(prometheus.NewRegistry())
 	refuse := func(uid string) {

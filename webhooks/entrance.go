@@ -77,7 +77,7 @@ func NewEntrance(reg prometheus.Registerer, large *fair.Turns) *Entrance {
 func (e *Entrance) Before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !e.admits(r) {
-			e.refuse(w, http.StatusForbidden, turnedAwayClient, "only the API server is answered, by its client certificate")
+			e.refuse(w, http.StatusForbidden, turnedAwayClient, "Freshbind answers the API server only, by its client certificate")
 			return
 		}
 		if r.ContentLength > maxBody {

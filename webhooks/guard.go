@@ -30,8 +30,17 @@ type Platform interface {
 	// Snapshot reads what the verdict depends on. An error says that it could
 	// not be decided.
 	Snapshot(ctx context.Context, w platform.Write) (platform.Facts, error)
-	// Answer returns the status that a denial is given as.
+	// Question names all that the verdict depends on in the write itself.
+	Question(w platform.Write) platform.Question
+	Answers
+}
+
+// Answers are the statuses after which a platform's controllers do the right thing.
+type Answers interface {
+	// Answer is that of a denial.
 	Answer(op freshness.Operation, f freshness.Fault) (code int32, reason metav1.StatusReason)
+	// Undecided is that of a write which could not be judged; "" for no reason.
+	Undecided(op freshness.Operation) (code int32, reason metav1.StatusReason)
 }
 
 // Aftermath takes hints on what an answer leaves behind. The calls must return
@@ -44,6 +53,9 @@ type Aftermath interface {
 	Undecided(namespace, claim string)
 	// Denied: a claim was denied this sandbox, or would have been in mode audit.
 	Denied(d Denial)
+	// Repaired: the claim's cold start, rewritten from one revision to the other,
+	// was let through.
+	Repaired(w platform.Write, note string)
 }
 
 // Denial is what the people who own a claim and a pool have to know, because
@@ -66,6 +78,8 @@ type Guard struct {
 	// Given and Patience are shared by all guards; nil for none.
 	Given    *Given
 	Patience *Patience
+	// Foreseen knows of cold starts that are refused; nil for none.
+	Foreseen *Foreseen
 	// PassedOver is told of a cold start for a claim that any member of the pool
 	// would have done for; nil when nobody wants to know.
 	PassedOver func(namespace, pool string)
@@ -95,6 +109,9 @@ type outcome struct {
 	taken *unstructured.Unstructured
 	// alwaysCold: no member would do for the claim.
 	alwaysCold bool
+	// repaired says from which revision to which it was rewritten; "" when it was
+	// not.
+	repaired string
 	// turnAway: the claim is to give this member up.
 	turnAway bool
 	// byPerson: no service account wrote it.
@@ -136,6 +153,11 @@ func (g *Guard) Handle(ctx context.Context, req admission.Request) admission.Res
 	start := g.Clock.Now()
 	w.MayHold = g.Given.hints(ctx, w)
 	o := g.judge(ctx, req.Namespace, w)
+	if (w.Operation == freshness.ColdStart || w.Operation == freshness.Birth) && o.mode == Enforce {
+		if note := w.New.GetAnnotations()[platform.RepairedKey]; platform.IsRepaired(note) {
+			o.repaired = note
+		}
+	}
 	dryRun := req.DryRun != nil && *req.DryRun
 	if _, asked := w.New.GetAnnotations()[platform.SelfTestKey]; dryRun && asked {
 		o.mode = Enforce
@@ -158,10 +180,20 @@ func (g *Guard) Handle(ctx context.Context, req admission.Request) admission.Res
 }
 
 func (g *Guard) judge(ctx context.Context, namespace string, w platform.Write) outcome {
+	if w.Operation == freshness.ColdStart && g.Foreseen != nil {
+		// It was foreseen in mode enforce only.
+		if v, refused := g.Foreseen.take(g.Platform.Question(w)); refused {
+			return outcome{mode: Enforce, Verdict: v}
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, g.Timeout)
 	defer cancel()
 	facts, err := g.Platform.Snapshot(ctx, w)
-	mode, modeErr := g.Modes.Of(ctx, namespace, facts.Enforcement)
+	asked := facts.Enforcement
+	if err != nil {
+		asked = g.Modes.mayBeAsked(ctx, w.Judged())
+	}
+	mode, modeErr := g.Modes.Of(ctx, namespace, asked)
 	if err = errors.Join(err, modeErr); err != nil {
 		return outcome{mode: mode, err: err}
 	}
@@ -209,6 +241,9 @@ func (g *Guard) hint(w platform.Write, o outcome) {
 // passes takes note of a write that is let through.
 func (g *Guard) passes(w platform.Write, o outcome) {
 	g.Given.note(w)
+	if o.repaired != "" && w.Claim.Name != "" {
+		g.Aftermath.Repaired(w, o.repaired)
+	}
 	passedOver := w.Operation == freshness.ColdStart && o.pool != nil && !o.alwaysCold
 	if o.mode == Enforce && passedOver && g.PassedOver != nil {
 		g.PassedOver(w.Judged().GetNamespace(), o.pool.Name)
@@ -224,13 +259,15 @@ func (g *Guard) respond(w platform.Write, o outcome) admission.Response {
 	switch {
 	case o.mode != Enforce:
 	case o.err != nil && g.FailOpen:
-		resp = resp.WithWarnings("freshbind could not judge this write and let it pass: " + o.err.Error())
+		resp = resp.WithWarnings("Freshbind could not judge this write, and let it pass: " + o.err.Error())
 	case o.err != nil:
-		resp = admission.Errored(http.StatusInternalServerError, fmt.Errorf("could not decide: %w", o.err))
+		code, reason := g.Platform.Undecided(w.Operation)
+		resp = admission.Errored(code, fmt.Errorf("could not decide: %w", o.err))
+		resp.Result.Reason = reason
 	case !o.Allowed:
 		resp = g.denied(w, o)
 	case o.Reason == freshness.UnknownRevision && !o.Tolerated && w.Operation != freshness.Birth:
-		resp = resp.WithWarnings("attribution is suspended in this pool, so freshbind lets pass what equals no known revision: " + o.Detail)
+		resp = resp.WithWarnings("attribution is suspended in this pool, so Freshbind lets a member pass that equals no known revision: " + o.Detail)
 	}
 	resp.AuditAnnotations = map[string]string{
 		"verdict": o.verdict(), "reason": o.reason(), "mode": string(o.mode),

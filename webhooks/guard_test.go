@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -67,7 +68,7 @@ func (f *fakePlatform) Snapshot(ctx context.Context, w platform.Write) (platform
 }
 
 // hints records what the guard tells the controllers.
-type hints struct{ refused, undecided, denied []string }
+type hints struct{ refused, undecided, denied, repaired []string }
 
 func (h *hints) Refused(m *unstructured.Unstructured, fault freshness.Fault) {
 	whose := map[freshness.Fault]string{freshness.FaultMember: "its own", freshness.FaultClaim: "the claim's", freshness.FaultNobody: "nobody's"}
@@ -76,6 +77,10 @@ func (h *hints) Refused(m *unstructured.Unstructured, fault freshness.Fault) {
 
 func (h *hints) Undecided(namespace, name string) {
 	h.undecided = append(h.undecided, namespace+"/"+name)
+}
+
+func (h *hints) Repaired(w platform.Write, note string) {
+	h.repaired = append(h.repaired, w.Claim.Name+" "+note)
 }
 
 func (h *hints) Denied(d Denial) {
@@ -113,6 +118,16 @@ func modes(t *testing.T, mode Mode, readErr error) *Modes {
 	cached := fake.NewClientBuilder().WithScheme(scheme).
 		WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: labels}}).Build()
 	return &Modes{Live: liveNamespaces{labels: labels, err: readErr}, Cached: cached, Default: Audit}
+}
+
+// poolsSaying is a cache of one pool, which says that of its enforcement.
+func poolsSaying(enforcement string) func(context.Context, string) ([]*unstructured.Unstructured, error) {
+	return func(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error) {
+		if ctx.Err() != nil || namespace != "ns" {
+			return nil, fmt.Errorf("namespace %q, or out of time: %w", namespace, ctx.Err())
+		}
+		return []*unstructured.Unstructured{builders.PoolFrom(pool).Annotation(platform.EnforcementKey, enforcement).Obj()}, nil
+	}
 }
 
 func bindRequest(t *testing.T) admission.Request {
@@ -176,13 +191,16 @@ func TestGuard(t *testing.T) {
 		Observed int
 	}
 	cases := map[string]struct {
-		facts    platform.Facts
-		err      error
-		mode     Mode
-		modeErr  error
-		failOpen bool
-		dryRun   bool
-		want     want
+		facts   platform.Facts
+		err     error
+		mode    Mode
+		modeErr error
+		// pool is what the one pool of the namespace says, by the cache, label what the
+		// member does.
+		pool, label string
+		failOpen    bool
+		dryRun      bool
+		want        want
 	}{
 		"fresh":                          {facts: fresh, mode: Enforce, want: want{Allowed: true, Code: 200, Verdict: "allow", Observed: 1}},
 		"the member's fault":             {facts: dead, mode: Enforce, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc its own"}, Denied: []string{"enforce c1 PodTerminating python"}, Observed: 1}},
@@ -195,6 +213,11 @@ func TestGuard(t *testing.T) {
 		"undecided":                      {err: broken, mode: Enforce, want: want{Code: 500, Reason: "", Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
 		"undecided, failing open":        {err: broken, mode: Enforce, failOpen: true, want: want{Allowed: true, Code: 200, Verdict: "error", Warned: true, Waiting: []string{"ns/c1"}, Observed: 1}},
 		"undecided, audited":             {err: broken, mode: Audit, want: want{Allowed: true, Code: 200, Verdict: "error", Observed: 1}},
+		"undecided, the pool enforces":   {err: broken, mode: Audit, pool: "enforce", want: want{Code: 500, Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
+		"undecided, the pool audits":     {err: broken, mode: Audit, pool: "audit", want: want{Allowed: true, Code: 200, Verdict: "error", Observed: 1}},
+		"undecided, the member says so":  {err: broken, mode: Audit, label: "enforce", want: want{Code: 500, Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
+		"judged, another pool enforces":  {facts: dead, mode: Audit, pool: "enforce", want: want{Allowed: true, Code: 200, Verdict: "deny", Denied: []string{"audit c1 PodTerminating python"}, Observed: 1}},
+		"judged, and said before only":   {facts: dead, mode: Audit, label: "enforce", want: want{Allowed: true, Code: 200, Verdict: "deny", Denied: []string{"audit c1 PodTerminating python"}, Observed: 1}},
 		"mode unreadable, was enforced":  {facts: fresh, mode: Enforce, modeErr: broken, want: want{Code: 500, Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
 		"mode unreadable, was audited":   {facts: fresh, mode: Audit, modeErr: broken, want: want{Allowed: true, Code: 200, Verdict: "error", Observed: 1}},
 		"the pool's own mode is no read": {facts: tightened, mode: Audit, modeErr: broken, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc its own"}, Denied: []string{"enforce c1 PodTerminating python"}, Observed: 1}},
@@ -208,7 +231,9 @@ func TestGuard(t *testing.T) {
 				Modes: modes(t, tc.mode, tc.modeErr), Metrics: NewMetrics(reg), Aftermath: &h,
 				Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0)), Timeout: time.Minute, FailOpen: tc.failOpen,
 			}
-			req := bindRequest(t)
+			g.Modes.Pools = poolsSaying(tc.pool)
+			old := builders.SandboxFrom(member).Label(platform.EnforcementKey, tc.label).Obj()
+			req := request(t, admissionv1.Update, old, builders.Bound(old, claim, template).Obj())
 			req.DryRun = ptr.To(tc.dryRun)
 			resp := g.Handle(t.Context(), req)
 			observed, err := testutil.GatherAndCount(reg, "freshbind_bind_verdicts_total")

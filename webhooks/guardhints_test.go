@@ -8,8 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/freshbind/freshbind/internal/freshness"
@@ -70,6 +73,61 @@ func TestWhoIsPassedOver(t *testing.T) {
 				t.Errorf("passed over (-want,+got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Who was repaired is told once it is let through, and nothing is while it is only
+// tried.
+func TestWhoIsToldOfARepair(t *testing.T) {
+	const note = "v1-a -> v1-b"
+	cold := builders.SandboxFrom(builders.MakeColdStart(claim, template).Obj())
+	stale := func(f *platform.Facts) { f.Held = []string{"m"} }
+	cases := map[string]struct {
+		note   string
+		change func(*platform.Facts)
+		mode   Mode
+		dryRun bool
+		want   []string
+		counts float64
+	}{
+		"let through":      {note, func(*platform.Facts) {}, Enforce, false, []string{"c1 " + note}, 1},
+		"refused":          {note, stale, Enforce, false, nil, 0},
+		"a dry run":        {note, func(*platform.Facts) {}, Enforce, true, nil, 0},
+		"mode audit":       {note, func(*platform.Facts) {}, Audit, false, nil, 0},
+		"of nobody's note": {"whatever", func(*platform.Facts) {}, Enforce, false, nil, 0},
+		"not repaired":     {"", func(*platform.Facts) {}, Enforce, false, nil, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var h hints
+			g := guardOn(t, &fakePlatform{facts: facts(tc.change)}, tc.mode, &h)
+			req := request(t, admissionv1.Create, nil, builders.SandboxFrom(cold.Obj()).Annotation(platform.RepairedKey, tc.note).Obj())
+			req.DryRun = ptr.To(tc.dryRun)
+			g.Handle(t.Context(), req)
+			if diff := cmp.Diff(tc.want, h.repaired); diff != "" {
+				t.Errorf("told (-want,+got):\n%s", diff)
+			}
+			if got := testutil.ToFloat64(g.Metrics.cold.repairs.WithLabelValues("coldstart", repairAdmitted)); got != tc.counts {
+				t.Errorf("%v are counted, want %v", got, tc.counts)
+			}
+		})
+	}
+}
+
+// A repair that went wrong is refused like anything else that is stale.
+func TestAWrongRepairIsRefused(t *testing.T) {
+	var h hints
+	g := guardOn(t, &fakePlatform{facts: facts(func(f *platform.Facts) { f.Member.Template = "other" })}, Enforce, &h)
+	resp := g.Handle(t.Context(), request(t, admissionv1.Create, nil,
+		builders.SandboxFrom(builders.MakeColdStart(claim, template).Obj()).Annotation(platform.RepairedKey, "v1-a -> v1-b").Obj()))
+	if resp.Allowed || resp.Result.Reason != metav1.StatusReasonAlreadyExists {
+		t.Errorf("answered %+v, want a refusal that is tried again like any other", resp.Result)
+	}
+	if diff := cmp.Diff([]string{"enforce c1 TemplateMismatch python"}, h.denied); diff != "" || len(h.repaired) > 0 {
+		t.Errorf("told of repairs %v, of denials (-want,+got):\n%s", h.repaired, diff)
+	}
+	if got := testutil.ToFloat64(g.Metrics.cold.repairs.WithLabelValues("coldstart", repairRefused)); got != 1 {
+		t.Errorf("%v refused repairs are counted, want 1", got)
 	}
 }
 

@@ -2,6 +2,7 @@ package webhooks
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/platform"
 )
 
 // Hook is one webhook: what the API server is told of it and what the binary
@@ -24,6 +25,11 @@ type Hook struct {
 	FailOpen bool
 	Timeout  time.Duration
 
+	// about is what the platform knows the requests of; before and after are further
+	// conditions.
+	about         platform.Requested
+	before, after []admissionregistrationv1.MatchCondition
+
 	rules      []admissionregistrationv1.RuleWithOperations
 	conditions []admissionregistrationv1.MatchCondition
 	// only and not narrow down the namespaces by name.
@@ -35,112 +41,57 @@ const (
 	update = admissionregistrationv1.Update
 )
 
-// The hooks. Each condition says exactly what the handler judges, so that no
-// other write costs a call.
+// The hooks. What they are about the platform says.
 var (
 	BindHook = Hook{
-		Name: "bind.freshbind.dev", Path: "/bind", Timeout: 2 * time.Second,
-		rules:      sandboxes(update),
-		conditions: when("a-claim-gains-the-sandbox", gainsAClaim),
+		Name: "bind.freshbind.dev", Path: "/bind", Timeout: 2 * time.Second, about: platform.Binds,
 	}
 	// ForeignControllerHook judges what controls a Sandbox and is neither pool nor
 	// claim by its kind: it may be a claim by its UID.
 	ForeignControllerHook = Hook{
-		Name: "foreigncontroller.freshbind.dev", Path: "/foreigncontroller", Timeout: 2 * time.Second,
-		rules: sandboxes(create, update),
-		conditions: when("a-controller-that-is-neither-pool-nor-claim",
-			`request.operation == 'CREATE' ? `+owners+`.exists(o, `+foreignController+`) && !`+owners+`.exists(o, `+claimOwner+`) : `+
-				gainsAForeignController+` && !`+gainsAClaim),
+		Name: "foreigncontroller.freshbind.dev", Path: "/foreigncontroller", Timeout: 2 * time.Second, about: platform.ForeignControllers,
 	}
 	// BindPodHook judges binds in releases whose members are bare Pods. Orphaning
 	// a pool's Pods keeps the label, and is no bind.
 	BindPodHook = Hook{
-		Name: "bind-pod.freshbind.dev", Path: "/bind-pod", Timeout: 2 * time.Second,
-		rules: []admissionregistrationv1.RuleWithOperations{rule("", "v1", "pods", update)},
-		conditions: when("a-bare-pod-leaves-its-pool-or-is-given-to-another-claim",
-			poolLabel+` in `+oldLabels+` && !(`+poolLabel+` in `+newLabels+`) && `+
-				`!`+owners+`.exists(o, `+poolOwner+` && `+controls+`) || `+
-				claimLabel+` in `+oldLabels+` && `+claimLabel+` in `+newLabels+` && `+
-				`object.metadata.labels[`+claimLabel+`] != oldObject.metadata.labels[`+claimLabel+`] && `+
-				`!`+oldOwners+`.exists(o, `+controls+`)`),
+		Name: "bind-pod.freshbind.dev", Path: "/bind-pod", Timeout: 2 * time.Second, about: platform.BarePodBinds,
 	}
 	ColdStartHook = Hook{
-		Name: "coldstart.freshbind.dev", Path: "/coldstart", Timeout: 2 * time.Second,
-		rules:      sandboxes(create),
-		conditions: when("made-for-a-claim", owners+`.exists(o, `+claimOwner+`)`),
+		Name: "coldstart.freshbind.dev", Path: "/coldstart", Timeout: 2 * time.Second, about: platform.ColdStarts,
 	}
 	BirthHook = Hook{
-		Name: "birth.freshbind.dev", Path: "/birth", FailOpen: true, Timeout: 2 * time.Second,
-		rules:      sandboxes(create),
-		conditions: when("made-for-a-pool", bornForAPool),
+		Name: "birth.freshbind.dev", Path: "/birth", FailOpen: true, Timeout: 2 * time.Second, about: platform.Births,
 	}
 	// BirthPodHook judges births in releases whose members are bare Pods. It is
 	// served where BirthHook is.
 	BirthPodHook = Hook{
-		Name: "birth-pod.freshbind.dev", Path: "/birth", FailOpen: true, Timeout: 2 * time.Second,
-		rules:      []admissionregistrationv1.RuleWithOperations{rule("", "v1", "pods", create)},
-		conditions: when("made-for-a-pool", owners+`.exists(o, `+poolOwner+` && `+controls+`)`),
+		Name: "birth-pod.freshbind.dev", Path: "/birth", FailOpen: true, Timeout: 2 * time.Second, about: platform.BarePodBirths,
 	}
 	StampHook = Hook{
-		Name: "stamp.freshbind.dev", Path: "/stamp", FailOpen: true, Timeout: 2 * time.Second,
-		rules: sandboxes(create),
-		conditions: when("made-for-a-pool-or-claim-or-carrying-a-mark",
-			owners+`.exists(o, `+poolOwner+` || `+claimOwner+`) || `+carries+` || `+carriesBirth),
+		Name: "stamp.freshbind.dev", Path: "/stamp", FailOpen: true, Timeout: 2 * time.Second, about: platform.NewMembers,
 	}
 	// StampBirthHook stamps the members that the users of Scope.PoolControllers
 	// make, in place of StampHook, and marks them as such.
 	StampBirthHook = Hook{
-		Name: "stamp-birth.freshbind.dev", Path: "/stamp-birth", FailOpen: true, Timeout: 2 * time.Second,
-		rules:      sandboxes(create),
-		conditions: when("made-for-a-pool", bornForAPool),
+		Name: "stamp-birth.freshbind.dev", Path: "/stamp-birth", FailOpen: true, Timeout: 2 * time.Second, about: platform.Births,
 	}
 	// ProtectHook judges deletes by the users of Scope.PoolControllers only.
 	ProtectHook = Hook{
-		Name: "protect.freshbind.dev", Path: "/protect", FailOpen: true, Timeout: 2 * time.Second,
-		rules:      sandboxes(admissionregistrationv1.Delete),
-		conditions: append(when("of-a-claim", oldOwners+`.exists(o, `+claimOwner+`)`), withoutUID...),
+		Name: "protect.freshbind.dev", Path: "/protect", FailOpen: true, Timeout: 2 * time.Second, about: platform.Deletes,
 	}
 	// ProtectPodHook does so in releases whose members are bare Pods: the names of
 	// those are generated, and those of later releases' Pods are not.
 	ProtectPodHook = Hook{
-		Name: "protect-pod.freshbind.dev", Path: "/protect-pod", FailOpen: true, Timeout: 2 * time.Second,
-		rules: []admissionregistrationv1.RuleWithOperations{rule("", "v1", "pods", admissionregistrationv1.Delete)},
-		conditions: append(when("a-bare-pod-that-left-its-pool",
-			`oldObject.metadata.?generateName.orValue('') != '' && `+
-				`!`+oldOwners+`.exists(o, `+poolOwner+` || `+controls+` && !(`+boxOwner+`))`), withoutUID...),
+		Name: "protect-pod.freshbind.dev", Path: "/protect-pod", FailOpen: true, Timeout: 2 * time.Second, about: platform.BarePodDeletes,
 	}
-	withoutUID   = when("without-a-uid", `!request.?options.?preconditions.?uid.hasValue()`)
 	StampPodHook = Hook{
-		Name: "stamp-pod.freshbind.dev", Path: "/stamp", FailOpen: true, Timeout: 2 * time.Second,
-		rules: []admissionregistrationv1.RuleWithOperations{rule("", "v1", "pods", create)},
-		conditions: when("made-for-a-sandbox-or-a-pool",
-			owners+`.exists(o, `+boxOwner+` || `+poolOwner+` && `+controls+`)`),
+		Name: "stamp-pod.freshbind.dev", Path: "/stamp", FailOpen: true, Timeout: 2 * time.Second, about: platform.NewPods,
 	}
 )
 
 // HandlerTimeout is how long a handler may take: less than the API server waits,
 // so that the answer still says why.
 func (h Hook) HandlerTimeout() time.Duration { return h.Timeout * 9 / 10 }
-
-func when(name, expression string) []admissionregistrationv1.MatchCondition {
-	return []admissionregistrationv1.MatchCondition{{Name: name, Expression: expression}}
-}
-
-func sandboxes(ops ...admissionregistrationv1.OperationType) []admissionregistrationv1.RuleWithOperations {
-	// Every version, so that no request has to pass the conversion webhook
-	// first, which may be down.
-	return []admissionregistrationv1.RuleWithOperations{rule(agentsandbox.CoreGroup, "*", "sandboxes", ops...)}
-}
-
-func rule(group, version, resource string, ops ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
-	return admissionregistrationv1.RuleWithOperations{
-		Operations: ops,
-		Rule: admissionregistrationv1.Rule{
-			APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource},
-			Scope: ptr.To(admissionregistrationv1.NamespacedScope),
-		},
-	}
-}
 
 // Endpoint is where the API server finds the webhooks: a Service, or a URL.
 type Endpoint struct {
@@ -170,6 +121,18 @@ func (e Endpoint) Validate() error {
 	if (e.URL == "") == (e.ServiceName == "") {
 		return fmt.Errorf("either a URL or a service is needed, not both")
 	}
+	if e.URL == "" {
+		return nil
+	}
+	// The API server refuses the others, too, but only when it is told.
+	switch u, err := url.Parse(e.URL); {
+	case err != nil:
+		return fmt.Errorf("%q is not a URL: %w", e.URL, err)
+	case u.Scheme != "https" || u.Host == "":
+		return fmt.Errorf("%q: the API server calls webhooks by https alone, such as https://127.0.0.1:9443", e.URL)
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return fmt.Errorf("%q: a user, a query and a fragment are not allowed in the URL of a webhook", e.URL)
+	}
 	return nil
 }
 
@@ -189,7 +152,7 @@ type Scope struct {
 	// above all: a guard that stands in its own way cannot come back.
 	Exempt []string
 	// PoolControllers are the users that make a pool's members, and whose deletes
-	// of a claim's sandbox are taken to be meant for an idle one; agent-sandbox's
+	// of a claim's sandbox are taken to be meant for an idle one; the platform's
 	// own when empty.
 	PoolControllers []string
 	// Enforced are the namespaces that are enforced whatever their labels of that
@@ -207,10 +170,10 @@ type Scope struct {
 
 // byAPoolController is the expression that one of the pool controllers makes the
 // request.
-func (s Scope) byAPoolController() string {
+func (s Scope) byAPoolController(a platform.Admission) string {
 	users := s.PoolControllers
 	if len(users) == 0 {
-		users = []string{agentsandbox.ControllerUser}
+		users = a.Controllers
 	}
 	quoted := make([]string, len(users))
 	for i, u := range users {
@@ -220,20 +183,36 @@ func (s Scope) byAPoolController() string {
 }
 
 // byPools narrows a hook down to what the pool controllers write.
-func (s Scope) byPools(h Hook) Hook {
-	h.conditions = slices.Concat(when("by-a-pool-controller", s.byAPoolController()), h.conditions)
+func (s Scope) byPools(a platform.Admission, h Hook) Hook {
+	h.before = platform.When("by-a-pool-controller", s.byAPoolController(a))
 	return h
 }
 
 // exceptBirthsByPools leaves out what StampBirthHook is asked about.
-func (s Scope) exceptBirthsByPools(h Hook) Hook {
-	h.conditions = slices.Concat(h.conditions, when("not-born-by-a-pool-controller", `!(`+s.byAPoolController()+` && `+bornForAPool+`)`))
+func (s Scope) exceptBirthsByPools(a platform.Admission, h Hook) Hook {
+	h.after = platform.When("not-born-by-a-pool-controller", `!(`+s.byAPoolController(a)+` && `+a.MadeForPool+`)`)
 	return h
+}
+
+// on completes hooks with what they are about on a platform, and leaves out those that
+// it has no use for.
+func on(a platform.Admission, hooks ...Hook) []Hook {
+	var out []Hook
+	for _, h := range hooks {
+		requests, known := a.Requests[h.about]
+		if !known {
+			continue
+		}
+		h.rules = slices.Concat(requests.Rules, h.rules)
+		h.conditions = slices.Concat(h.before, requests.Conditions, h.after)
+		out = append(out, h)
+	}
+	return out
 }
 
 // Configurations returns the webhook configurations that make the API server
 // ask us.
-func Configurations(e Endpoint, s Scope) (
+func Configurations(a platform.Admission, e Endpoint, s Scope) (
 	*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration,
 ) {
 	scope := s.namespaces()
@@ -241,7 +220,7 @@ func Configurations(e Endpoint, s Scope) (
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},
 		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName},
 	}
-	hooks := []Hook{s.exceptBirthsByPools(StampHook), s.byPools(StampBirthHook), StampPodHook}
+	hooks := on(a, s.exceptBirthsByPools(a, StampHook), s.byPools(a, StampBirthHook), StampPodHook)
 	if s.Restamp {
 		hooks = append(hooks, restampHook(s.Self))
 	}
@@ -259,9 +238,9 @@ func Configurations(e Endpoint, s Scope) (
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"},
 		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName},
 	}
-	for _, h := range slices.Concat(s.closed(), s.opened(), []Hook{
-		BirthHook, BirthPodHook, s.byPools(ProtectHook), s.byPools(ProtectPodHook), AdviseHook,
-	}) {
+	for _, h := range slices.Concat(on(a, s.closed()...), on(a, s.opened()...),
+		on(a, BirthHook, BirthPodHook, s.byPools(a, ProtectHook), s.byPools(a, ProtectPodHook)), advising(a),
+	) {
 		validating.Webhooks = append(validating.Webhooks, admissionregistrationv1.ValidatingWebhook{
 			Name: h.Name, ClientConfig: e.at(h.Path), Rules: h.rules, MatchConditions: h.conditions,
 			FailurePolicy: h.failurePolicy(), TimeoutSeconds: h.seconds(), NamespaceSelector: h.namespaces(scope),

@@ -10,7 +10,7 @@ import (
 )
 
 func TestConfigurations(t *testing.T) {
-	mutating, validating := Configurations(Endpoint{URL: "https://h:1", CABundle: []byte("ca")},
+	mutating, validating := Configurations(agentsandbox.Admission(), Endpoint{URL: "https://h:1", CABundle: []byte("ca")},
 		Scope{Exempt: []string{"freshbind-system", "kube-system"}})
 	got := map[string]admissionregistrationv1.FailurePolicyType{}
 	for _, w := range mutating.Webhooks {
@@ -70,11 +70,14 @@ func TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, validating := Configurations(Endpoint{URL: "https://h:1"}, tc.scope)
+			_, validating := Configurations(agentsandbox.Admission(), Endpoint{URL: "https://h:1"}, tc.scope)
 			want := map[string]map[string]string{
-				ProtectHook.Name: {"of-a-claim": oldOwners + `.exists(o, ` + claimOwner + `)`},
+				ProtectHook.Name: {"of-a-claim": `oldObject.metadata.?ownerReferences.orValue([]).exists(o, ` +
+					`o.kind == 'SandboxClaim' && o.apiVersion.startsWith('extensions.agents.x-k8s.io/'))`},
 				ProtectPodHook.Name: {"a-bare-pod-that-left-its-pool": `oldObject.metadata.?generateName.orValue('') != '' && ` +
-					`!` + oldOwners + `.exists(o, ` + poolOwner + ` || ` + controls + ` && !(` + boxOwner + `))`},
+					`!oldObject.metadata.?ownerReferences.orValue([]).exists(o, ` +
+					`o.kind == 'SandboxWarmPool' && o.apiVersion.startsWith('extensions.agents.x-k8s.io/') || ` +
+					`o.?controller.orValue(false) && !(o.kind == 'Sandbox' && o.apiVersion.startsWith('agents.x-k8s.io/')))`},
 			}
 			for _, conditions := range want {
 				conditions["by-a-pool-controller"] = tc.by
@@ -98,7 +101,7 @@ func TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID(t *testing.T) {
 }
 
 func TestEndpointByService(t *testing.T) {
-	_, validating := Configurations(Endpoint{ServiceNamespace: "ns", ServiceName: "svc", ServicePort: 8443}, Scope{})
+	_, validating := Configurations(agentsandbox.Admission(), Endpoint{ServiceNamespace: "ns", ServiceName: "svc", ServicePort: 8443}, Scope{})
 	cc := validating.Webhooks[0].ClientConfig
 	if cc.URL != nil || cc.Service == nil || *cc.Service.Path != "/bind" || *cc.Service.Port != 8443 {
 		t.Errorf("client config is %v", cc)

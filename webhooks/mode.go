@@ -3,6 +3,7 @@ package webhooks
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,6 +51,9 @@ type Modes struct {
 	Default Mode
 	// Floors are what no label goes below.
 	Floors floor.Floors
+	// Pools are those of a namespace, by a cache: it is enough to know how to fail.
+	// nil where no pool can say anything.
+	Pools func(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error)
 }
 
 var namespaces = schema.GroupResource{Resource: "namespaces"}
@@ -69,6 +73,23 @@ func (m *Modes) Of(ctx context.Context, namespace, pool string) (Mode, error) {
 		return m.By(nil), nil
 	}
 	return m.By(obj.GetLabels()), nil
+}
+
+// mayBeAsked is what a pool may say of a write that could not be judged: which pool
+// it is about is not known for certain then. It is "enforce" when the object was made
+// while its pool said so, and when any pool of the namespace does.
+func (m *Modes) mayBeAsked(ctx context.Context, obj *unstructured.Unstructured) string {
+	if asked := obj.GetLabels()[platform.EnforcementKey]; asked != "" || m.Pools == nil {
+		return asked
+	}
+	pools, err := m.Pools(context.WithoutCancel(ctx), obj.GetNamespace())
+	enforces := func(pool *unstructured.Unstructured) bool {
+		return Mode(pool.GetAnnotations()[platform.EnforcementKey]) == Enforce
+	}
+	if err == nil && slices.ContainsFunc(pools, enforces) {
+		return string(Enforce)
+	}
+	return ""
 }
 
 // Known reports whether Freshbind is to act, by the cache: it may be late, and

@@ -6,11 +6,11 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/platform"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 // Policies are rules that the API server applies by itself: they need no call,
@@ -25,27 +25,29 @@ type Policies struct {
 	// (seen with v1.37.1).
 	Mutating        []*admissionregistrationv1.MutatingAdmissionPolicy
 	MutatingBinding []*admissionregistrationv1.MutatingAdmissionPolicyBinding
+
+	// members are what validating policies hold for.
+	members schema.GroupResource
 }
 
 // notBy is the condition that somebody else than this user makes the request.
 func notBy(user string) []admissionregistrationv1.MatchCondition {
-	return when("not-freshbind", `request.userInfo.username != `+strconv.Quote(user))
+	return platform.When("not-freshbind", `request.userInfo.username != `+strconv.Quote(user))
 }
 
 // NewPolicies returns the policies for this scope.
-func NewPolicies(s Scope) Policies {
-	var p Policies
+func NewPolicies(a platform.Admission, s Scope) Policies {
+	p := Policies{members: a.Members}
 	places := s.places()
 	notUs := notBy(s.Self)
-	p.validate(places, "freshbind-stamp", update, notUs, stampStays, enforcementStays, birthStays)
-	p.validate(places, "freshbind-born", create, when("says-who-made-it", carriesBirth), admissionregistrationv1.Validation{
-		Expression: s.byAPoolController(),
-		Message:    "metadata.annotations[" + platform.CreatedByKey + "]: says that a pool's controller created the sandbox, and is not yours to write",
+	p.validate(places, "freshbind-stamp", update, notUs, stampStays, enforcementStays, birthStays, repairedStays)
+	p.validate(places, "freshbind-born", create, platform.When("says-who-made-it", carriesBirth), admissionregistrationv1.Validation{
+		Expression: s.byAPoolController(a),
+		Message:    "metadata.annotations[" + platform.CreatedByKey + "]: says that a pool's controller created the sandbox; only that controller gets it",
 	})
-	// A used sandbox never goes back to a pool, whoever takes its owner away: the
-	// next tenant would get it (upstream adopts what carries a pool's label).
-	p.validate(places, "freshbind-used", update, when("had-a-claim", wasClaimed), noPoolAgain, boundToStays, leavesAMark)
-	p.validate(places, "freshbind-owners", update, when("has-owners", owners+`.size() > 0`), noDisguise, noOtherController)
+	for _, r := range a.Rules {
+		p.validate(places, r.Name, update, r.Conditions, r.Validations...)
+	}
 	// Upstream's Sandbox controller copies template metadata onto Pods: a policy
 	// that refused it would make Sandboxes not ready, so the change is undone.
 	p.mutate(places, "freshbind-pod-stamp", namedRules("", "v1", "pods", update), slices.Concat(notUs, stampChanges), putBack)
@@ -96,7 +98,7 @@ func (p *Policies) validate(places []place, name string, op admissionregistratio
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			MatchConstraints: &admissionregistrationv1.MatchResources{
-				ResourceRules: namedRules(agentsandbox.CoreGroup, "*", "sandboxes", op),
+				ResourceRules: namedRules(p.members.Group, "*", p.members.Resource, op),
 			},
 			MatchConditions: conditions,
 			FailurePolicy:   ptr.To(admissionregistrationv1.Fail),
@@ -143,7 +145,7 @@ func (p *Policies) mutate(places []place, name string, rules []admissionregistra
 }
 
 func namedRules(group, version, resource string, ops ...admissionregistrationv1.OperationType) []admissionregistrationv1.NamedRuleWithOperations {
-	return []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: rule(group, version, resource, ops...)}}
+	return []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: platform.On(group, version, resource, ops...)}}
 }
 
 func typeMeta(kind string) metav1.TypeMeta {

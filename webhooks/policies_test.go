@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 // What the policies' expressions mean is tested in test/cel and on an API server;
@@ -51,7 +52,7 @@ func TestPoliciesHoldWhereverBindsAreEnforced(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.scope.Exempt = []string{"home"}
-			p := NewPolicies(tc.scope)
+			p := NewPolicies(agentsandbox.Admission(), tc.scope)
 			got, want := map[string]admissionregistrationv1.MatchResources{}, map[string]admissionregistrationv1.MatchResources{}
 			for _, policy := range p.Validating {
 				for suffix, resources := range tc.want {
@@ -80,7 +81,7 @@ func TestPoliciesHoldWhereverBindsAreEnforced(t *testing.T) {
 }
 
 func TestHowPoliciesFail(t *testing.T) {
-	p := NewPolicies(Scope{})
+	p := NewPolicies(agentsandbox.Admission(), Scope{})
 	for _, policy := range p.Validating {
 		if got := *policy.Spec.FailurePolicy; got != admissionregistrationv1.Fail {
 			t.Errorf("%s: failurePolicy %s, want Fail", policy.Name, got)
@@ -96,7 +97,7 @@ func TestHowPoliciesFail(t *testing.T) {
 // A used sandbox stays used whoever asks; a stamp is ours to write.
 func TestWhomThePoliciesExempt(t *testing.T) {
 	const self = `system:serviceaccount:a:"b"`
-	p := NewPolicies(Scope{Self: self})
+	p := NewPolicies(agentsandbox.Admission(), Scope{Self: self})
 	got := map[string]bool{}
 	exempts := func(name string, conditions []admissionregistrationv1.MatchCondition) {
 		for _, c := range conditions {

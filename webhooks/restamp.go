@@ -42,7 +42,7 @@ const RestampName = "restamp-pod.freshbind.dev"
 func restampHook(self string) Hook {
 	return Hook{
 		Name: RestampName, Path: RestampPath, FailOpen: true, Timeout: 2 * time.Second,
-		rules:      []admissionregistrationv1.RuleWithOperations{rule("", "v1", "pods", update)},
+		rules:      []admissionregistrationv1.RuleWithOperations{platform.On("", "v1", "pods", update)},
 		conditions: slices.Concat(notBy(self), stampChanges),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -49,7 +50,7 @@ func TestRestamp(t *testing.T) {
 // Where mutating policies are served there is no webhook for what they do.
 func TestRestampIsInstalledOnRequest(t *testing.T) {
 	find := func(s Scope) *admissionregistrationv1.MutatingWebhook {
-		mutating, _ := Configurations(Endpoint{URL: "https://h:1"}, s)
+		mutating, _ := Configurations(agentsandbox.Admission(), Endpoint{URL: "https://h:1"}, s)
 		for i := range mutating.Webhooks {
 			if mutating.Webhooks[i].Name == restampHook("").Name {
 				return &mutating.Webhooks[i]

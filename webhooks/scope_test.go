@@ -6,6 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 // A handler knows by its path what the failurePolicy is.
@@ -49,7 +51,7 @@ func TestFailurePoliciesOfBindsAndColdStarts(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, validating := Configurations(Endpoint{ServiceName: "s", ServiceNamespace: "n", ServicePort: 443}, tc.scope)
+			_, validating := Configurations(agentsandbox.Admission(), Endpoint{ServiceName: "s", ServiceNamespace: "n", ServicePort: 443}, tc.scope)
 			got := map[string]judged{}
 			for _, w := range validating.Webhooks[:len(tc.want)] {
 				j := judged{Path: *w.ClientConfig.Service.Path, Policy: string(*w.FailurePolicy)}

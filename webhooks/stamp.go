@@ -21,13 +21,16 @@ import (
 // Revisions finds the revision that something about to be created is built
 // from, by its own content.
 type Revisions interface {
-	SandboxRevision(ctx context.Context, sandbox *unstructured.Unstructured) (platform.Stamp, error)
+	NewSandbox(ctx context.Context, sandbox *unstructured.Unstructured) (platform.Stamp, error)
 	PodRevision(ctx context.Context, pod *unstructured.Unstructured) (platform.Stamp, error)
 }
 
 // Stamp sets the stamp at CREATE, whatever the request carried. A stamp that
 // cannot be found is left out and a forged one removed: the webhook's
-// failurePolicy is Ignore, and nothing depends on a stamp.
+// failurePolicy is Ignore, and nothing depends on a stamp. A stale cold start, and
+// a stale birth whose pool leaves that alone, is rewritten to what it would be
+// without a late cache; the outcome is judged like any other, so that a repair that
+// went wrong is refused.
 type Stamp struct {
 	Revisions Revisions
 	Modes     *Modes
@@ -37,12 +40,15 @@ type Stamp struct {
 	// SchedulerName is the scheduler that members' Pods are sent to; "" leaves them
 	// with the cluster's own.
 	SchedulerName string
+	// Foreseen is told of cold starts that are going to be refused; nil for nobody.
+	Foreseen *Foreseen
 }
 
 var _ admission.Handler = (*Stamp)(nil)
 
-// Handle answers with a patch of our marks, and of a member's Pod's scheduler, so
-// that no field which this program does not know can get lost.
+// Handle answers with a patch of our marks, of a member's Pod's scheduler and of
+// what has to be repaired, so that no field which this program does not know can
+// get lost.
 func (s *Stamp) Handle(ctx context.Context, req admission.Request) admission.Response {
 	obj, err := decodeObject(req.Object.Raw, req.Namespace)
 	if err != nil {
@@ -50,7 +56,7 @@ func (s *Stamp) Handle(ctx context.Context, req admission.Request) admission.Res
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	find, isPod := s.Revisions.SandboxRevision, (schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}) == podKind
+	find, isPod := s.Revisions.NewSandbox, (schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}) == podKind
 	if isPod {
 		find = s.Revisions.PodRevision
 	}
@@ -61,18 +67,45 @@ func (s *Stamp) Handle(ctx context.Context, req admission.Request) admission.Res
 	if mode, err := s.Modes.Of(ctx, req.Namespace, stamp.Enforcement); err != nil || mode != Enforce {
 		return admission.Allowed("")
 	}
+	if stamp.Refused != nil {
+		s.Foreseen.note(stamp.Question, *stamp.Refused)
+	}
 	wanted := map[string]string{platform.StampKey: stamp.Hash, platform.EnforcementKey: ""}
 	if Mode(stamp.Enforcement) == Enforce {
 		wanted[platform.EnforcementKey] = string(Enforce)
 	}
 	patch := marksPatch("labels", obj.GetLabels(), wanted)
 	if !isPod {
-		patch = append(patch, marksPatch("annotations", obj.GetAnnotations(), map[string]string{platform.CreatedByKey: s.createdBy()})...)
+		patch = append(patch, marksPatch("annotations", obj.GetAnnotations(), map[string]string{
+			platform.CreatedByKey: s.createdBy(), platform.RepairedKey: stamp.Repaired,
+		})...)
+		patch = append(patch, repairPatch(stamp.Repair)...)
 	}
 	if stamp.Sendable {
 		patch = append(patch, s.sendPatch(obj)...)
 	}
 	return admission.Patched("", patch...)
+}
+
+// repairPatch returns the operations that rewrite a cold start.
+func repairPatch(r *platform.Repair) []jsonpatch.JsonPatchOperation {
+	if r == nil {
+		return nil
+	}
+	var patch []jsonpatch.JsonPatchOperation
+	for _, f := range r.Fields {
+		path := ""
+		for _, step := range f.Path {
+			path += "/" + strings.ReplaceAll(step, "/", "~1")
+		}
+		if f.Value == nil {
+			patch = append(patch, jsonpatch.NewOperation("remove", path, nil))
+			continue
+		}
+		// "add" replaces what is there.
+		patch = append(patch, jsonpatch.NewOperation("add", path, f.Value))
+	}
+	return patch
 }
 
 // sendPatch sends a Pod to the second scheduler, unless somebody else chose one.

@@ -11,6 +11,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/test/builders"
 )
@@ -19,11 +20,18 @@ import (
 type fakeRevisions struct {
 	enforcement string
 	sendable    bool
+	repaired    string
+	repair      *platform.Repair
+	refused     *freshness.Verdict
+	question    platform.Question
 	err         error
 }
 
-func (f fakeRevisions) SandboxRevision(context.Context, *unstructured.Unstructured) (platform.Stamp, error) {
-	return f.stamp("v1-sandbox")
+func (f fakeRevisions) NewSandbox(context.Context, *unstructured.Unstructured) (platform.Stamp, error) {
+	stamp, err := f.stamp("v1-sandbox")
+	stamp.Repaired, stamp.Repair = f.repaired, f.repair
+	stamp.Refused, stamp.Question = f.refused, f.question
+	return stamp, err
 }
 
 func (f fakeRevisions) PodRevision(context.Context, *unstructured.Unstructured) (platform.Stamp, error) {
@@ -45,7 +53,14 @@ func TestStamp(t *testing.T) {
 	created := func(op string, value any) jsonpatch.JsonPatchOperation {
 		return jsonpatch.JsonPatchOperation{Operation: op, Path: "/metadata/annotations/freshbind.dev~1created-by", Value: value}
 	}
-	pod := builders.MakePod(member)
+	noted := func(note string) jsonpatch.JsonPatchOperation {
+		return jsonpatch.NewOperation("add", "/metadata/annotations/freshbind.dev~1repaired", note)
+	}
+	pod, cold := builders.MakePod(member), builders.MakeColdStart(claim, template).Obj()
+	repair := &platform.Repair{From: "v1-old", To: "v1-sandbox", Fields: []platform.Field{
+		{Path: []string{"spec", "podTemplate", "spec"}, Value: map[string]any{"a": "b"}}, {Path: []string{"spec", "service"}},
+		{Path: []string{"metadata", "labels", "example.com/hash"}, Value: "x"},
+	}}
 	cases := map[string]struct {
 		obj  *unstructured.Unstructured
 		rev  fakeRevisions
@@ -72,7 +87,22 @@ func TestStamp(t *testing.T) {
 			obj: builders.SandboxFrom(member).Annotation(platform.CreatedByKey, platform.CreatedByPool).Obj(), mode: Enforce,
 			want: append(add("v1-sandbox"), created("remove", nil)),
 		},
-		"cannot be found": {obj: member, mode: Enforce, rev: fakeRevisions{err: errors.New("etcd is away")}},
+		"repaired": {
+			obj: cold, mode: Enforce, rev: fakeRevisions{repaired: "v1-old -> v1-sandbox", repair: repair},
+			want: append(add("v1-sandbox"), noted("v1-old -> v1-sandbox"),
+				jsonpatch.NewOperation("add", "/spec/podTemplate/spec", map[string]any{"a": "b"}), jsonpatch.NewOperation("remove", "/spec/service", nil),
+				jsonpatch.NewOperation("add", "/metadata/labels/example.com~1hash", "x")),
+		},
+		"repaired already": {
+			obj: builders.SandboxFrom(cold).Annotation(platform.RepairedKey, "v1-old -> v1-sandbox").Obj(), mode: Enforce,
+			rev: fakeRevisions{repaired: "v1-old -> v1-sandbox"}, want: add("v1-sandbox"),
+		},
+		"never repaired": {
+			obj: builders.SandboxFrom(cold).Annotation(platform.RepairedKey, "v1-old -> v1-sandbox").Obj(), mode: Enforce,
+			want: append(add("v1-sandbox"), jsonpatch.NewOperation("remove", "/metadata/annotations/freshbind.dev~1repaired", nil)),
+		},
+		"to be repaired, audit": {obj: cold, mode: Audit, rev: fakeRevisions{repaired: "v1-old -> v1-sandbox", repair: repair}},
+		"cannot be found":       {obj: member, mode: Enforce, rev: fakeRevisions{err: errors.New("etcd is away")}},
 		"forged, not found": {
 			obj: builders.SandboxFrom(member).Label(platform.StampKey, "v1-forged").Obj(), mode: Enforce,
 			rev: fakeRevisions{err: errors.New("etcd is away")}, want: []jsonpatch.JsonPatchOperation{{Operation: "remove", Path: path}},

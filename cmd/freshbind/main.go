@@ -1,4 +1,4 @@
-// Command freshbind makes claims on warm pools bind to fresh sandboxes only.
+// Command freshbind gives claims on warm pools fresh sandboxes only.
 package main
 
 import (

@@ -19,6 +19,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
@@ -36,8 +37,8 @@ type Anchor struct {
 
 // Setup adds the anchor to the manager. namespace is the one that this runs in,
 // scope what is installed.
-func Setup(mgr manager.Manager, namespace string, scope webhooks.Scope) error {
-	a := New(mgr.GetAPIReader(), mgr.GetClient(), namespace, scope, clock.RealClock{})
+func Setup(mgr manager.Manager, namespace string, admission platform.Admission, scope webhooks.Scope) error {
+	a := New(mgr.GetAPIReader(), mgr.GetClient(), namespace, admission, scope, clock.RealClock{})
 	if err := mgr.Add(a); err != nil {
 		return fmt.Errorf("adding the anchor of the admission configuration: %w", err)
 	}
@@ -45,10 +46,10 @@ func Setup(mgr manager.Manager, namespace string, scope webhooks.Scope) error {
 }
 
 // New returns an anchor in a namespace.
-func New(reader client.Reader, writer client.Writer, namespace string, scope webhooks.Scope, c clock.WithTicker) *Anchor {
+func New(reader client.Reader, writer client.Writer, namespace string, admission platform.Admission, scope webhooks.Scope, c clock.WithTicker) *Anchor {
 	a := &Anchor{client: writer, reader: reader, namespace: namespace, clock: c}
-	mutating, validating := webhooks.Configurations(webhooks.Endpoint{}, scope)
-	for _, o := range append([]client.Object{mutating, validating}, webhooks.NewPolicies(scope).Objects()...) {
+	mutating, validating := webhooks.Configurations(admission, webhooks.Endpoint{}, scope)
+	for _, o := range append([]client.Object{mutating, validating}, webhooks.NewPolicies(admission, scope).Objects()...) {
 		m := &metav1.PartialObjectMetadata{}
 		m.SetGroupVersionKind(o.GetObjectKind().GroupVersionKind())
 		m.Name = o.GetName()

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
@@ -31,7 +32,7 @@ func TestTheNamespaceOwnsWhatIsThere(t *testing.T) {
 				&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhooks.ConfigurationName, OwnerReferences: tc.owners}},
 				&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "another"}},
 			).Build()
-			a := New(c, c, "home", webhooks.Scope{}, clocktesting.NewFakeClock(metav1.Now().Time))
+			a := New(c, c, "home", agentsandbox.Admission(), webhooks.Scope{}, clocktesting.NewFakeClock(metav1.Now().Time))
 			for range 2 {
 				if err := a.Hold(t.Context()); err != nil {
 					t.Fatal(err)
@@ -57,7 +58,7 @@ func TestWithoutItsNamespaceNothingIsOwned(t *testing.T) {
 	c := fake.NewClientBuilder().WithObjects(&admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: webhooks.ConfigurationName},
 	}).Build()
-	if err := New(c, c, "home", webhooks.Scope{}, clocktesting.NewFakeClock(metav1.Now().Time)).Hold(t.Context()); err == nil {
+	if err := New(c, c, "home", agentsandbox.Admission(), webhooks.Scope{}, clocktesting.NewFakeClock(metav1.Now().Time)).Hold(t.Context()); err == nil {
 		t.Error("no error, though the namespace is not there")
 	}
 	var stored admissionregistrationv1.MutatingWebhookConfiguration

@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/freshbind/freshbind/internal/platform"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 // Recorder writes a ControllerRevision for every version of a template that its
@@ -34,14 +33,23 @@ type Recorder struct {
 	templates schema.GroupVersionKind
 	members   schema.GroupVersionKind
 	limit     int
+	renders   platform.Renderer
 	values    *values
 	pending   *pending
+}
+
+// Platform reads templates and pools.
+type Platform interface {
+	platform.Renderer
+	platform.Pools
 }
 
 // Options configure a Recorder.
 type Options struct {
 	// Templates, Pools and Members are the kinds to watch and to look for use in.
 	Templates, Pools, Members schema.GroupVersionKind
+	// Platform renders templates, and reads which one a pool refers to.
+	Platform Platform
 	// Limit is how many unused revisions are kept; at least 1.
 	Limit int
 	// Digests keeps digests of values in place of the values, in mode enforce, too.
@@ -53,8 +61,8 @@ type Options struct {
 // Setup adds a Recorder to the manager.
 func Setup(mgr manager.Manager, o Options) error {
 	r := &Recorder{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), templates: o.Templates, members: o.Members, limit: o.Limit,
-		values:  &values{never: o.Digests, enforced: o.Enforced, cached: mgr.GetCache(), live: mgr.GetAPIReader(), pools: o.Pools},
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), templates: o.Templates, members: o.Members, limit: o.Limit, renders: o.Platform,
+		values:  &values{never: o.Digests, enforced: o.Enforced, cached: mgr.GetCache(), live: mgr.GetAPIReader(), pools: o.Pools, reads: o.Platform},
 		pending: newPending(),
 	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("history").
@@ -68,7 +76,7 @@ func Setup(mgr manager.Manager, o Options) error {
 		Watches(&appsv1.ControllerRevision{}, handler.Funcs{
 			DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { r.missed(e.Object, q) },
 		}).
-		Watches(objectOf(o.Pools), poolEvents()).
+		Watches(objectOf(o.Pools), poolEvents(o.Platform)).
 		Watches(&corev1.Namespace{}, namespaceEvents(mgr.GetCache(), o.Templates)).
 		Complete(r)
 	if err != nil {
@@ -154,7 +162,7 @@ func (r *Recorder) recordInForce(ctx context.Context, key types.NamespacedName) 
 
 // record makes the template's revision the newest one of its history.
 func (r *Recorder) record(ctx context.Context, template *unstructured.Unstructured) error {
-	rendered, err := agentsandbox.RenderMember(template)
+	rendered, err := r.renders.Render(template)
 	if err != nil {
 		// A template that nothing can be built from has no members to name.
 		ctrl.LoggerFrom(ctx).Info("Template has no revision", "template", template.GetName(), "reason", err.Error())

@@ -50,8 +50,8 @@ func newClient(t *testing.T, objs ...client.Object) client.Client {
 
 func newRecorder(c client.Client, limit int) *Recorder {
 	return &Recorder{
-		client: c, live: c, templates: templateKind, members: sandboxKind, limit: limit, pending: newPending(),
-		values: &values{enforced: says(true), cached: c, live: c, pools: poolKind},
+		client: c, live: c, templates: templateKind, members: sandboxKind, limit: limit, renders: agentsandbox.Objects{}, pending: newPending(),
+		values: &values{enforced: says(true), cached: c, live: c, pools: poolKind, reads: agentsandbox.Objects{}},
 	}
 }
 
@@ -88,7 +88,7 @@ func hashOf(t *testing.T, template *unstructured.Unstructured) string {
 // recorded returns hash and number of what is stored, the newest first.
 func recorded(t *testing.T, c client.Client) []string {
 	t.Helper()
-	list, err := NewReader(c).Revisions(t.Context(), version("any", 1))
+	list, err := NewReader(c, agentsandbox.Objects{}).Revisions(t.Context(), version("any", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestAnotherIncarnationStartsAnew(t *testing.T) {
 	see(t, r, version("a", 1))
 	again := builders.MakeTemplate("ns", "python").Image("b").UID("second").RV(9).Obj()
 	see(t, r, again)
-	list, err := NewReader(c).Revisions(t.Context(), again)
+	list, err := NewReader(c, agentsandbox.Objects{}).Revisions(t.Context(), again)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestAnotherIncarnationStartsAnew(t *testing.T) {
 // knew them still does.
 func TestFormerLivesOfATemplateAreRemembered(t *testing.T) {
 	c := newClient(t)
-	reader := NewReader(c)
+	reader := NewReader(c, agentsandbox.Objects{})
 	ask := func(template *unstructured.Unstructured) []string {
 		t.Helper()
 		list, err := reader.Revisions(t.Context(), template)
@@ -226,7 +226,7 @@ func TestDigestsNameButDoNotTell(t *testing.T) {
 	if raw := string(stored.Items[0].Data.Raw); len(raw) == 0 || strings.Contains(raw, "hunter2") || strings.Contains(raw, `"a"`) {
 		t.Errorf("the stored revision tells values: %s", raw)
 	}
-	list, err := NewReader(c).Revisions(t.Context(), secret)
+	list, err := NewReader(c, agentsandbox.Objects{}).Revisions(t.Context(), secret)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func TestRevisionNameFits(t *testing.T) {
 // all of them is bounded in bytes.
 func TestWhatIsReadOfHistoryIsBoundedInBytes(t *testing.T) {
 	c := newClient(t)
-	r := NewReader(c)
+	r := NewReader(c, agentsandbox.Objects{})
 	for i := range int64(30) {
 		template := version(strings.Repeat("x", 100_000)+fmt.Sprint(i), i+1)
 		see(t, newRecorder(c, 1), template)

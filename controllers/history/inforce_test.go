@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -35,7 +36,7 @@ func storedRevisions(t *testing.T, c client.Client) []appsv1.ControllerRevision 
 
 func hashesOf(t *testing.T, c client.Client, template *unstructured.Unstructured) []string {
 	t.Helper()
-	list, err := NewReader(c).Revisions(t.Context(), template)
+	list, err := NewReader(c, agentsandbox.Objects{}).Revisions(t.Context(), template)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,13 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/bounded"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/platform"
 )
 
 // Reader reads recorded revisions from a cache. It may be late: a revision that
 // is missing makes a stale member unknown, and both are refused alike.
 type Reader struct {
 	client  client.Reader
+	renders platform.Renderer
 	decoded *bounded.Cache[string, decoded]
 
 	mu    sync.Mutex
@@ -28,14 +29,14 @@ type Reader struct {
 
 // decoded is what one revision says; nothing where it cannot be read.
 type decoded struct {
-	agentsandbox.Recorded
+	platform.Recorded
 	readable bool
 }
 
 // lives are the revisions of one template that this process has seen. Those of a
 // template that was deleted go with it, and anybody may delete some; members that
 // a pool controller which has not noticed builds of them are stale all the same.
-type lives struct{ present, former []agentsandbox.Recorded }
+type lives struct{ present, former []platform.Recorded }
 
 const (
 	// decodedBytes bounds what is decoded: a thousand revisions of usual size.
@@ -47,7 +48,7 @@ const (
 
 // bytesOf is about what a revision takes in memory: its template is as large
 // again as its rendering.
-func bytesOf(r agentsandbox.Recorded) int {
+func bytesOf(r platform.Recorded) int {
 	if r.Template == nil {
 		return r.Rendered.Bytes()
 	}
@@ -55,23 +56,23 @@ func bytesOf(r agentsandbox.Recorded) int {
 }
 
 // NewReader returns a Reader on c, which should be a cache.
-func NewReader(c client.Reader) *Reader {
-	return &Reader{client: c, decoded: bounded.NewCache[string, decoded](decodedBytes), lives: bounded.NewCache[types.NamespacedName, lives](livesBytes)}
+func NewReader(c client.Reader, renders platform.Renderer) *Reader {
+	return &Reader{client: c, renders: renders, decoded: bounded.NewCache[string, decoded](decodedBytes), lives: bounded.NewCache[types.NamespacedName, lives](livesBytes)}
 }
 
-var _ agentsandbox.History = (*Reader)(nil)
+var _ platform.History = (*Reader)(nil)
 
 // Revisions returns the template's recorded revisions, the newest first, and
 // after them what this process has seen of it, and of earlier templates of that
 // name, and is there no more. A revision that cannot be decoded is left out: it
 // names nothing.
-func (r *Reader) Revisions(ctx context.Context, template *unstructured.Unstructured) ([]agentsandbox.Recorded, error) {
+func (r *Reader) Revisions(ctx context.Context, template *unstructured.Unstructured) ([]platform.Recorded, error) {
 	list, err := revisionsOf(ctx, r.client, template)
 	if err != nil {
 		return nil, err
 	}
 	slices.SortFunc(list, func(a, b appsv1.ControllerRevision) int { return cmp.Compare(b.Revision, a.Revision) })
-	out := make([]agentsandbox.Recorded, 0, len(list))
+	out := make([]platform.Recorded, 0, len(list))
 	for i := range list {
 		if recorded, ok := r.decode(&list[i]); ok {
 			out = append(out, recorded)
@@ -81,7 +82,7 @@ func (r *Reader) Revisions(ctx context.Context, template *unstructured.Unstructu
 }
 
 // remember returns the revisions that were there once.
-func (r *Reader) remember(template *unstructured.Unstructured, present []agentsandbox.Recorded) []agentsandbox.Recorded {
+func (r *Reader) remember(template *unstructured.Unstructured, present []platform.Recorded) []platform.Recorded {
 	key := types.NamespacedName{Namespace: template.GetNamespace(), Name: template.GetName()}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,7 +96,7 @@ func (r *Reader) remember(template *unstructured.Unstructured, present []agentsa
 	}
 	bytes = min(bytes, formerBytes)
 	for _, seen := range slices.Concat(was.present, was.former) {
-		same := func(o agentsandbox.Recorded) bool { return o.Hash == seen.Hash }
+		same := func(o platform.Recorded) bool { return o.Hash == seen.Hash }
 		if slices.ContainsFunc(present, same) || slices.ContainsFunc(now.former, same) ||
 			len(now.former) == formerSize || bytes+bytesOf(seen) > formerBytes {
 			continue
@@ -119,12 +120,12 @@ func revisionsOf(ctx context.Context, c client.Reader, template *unstructured.Un
 
 // decode remembers its outcome: the API server lets nobody change the data of a
 // revision, so that name and UID stand for it for ever.
-func (r *Reader) decode(cr *appsv1.ControllerRevision) (agentsandbox.Recorded, bool) {
+func (r *Reader) decode(cr *appsv1.ControllerRevision) (platform.Recorded, bool) {
 	key := cr.Namespace + "/" + cr.Name + "/" + string(cr.UID)
 	if d, known := r.decoded.Get(key); known {
 		return d.Recorded, d.readable
 	}
-	recorded, err := decode(cr)
+	recorded, err := decode(cr, r.renders)
 	d := decoded{recorded, err == nil}
 	r.decoded.Add(key, d, len(key)+bytesOf(recorded))
 	return d.Recorded, d.readable

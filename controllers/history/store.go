@@ -19,7 +19,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/freshbind/freshbind/internal/platform"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/internal/revision"
 )
 
@@ -89,27 +88,27 @@ func hasValues(cr *appsv1.ControllerRevision) bool {
 
 // decode reads a ControllerRevision back. One that another version of this
 // program named by another hash scheme is rendered, and so named, anew.
-func decode(cr *appsv1.ControllerRevision) (agentsandbox.Recorded, error) {
+func decode(cr *appsv1.ControllerRevision, renders platform.Renderer) (platform.Recorded, error) {
 	var p payload
 	if err := json.Unmarshal(cr.Data.Raw, &p); err != nil {
-		return agentsandbox.Recorded{}, fmt.Errorf("decoding revision %s/%s: %w", cr.Namespace, cr.Name, err)
+		return platform.Recorded{}, fmt.Errorf("decoding revision %s/%s: %w", cr.Namespace, cr.Name, err)
 	}
 	if len(p.Digests) > 0 {
 		b, err := revision.Parse(p.Digests)
 		if err != nil {
-			return agentsandbox.Recorded{}, fmt.Errorf("decoding digests of revision %s/%s: %w", cr.Namespace, cr.Name, err)
+			return platform.Recorded{}, fmt.Errorf("decoding digests of revision %s/%s: %w", cr.Namespace, cr.Name, err)
 		}
-		return agentsandbox.Recorded{Hash: b.Hash(), Rendered: b}, nil
+		return platform.Recorded{Hash: b.Hash(), Rendered: b}, nil
 	}
 	template := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": cr.Name, "namespace": cr.Namespace},
 		"spec":     p.Spec,
 	}}
-	b, err := agentsandbox.RenderMember(template)
+	b, err := renders.Render(template)
 	if err != nil {
-		return agentsandbox.Recorded{}, fmt.Errorf("rendering revision %s/%s: %w", cr.Namespace, cr.Name, err)
+		return platform.Recorded{}, fmt.Errorf("rendering revision %s/%s: %w", cr.Namespace, cr.Name, err)
 	}
-	return agentsandbox.Recorded{Hash: b.Hash(), Template: template, Rendered: b}, nil
+	return platform.Recorded{Hash: b.Hash(), Template: template, Rendered: b}, nil
 }
 
 func sortByNumber(list []*appsv1.ControllerRevision) {

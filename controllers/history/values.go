@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/freshbind/freshbind/internal/platform"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 // Enforced reports whether a namespace, with what one of its pools says itself
@@ -32,6 +31,7 @@ type values struct {
 	// cached has the pools; it may be late, so live has the last word.
 	cached, live client.Reader
 	pools        schema.GroupVersionKind
+	reads        platform.Pools
 }
 
 // of reports whether this template's values are kept.
@@ -50,7 +50,7 @@ func (v *values) of(ctx context.Context, template *unstructured.Unstructured) (b
 	}
 	for i := range list.Items {
 		pool := &list.Items[i]
-		if agentsandbox.TemplateOf(pool) != template.GetName() || pool.GetAnnotations()[platform.EnforcementKey] == "" {
+		if v.reads.Pool(pool).Template != template.GetName() || pool.GetAnnotations()[platform.EnforcementKey] == "" {
 			continue
 		}
 		if kept, err := v.byPool(ctx, pool, template); kept || err != nil {
@@ -71,7 +71,7 @@ func (v *values) byPool(ctx context.Context, cached, template *unstructured.Unst
 	if err != nil {
 		return false, fmt.Errorf("reading pool %s: %w", cached.GetName(), err)
 	}
-	if agentsandbox.TemplateOf(pool) != template.GetName() {
+	if v.reads.Pool(pool).Template != template.GetName() {
 		return false, nil
 	}
 	kept, err := v.enforced(ctx, pool.GetNamespace(), pool.GetAnnotations()[platform.EnforcementKey])
@@ -87,20 +87,20 @@ func wrapMode(err error, template *unstructured.Unstructured) error {
 
 // poolEvents ask for the templates of a pool whose mode, or whose template, is
 // another one now.
-func poolEvents() handler.EventHandler {
+func poolEvents(pools platform.Pools) handler.EventHandler {
 	ask := func(pool client.Object, q queue) {
 		u, ok := pool.(*unstructured.Unstructured)
 		if !ok || u.GetAnnotations()[platform.EnforcementKey] == "" {
 			return
 		}
-		if name := agentsandbox.TemplateOf(u); name != "" {
+		if name := pools.Pool(u).Template; name != "" {
 			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: u.GetNamespace(), Name: name}})
 		}
 	}
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { ask(e.Object, q) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			if said(e.ObjectOld) != said(e.ObjectNew) {
+			if said(pools, e.ObjectOld) != said(pools, e.ObjectNew) {
 				ask(e.ObjectOld, q)
 				ask(e.ObjectNew, q)
 			}
@@ -110,12 +110,12 @@ func poolEvents() handler.EventHandler {
 }
 
 // said is what a pool says of its mode, and for which template.
-func said(pool client.Object) [2]string {
+func said(pools platform.Pools, pool client.Object) [2]string {
 	u, ok := pool.(*unstructured.Unstructured)
 	if !ok {
 		return [2]string{}
 	}
-	return [2]string{u.GetAnnotations()[platform.EnforcementKey], agentsandbox.TemplateOf(u)}
+	return [2]string{u.GetAnnotations()[platform.EnforcementKey], pools.Pool(u).Template}
 }
 
 // namespaceEvents ask for all templates of a namespace whose labels change:

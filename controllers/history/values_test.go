@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -69,7 +70,7 @@ func TestValuesAreKeptWhereBindsAreEnforced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(t)
 			r := newRecorder(c, limit)
-			r.values = &values{never: tc.never, enforced: says(tc.namespace), cached: newClient(t, tc.cached...), live: newClient(t, tc.live...), pools: poolKind}
+			r.values = &values{never: tc.never, enforced: says(tc.namespace), cached: newClient(t, tc.cached...), live: newClient(t, tc.live...), pools: poolKind, reads: agentsandbox.Objects{}}
 			see(t, r, secret("a", 1))
 			if diff := cmp.Diff([]bool{tc.want}, told(t, c)); diff != "" {
 				t.Errorf("values are stored (-want,+got):\n%s", diff)
@@ -148,7 +149,7 @@ func TestWhatAsksForTemplatesAgain(t *testing.T) {
 	plain := pool("p").Obj()
 	enforcing := pool("p").Annotation(platform.EnforcementKey, "enforce").Obj()
 	switched := builders.PoolFrom(enforcing).Template("node").Obj()
-	pools, namespaces := poolEvents(), namespaceEvents(c, templateKind)
+	pools, namespaces := poolEvents(agentsandbox.Objects{}), namespaceEvents(c, templateKind)
 	cases := map[string]struct {
 		to       handler.EventHandler
 		old, obj client.Object

@@ -79,7 +79,7 @@ func (r *Recorder) redact(ctx context.Context, list []appsv1.ControllerRevision,
 		if !hasValues(old) {
 			continue
 		}
-		recorded, err := decode(old)
+		recorded, err := decode(old, r.renders)
 		if err != nil {
 			// It names nothing, and holds values.
 			if err := r.delete(ctx, old); err != nil {

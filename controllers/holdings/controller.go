@@ -28,7 +28,6 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 // byClaim indexes Sandboxes by the UIDs of the claims, and of whatever else, that
@@ -58,12 +57,13 @@ type Controller struct {
 	recorder  events.EventRecorder
 	sandboxes schema.GroupVersionKind
 	claims    schema.GroupVersionKind
+	owners    platform.Owners
 }
 
 // Setup adds the controller to the manager.
-func Setup(mgr manager.Manager, sandboxes, claims schema.GroupVersionKind, enforced Enforced, asked Asked) error {
+func Setup(mgr manager.Manager, sandboxes, claims schema.GroupVersionKind, owners platform.Owners, enforced Enforced, asked Asked) error {
 	c := &Controller{
-		cache: mgr.GetCache(), client: mgr.GetClient(), enforced: enforced, asked: asked, recorder: mgr.GetEventRecorder("freshbind"), sandboxes: sandboxes, claims: claims,
+		cache: mgr.GetCache(), client: mgr.GetClient(), enforced: enforced, asked: asked, recorder: mgr.GetEventRecorder("freshbind"), sandboxes: sandboxes, claims: claims, owners: owners,
 	}
 	watched := &metav1.PartialObjectMetadata{}
 	watched.SetGroupVersionKind(sandboxes)
@@ -71,7 +71,7 @@ func Setup(mgr manager.Manager, sandboxes, claims schema.GroupVersionKind, enfor
 		return fmt.Errorf("indexing sandboxes by claim: %w", err)
 	}
 	err := builder.TypedControllerManagedBy[Claim](mgr).Named("holdings").
-		WatchesMetadata(watched, handler.TypedEnqueueRequestsFromMapFunc(claimsOf)).
+		WatchesMetadata(watched, handler.TypedEnqueueRequestsFromMapFunc(c.claimsOf)).
 		Watches(&corev1.Namespace{}, handler.TypedEnqueueRequestsFromMapFunc(c.claimsIn),
 			builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		Complete(c)
@@ -89,9 +89,9 @@ func claimUIDs(obj client.Object) []string {
 	return uids
 }
 
-func claimsOf(_ context.Context, obj client.Object) []Claim {
+func (c *Controller) claimsOf(_ context.Context, obj client.Object) []Claim {
 	var out []Claim
-	for _, o := range agentsandbox.ClaimsOf(obj) {
+	for _, o := range c.owners.Claims(obj) {
 		out = append(out, Claim{types.NamespacedName{Namespace: obj.GetNamespace(), Name: o.Name}, types.UID(o.UID)})
 	}
 	return out
@@ -108,7 +108,7 @@ func (c *Controller) claimsIn(ctx context.Context, namespace client.Object) []Cl
 	var out []Claim
 	for i := range list.Items {
 		if list.Items[i].Annotations[platform.BoundToKey] == "" {
-			out = append(out, claimsOf(ctx, &list.Items[i])...)
+			out = append(out, c.claimsOf(ctx, &list.Items[i])...)
 		}
 	}
 	return out
@@ -130,7 +130,7 @@ func (c *Controller) Reconcile(ctx context.Context, req Claim) (reconcile.Result
 	claim.SetNamespace(req.Namespace)
 	claim.SetName(req.Name)
 	claim.SetUID(req.UID)
-	for reason, detail := range findings(list.Items) {
+	for reason, detail := range c.findings(list.Items) {
 		logf.FromContext(ctx).Info("Claim and sandboxes are not one to one", "reason", reason, "detail", detail)
 		c.recorder.Eventf(claim, nil, corev1.EventTypeWarning, string(reason), "Report", "%s", detail)
 	}
@@ -170,7 +170,7 @@ func (c *Controller) mark(ctx context.Context, claim Claim, sandboxes []metav1.P
 }
 
 // findings judges the sandboxes of one claim.
-func findings(sandboxes []metav1.PartialObjectMetadata) map[freshness.Reason]string {
+func (c *Controller) findings(sandboxes []metav1.PartialObjectMetadata) map[freshness.Reason]string {
 	out := map[freshness.Reason]string{}
 	var live []string
 	for i := range sandboxes {
@@ -179,7 +179,7 @@ func findings(sandboxes []metav1.PartialObjectMetadata) map[freshness.Reason]str
 			continue
 		}
 		live = append(live, s.Name)
-		if owners := agentsandbox.ClaimsOf(s); len(owners) > 1 {
+		if owners := c.owners.Claims(s); len(owners) > 1 {
 			out[freshness.MemberClaimed] = fmt.Sprintf("sandbox %s belongs to %d claims at once, among them %s and %s; neither is deleted",
 				s.Name, len(owners), owners[0].Name, owners[1].Name)
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -61,7 +62,7 @@ func TestFindings(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, findings(metadata(tc.sandboxes...))); diff != "" {
+			if diff := cmp.Diff(tc.want, (&Controller{owners: agentsandbox.Objects{}}).findings(metadata(tc.sandboxes...))); diff != "" {
 				t.Errorf("findings() (-want,+got):\n%s", diff)
 			}
 		})
@@ -70,8 +71,8 @@ func TestFindings(t *testing.T) {
 
 func TestRequestsTellIncarnationsApart(t *testing.T) {
 	again := builders.ClaimFrom(claim).UID("another").Obj()
-	first := claimsOf(t.Context(), &metadata(cold)[0])
-	second := claimsOf(t.Context(), &metadata(builders.SandboxFrom(cold).Owners(builders.ControllerRef(again)).Obj())[0])
+	first := (&Controller{owners: agentsandbox.Objects{}}).claimsOf(t.Context(), &metadata(cold)[0])
+	second := (&Controller{owners: agentsandbox.Objects{}}).claimsOf(t.Context(), &metadata(builders.SandboxFrom(cold).Owners(builders.ControllerRef(again)).Obj())[0])
 	if len(first) != 1 || len(second) != 1 || first[0] == second[0] {
 		t.Errorf("requests are %v and %v", first, second)
 	}
@@ -166,7 +167,7 @@ func TestClaimsOfANamespace(t *testing.T) {
 		o.SetGroupVersionKind(gvk)
 		objs = append(objs, &o)
 	}
-	c := &Controller{cache: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objs...).Build(), sandboxes: gvk}
+	c := &Controller{cache: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objs...).Build(), sandboxes: gvk, owners: agentsandbox.Objects{}}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
 	want := []Claim{{types.NamespacedName{Namespace: "ns", Name: claim.GetName()}, claim.GetUID()}}
 	if diff := cmp.Diff(want, c.claimsIn(t.Context(), ns)); diff != "" {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/members"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 // write deletes, hides and shows members. Each write applies to exactly the
@@ -44,14 +43,14 @@ func (p *Pools) write(ctx context.Context, m *memory, s *situation, plan freshne
 	}
 	p.backOff(m, s, deletes, eventFailedDelete, "delete")
 	hides := p.attempt(ctx, s, plan.Hide, func(ctx context.Context, member *members.Member) (bool, error) {
-		return p.patch(ctx, member, agentsandbox.HidePatch(member))
+		return p.patch(ctx, member, p.visible.Hide(member))
 	})
 	if len(hides.done) > 0 {
 		p.events.Eventf(s.pool, nil, corev1.EventTypeNormal, eventHidden, actionRollout, "hid %d members that are not of %s", len(hides.done), s.Rollout.Revision)
 	}
 	p.backOff(m, s, hides, eventFailedUpdate, "hide")
 	shows := p.attempt(ctx, s, plan.Show, func(ctx context.Context, member *members.Member) (bool, error) {
-		return p.patch(ctx, member, agentsandbox.ShowPatch(member))
+		return p.patch(ctx, member, p.visible.Show(member))
 	})
 	p.backOff(m, s, shows, eventFailedUpdate, "show")
 	return errors.Join(deletes.err, hides.err, shows.err)
@@ -79,14 +78,14 @@ func (p *Pools) attempt(
 	done, errs := make([]bool, len(members)), make([]error, len(members))
 	o := outcome{}
 	first, stopped := slowStart(ctx, len(members), func(ctx context.Context, i int) error {
-		done[i], errs[i] = write(ctx, s.members[members[i]])
+		done[i], errs[i] = write(ctx, s.members[members[i]].Member)
 		return errs[i]
 	})
 	if stopped {
 		o.err = first
 	}
 	for i, k := range members {
-		member := s.members[k]
+		member := s.members[k].Member
 		switch {
 		case done[i]:
 			o.done, o.went = append(o.done, member.UID), append(o.went, k)
@@ -128,7 +127,7 @@ func (p *Pools) backOff(m *memory, s *situation, o outcome, reason, verb string)
 		also = fmt.Sprintf(" and %d more", n)
 	}
 	p.events.Eventf(s.pool, nil, corev1.EventTypeWarning, reason, actionRollout,
-		"cannot %s member %s%s, tries again and goes on with the others: %.300s", verb, names[0], also, o.why.Error())
+		"cannot %s member %s%s; will try again, and goes on with the others: %.300s", verb, names[0], also, o.why.Error())
 }
 
 // errNotLeading ends a plan half-way. The next leader makes its own.
@@ -198,12 +197,9 @@ func (p *Pools) suspect(ctx context.Context, m *memory, s *situation) error {
 			m.stranded[member.UID] = true
 		}
 	}
-	for i, member := range s.members {
-		pod := p.view.podOf(member)
-		if pod == nil || s.Members[i].Class != freshness.Current || s.Members[i].Leaving {
-			continue
-		}
-		if doubt := pod.Doubt(member, s.Rollout.Revision); doubt != "" && m.doubted[member.UID] != doubt {
+	for i := range s.members {
+		member := &s.members[i]
+		if doubt := member.doubt; doubt != "" && !s.Members[i].Leaving && m.doubted[member.UID] != doubt {
 			m.doubted[member.UID] = doubt
 			refusal := refusalOf(member)
 			refusal.Doubted = true

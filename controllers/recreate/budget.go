@@ -1,7 +1,7 @@
 package recreate
 
 import (
-	"slices"
+	"container/list"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -19,9 +19,13 @@ type Budget struct {
 
 	mu       sync.Mutex
 	accounts map[types.UID]account
+	// inUse is what all of them have that have not stalled.
+	inUse int
 	// waiting are the pools that were granted less than they asked for, those
-	// that wait for the longest first.
-	waiting []turn
+	// that wait for the longest first, and turns are where each of them is: with
+	// one template a thousand pools may wait.
+	waiting list.List
+	turns   map[types.UID]*list.Element
 }
 
 // account is what a pool has of the budget.
@@ -42,7 +46,7 @@ type turn struct {
 
 // NewBudget returns a budget of size members.
 func NewBudget(size int, wake func(types.NamespacedName)) *Budget {
-	return &Budget{size: size, wake: wake, accounts: map[types.UID]account{}}
+	return &Budget{size: size, wake: wake, accounts: map[types.UID]account{}, turns: map[types.UID]*list.Element{}}
 }
 
 // Take grants up to want more replacements to a pool that has so many under way.
@@ -52,22 +56,20 @@ func (b *Budget) Take(key types.NamespacedName, pool types.UID, has account, wan
 	defer b.mu.Unlock()
 	b.set(pool, has)
 	free := b.size - b.used(pool) - has.replacing
-	place := b.place(pool)
 	if want == 0 || has.stalled {
-		b.leave(place)
+		b.leave(pool)
 		return 0
 	}
-	if place < 0 {
-		place = len(b.waiting)
-		b.waiting = append(b.waiting, turn{key, pool})
+	if b.turns[pool] == nil {
+		b.wait(key, pool)
 	}
-	if place >= free {
+	if !b.isAmong(pool, free) {
 		return 0
 	}
-	granted := min(want, max(1, free/len(b.waiting)))
-	b.leave(place)
+	granted := min(want, max(1, free/b.waiting.Len()))
+	b.leave(pool)
 	if granted < want {
-		b.waiting = append(b.waiting, turn{key, pool})
+		b.wait(key, pool)
 	}
 	has.replacing += granted
 	b.set(pool, has)
@@ -82,7 +84,7 @@ func (b *Budget) Settle(pool types.UID, has account, goesOn bool) {
 	b.set(pool, has)
 	if !goesOn {
 		// It could not use what it would get.
-		b.leave(b.place(pool))
+		b.leave(pool)
 	}
 	b.call(pool)
 }
@@ -91,12 +93,13 @@ func (b *Budget) Settle(pool types.UID, has account, goesOn bool) {
 func (b *Budget) Forget(pool types.UID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.accounts, pool)
-	b.leave(b.place(pool))
+	b.set(pool, account{})
+	b.leave(pool)
 	b.call(pool)
 }
 
 func (b *Budget) set(pool types.UID, has account) {
+	b.inUse += has.counts() - b.accounts[pool].counts()
 	if has.replacing == 0 {
 		delete(b.accounts, pool)
 		return
@@ -104,33 +107,44 @@ func (b *Budget) set(pool types.UID, has account) {
 	b.accounts[pool] = has
 }
 
+// counts is what the pool has that nobody else can have.
+func (a account) counts() int {
+	if a.stalled {
+		return 0
+	}
+	return a.replacing
+}
+
 // used is what all pools but one have of the budget.
-func (b *Budget) used(but types.UID) int {
-	n := 0
-	for pool, has := range b.accounts {
-		if pool != but && !has.stalled {
-			n += has.replacing
+func (b *Budget) used(but types.UID) int { return b.inUse - b.accounts[but].counts() }
+
+func (b *Budget) wait(key types.NamespacedName, pool types.UID) {
+	b.turns[pool] = b.waiting.PushBack(turn{key, pool})
+}
+
+func (b *Budget) leave(pool types.UID) {
+	if at := b.turns[pool]; at != nil {
+		b.waiting.Remove(at)
+		delete(b.turns, pool)
+	}
+}
+
+// isAmong reports whether the pool is among the first n that wait.
+func (b *Budget) isAmong(pool types.UID, n int) bool {
+	for at := b.waiting.Front(); at != nil && n > 0; at, n = at.Next(), n-1 {
+		if at == b.turns[pool] {
+			return true
 		}
 	}
-	return n
-}
-
-func (b *Budget) place(pool types.UID) int {
-	return slices.IndexFunc(b.waiting, func(t turn) bool { return t.pool == pool })
-}
-
-func (b *Budget) leave(place int) {
-	if place >= 0 {
-		b.waiting = slices.Delete(b.waiting, place, place+1)
-	}
+	return false
 }
 
 // call wakes as many pools as there are members to replace. The one that just
 // settled comes back by itself.
 func (b *Budget) call(settled types.UID) {
-	free := min(b.size-b.used(""), len(b.waiting))
-	for _, t := range b.waiting[:max(0, free)] {
-		if t.pool != settled {
+	free := b.size - b.inUse
+	for at := b.waiting.Front(); at != nil && free > 0; at, free = at.Next(), free-1 {
+		if t := at.Value.(turn); t.pool != settled {
 			b.wake(t.NamespacedName)
 		}
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/platform"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 const (
@@ -33,7 +32,7 @@ const (
 
 // Inspector compares members with what is in force, from caches.
 type Inspector interface {
-	Inspect(ctx context.Context, pool, template *unstructured.Unstructured) (*agentsandbox.Inspection, error)
+	Inspect(ctx context.Context, pool, template *unstructured.Unstructured) (*platform.Inspection, error)
 	InspectBarePod(ctx context.Context, pool, template, pod *unstructured.Unstructured) (freshness.Verdict, error)
 }
 
@@ -108,14 +107,14 @@ func (f *Forecast) Of(ctx context.Context, pod metav1.Object) (freshness.Prospec
 	if owner == nil {
 		return freshness.Prospect{}, nil
 	}
-	if agentsandbox.IsPoolOwner(owner) {
+	if f.view.objects.IsPool(owner) {
 		pool, err := f.pool(ctx, pod.GetNamespace(), owner.Name, owner.UID)
 		if err != nil || pool == nil {
 			return freshness.Prospect{}, err
 		}
 		return f.ofBarePod(ctx, pool, pod)
 	}
-	if !agentsandbox.IsSandboxOwner(owner) {
+	if !f.view.objects.IsMember(owner) {
 		return freshness.Prospect{}, nil
 	}
 	member := f.view.member(pod.GetNamespace(), owner.Name)
@@ -146,7 +145,7 @@ func (f *Forecast) ofFormer(ctx context.Context, namespace string, owner *metav1
 	if client.IgnoreNotFound(err) != nil {
 		return freshness.Prospect{}, fmt.Errorf("reading the metadata of sandbox %s: %w", owner.Name, err)
 	}
-	if now := metav1.GetControllerOfNoCopy(sandbox); err == nil && sandbox.UID == owner.UID && (now == nil || !agentsandbox.IsPoolOwner(now)) {
+	if now := metav1.GetControllerOfNoCopy(sandbox); err == nil && sandbox.UID == owner.UID && (now == nil || !f.view.objects.IsPool(now)) {
 		return freshness.Prospect{}, nil
 	}
 	prospect := was.(freshness.Prospect)
@@ -183,7 +182,7 @@ func (f *Forecast) pool(ctx context.Context, namespace, name string, uid types.U
 // judgement is a verdict on one version of a member beside one of its pool and
 // of its template.
 type judgement struct {
-	agentsandbox.Judgement
+	platform.Judgement
 	strategy  freshness.Strategy
 	revision  string
 	restarted time.Time
@@ -240,7 +239,7 @@ func nameOf(o version) string { return string(o.GetUID()) + "/" + o.GetResourceV
 func (f *Forecast) outlook(
 	ctx context.Context, pool, template *unstructured.Unstructured, j judgement, class freshness.Class,
 ) (freshness.Outlook, error) {
-	s := inputs(pool)
+	s := inputs(pool, f.view.objects.Pool(pool))
 	s.Strategy, s.Now = j.strategy, f.clock.Now()
 	s.Rollout, _ = recorded(pool.GetAnnotations(), s.Now)
 	if !s.Rollout.Is(j.revision, template.GetName(), j.restarted) {

@@ -202,7 +202,7 @@ func TestForecastOfMembersThatLeftTheirPool(t *testing.T) {
 				f.view = viewOf(newRig(t, nil, pool, v2))
 			}
 			if tc.seen {
-				f.remember((&agentsandbox.Reducer{}).Sandbox(member, nil), nil)
+				f.remember(agentsandbox.NewReducer().Member(member, nil), nil)
 			}
 			got, err := f.Of(t.Context(), pod)
 			if err != nil {
@@ -216,7 +216,7 @@ func TestForecastOfMembersThatLeftTheirPool(t *testing.T) {
 }
 
 func TestForecastLooksNothingUpForOthersPods(t *testing.T) {
-	f := newForecast(nil, nil, nil, nil, nil)
+	f := newForecast(&View{objects: agentsandbox.Objects{}}, nil, nil, nil, nil)
 	pod := builders.MakePod(of(builders.MakePool("ns", "python").Obj(), v2, "m").Obj())
 	for name, owners := range map[string][]metav1.OwnerReference{
 		"nobody's":          nil,

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/placement"
 )
 
 // podNodes knows the nodes with Pods on them; none when nothing has changed since
@@ -28,6 +28,13 @@ type leavingNodes struct {
 	known   int
 	nodes   []string
 	leaving map[string]freshness.Node
+}
+
+// followNodes has the view know which of the nodes with Pods on them are about to
+// go.
+func (v *View) followNodes(store podNodes) {
+	nodes := &leavingNodes{store: store, node: v.node, known: -1}
+	v.leaving, v.sawNode = nodes.now, nodes.saw
 }
 
 // saw is told of each Node that came, changed or went, before anybody acts on it.
@@ -56,7 +63,7 @@ func (l *leavingNodes) now(ctx context.Context) (map[string]freshness.Node, erro
 		if err != nil {
 			return nil, err
 		}
-		if state := agentsandbox.NodeStateOf(node); state.Leaving(nil) != "" {
+		if state := placement.NodeState(node); state.Leaving(nil) != "" {
 			leaving[name] = state
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/placement"
 )
 
 // placed are nodes with Pods on them.
@@ -45,7 +45,7 @@ func TestLeavingNodes(t *testing.T) {
 		reads++
 		return nodes[name], nil
 	}}
-	saw := func(name string) { l.saw(name, agentsandbox.NodeStateOf(nodes[name])) }
+	saw := func(name string) { l.saw(name, placement.NodeState(nodes[name])) }
 	for i, tc := range []struct {
 		name   string
 		change func()
@@ -59,15 +59,19 @@ func TestLeavingNodes(t *testing.T) {
 			nodes["b"] = cordoned("b", "NoExecute")
 			saw("b")
 		}, []string{"a", "b"}, 4},
-		{"a Pod is on another node", func() { store.nodes, store.version = append(store.nodes, "c"), 1 }, []string{"a", "b", "c"}, 7},
+		{"it has another taint", func() {
+			nodes["b"] = cordoned("b", "NoExecute", "NoExecute")
+			saw("b")
+		}, []string{"a", "b"}, 6},
+		{"a Pod is on another node", func() { store.nodes, store.version = append(store.nodes, "c"), 1 }, []string{"a", "b", "c"}, 9},
 		{"a node is gone", func() {
 			delete(nodes, "a")
 			saw("a")
-		}, []string{"a", "b", "c"}, 10},
+		}, []string{"a", "b", "c"}, 12},
 		{"a node comes back", func() {
 			nodes["a"] = cordoned("a")
 			saw("a")
-		}, []string{"b", "c"}, 13},
+		}, []string{"b", "c"}, 15},
 	} {
 		tc.change()
 		leaving, err := l.now(t.Context())

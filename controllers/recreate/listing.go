@@ -3,17 +3,17 @@ package recreate
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 // listing is what a consistent list showed: the resourceVersions of members, by
@@ -36,7 +36,7 @@ func (v *View) list(ctx context.Context, namespace string, selector labels.Selec
 		for i := range page.Items {
 			m := &page.Items[i]
 			owner := metav1.GetControllerOfNoCopy(m)
-			if owner == nil || !agentsandbox.IsPoolOwner(owner) {
+			if owner == nil || !v.objects.IsPool(owner) {
 				continue
 			}
 			if out.members[owner.UID] == nil {
@@ -51,58 +51,75 @@ func (v *View) list(ctx context.Context, namespace string, selector labels.Selec
 	}
 }
 
-// listingKept is how old a list may be that all pools of a namespace share.
+// listingKept is how long a list is shared at least, from when it is complete. One
+// that took long is shared for twice as long as that, so that at 50,000 members a
+// takeover does not do nothing but list.
 const listingKept = 5 * time.Second
 
 // listings are those of namespaces that a new leader made for all pools in one.
 type listings struct {
-	mu    sync.Mutex
-	kept  map[string]*listing
-	taken map[string]time.Time
+	flights singleflight.Group
+
+	mu   sync.Mutex
+	kept map[string]sharedListing
+}
+
+type sharedListing struct {
+	*listing
+	until time.Time
 }
 
 // ProvenOnce is Proven for a leader that knows nothing yet: any list will do that
 // was made since it leads, so that all pools of a namespace share one.
-func (v *View) ProvenOnce(ctx context.Context, pool *unstructured.Unstructured, now time.Time) (bool, error) {
-	l, err := v.shared(ctx, pool.GetNamespace(), now)
+func (v *View) ProvenOnce(ctx context.Context, pool *unstructured.Unstructured, c clock.PassiveClock) (bool, error) {
+	l, err := v.shared(ctx, pool.GetNamespace(), c)
 	return err == nil && v.shows(pool, l), err
 }
 
-func (v *View) shared(ctx context.Context, namespace string, now time.Time) (*listing, error) {
+func (v *View) shared(ctx context.Context, namespace string, c clock.PassiveClock) (*listing, error) {
 	s := &v.listings
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for other, at := range s.taken {
-		if now.Sub(at) >= listingKept {
-			delete(s.kept, other)
-			delete(s.taken, other)
-		}
-	}
-	if l := s.kept[namespace]; l != nil {
+	if l := s.get(namespace); l != nil {
 		return l, nil
 	}
-	pooled, err := labels.NewRequirement(agentsandbox.WarmPoolLabel, selection.Exists, nil)
-	if err != nil {
-		return nil, fmt.Errorf("selecting members: %w", err)
-	}
-	l, err := v.list(ctx, namespace, labels.NewSelector().Add(*pooled))
+	l, err, _ := s.flights.Do(namespace, func() (any, error) {
+		// It may have come between.
+		if l := s.get(namespace); l != nil {
+			return l, nil
+		}
+		started := c.Now()
+		l, err := v.list(ctx, namespace, v.objects.PooledMembers())
+		if err != nil {
+			return nil, err
+		}
+		s.keep(namespace, sharedListing{l, c.Now().Add(max(listingKept, 2*c.Since(started)))})
+		return l, nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	if s.kept == nil {
-		s.kept, s.taken = map[string]*listing{}, map[string]time.Time{}
-	}
-	s.kept[namespace], s.taken[namespace] = l, now
-	// Nobody asks any more once every pool is proven.
-	time.AfterFunc(2*listingKept, func() { s.drop(namespace, l) })
-	return l, nil
+	return l.(*listing), nil
 }
 
-func (s *listings) drop(namespace string, l *listing) {
+// get returns the list of a namespace; nil for none.
+func (s *listings) get(namespace string) *listing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.kept[namespace] == l {
-		delete(s.kept, namespace)
-		delete(s.taken, namespace)
+	return s.kept[namespace].listing
+}
+
+func (s *listings) keep(namespace string, l sharedListing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept == nil {
+		s.kept = map[string]sharedListing{}
 	}
+	s.kept[namespace] = l
+}
+
+// trim lets go of what is kept for too long. Once every pool is proven nobody asks
+// for a list any more, so that this is what ends it.
+func (s *listings) trim(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.kept, func(_ string, l sharedListing) bool { return !now.Before(l.until) })
 }

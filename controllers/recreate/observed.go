@@ -68,6 +68,10 @@ func (s *situation) observeGone(m *memory, are map[types.UID]standing) {
 		case was.current && (was.ready || m.readied.Has(uid)):
 			s.Filled++
 			s.Overtaken++
+		case was.ready || m.readied.Has(uid):
+			// The template changed meanwhile. It may have been of use before, and what it
+			// left is not to be taken for what the rollout did since.
+			s.Overtaken++
 		default:
 			continue
 		}
@@ -95,13 +99,16 @@ func (s *situation) observeUnseen(m *memory, are map[types.UID]standing) {
 // unseenDeletes reports whether the cache shows a member that was deleted: what it
 // shows to have left before went first.
 func (s *situation) unseenDeletes(m *memory) bool {
-	return len(m.leaving) > 0 && slices.ContainsFunc(s.members, func(member *members.Member) bool {
+	return len(m.leaving) > 0 && slices.ContainsFunc(s.members, func(member entry) bool {
 		return m.leaving[member.UID] && !member.Deleting()
 	})
 }
 
 // planned keeps what the next plan depends on.
 func (p *Pools) planned(m *memory, s *situation, plan freshness.Plan) {
+	if now := s.pool.GetResourceVersion(); m.version == "" || older(m.version, now) {
+		m.version = now
+	}
 	held := plan.Waiting > 0 && plan.Rollout.Replacing.Deleted() == 0
 	m.rollout = plan.Rollout.Held(held, s.Now)
 	m.unseen = s.unseenDeletes(m)

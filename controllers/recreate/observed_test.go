@@ -36,6 +36,9 @@ func TestWhatIsObservedBetweenPlans(t *testing.T) {
 		"one that may have gone before":       {was: pool{"a": available}, is: pool{}, unseen: true, overtaken: 1},
 		"a ready one is taken":                {was: pool{"a": ready}, is: pool{}, filled: 1},
 		"an old one is taken":                 {was: pool{"a": old}, is: pool{}, readied: sets.New[types.UID]("a")},
+		"an old one is taken, maybe before":   {was: pool{"a": old}, is: pool{}, readied: sets.New[types.UID]("a"), unseen: true, overtaken: 1},
+		"an old ready one is, too":            {was: pool{"a": standing{ready: true}}, is: pool{}, unseen: true, overtaken: 1},
+		"an old one that never started goes":  {was: pool{"a": old}, is: pool{}, unseen: true},
 		"one came and went":                   {was: pool{}, is: pool{}, readied: sets.New[types.UID]("a"), filled: 1},
 		"one came and went, maybe before":     {was: pool{}, is: pool{}, readied: sets.New[types.UID]("a"), unseen: true, filled: 1, overtaken: 1},
 		"one got ready and went maybe before": {was: pool{"a": starting}, is: pool{}, readied: sets.New[types.UID]("a"), unseen: true, filled: 1, overtaken: 1},
@@ -46,7 +49,7 @@ func TestWhatIsObservedBetweenPlans(t *testing.T) {
 			m := &memory{standing: tc.was, readied: tc.readied, unseen: tc.unseen, gone: lru.New(goneKept)}
 			s := &situation{PoolState: freshness.PoolState{Replicas: 3, Now: now}}
 			for uid, is := range tc.is {
-				s.members = append(s.members, &members.Member{UID: uid})
+				s.members = append(s.members, entry{WithPod: members.WithPod{Member: &members.Member{UID: uid}}})
 				state := freshness.MemberState{Class: freshness.Stale}
 				if is.current {
 					state.Class = freshness.Current

@@ -3,6 +3,7 @@ package recreate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/placement"
+	"github.com/freshbind/freshbind/internal/platform"
 )
 
 const (
@@ -21,7 +23,7 @@ const (
 	// pkg/controller/nodelifecycle/node_lifecycle_controller.go).
 	outageShare = 55
 	outageMore  = 2
-	// outageKept is how long an answer is good for.
+	// outageKept is how long an outage is taken to last at least.
 	outageKept = 5 * time.Second
 )
 
@@ -37,7 +39,7 @@ type Outage struct {
 	down bool
 }
 
-// NewOutage reads nodes from a cache, at most once in five seconds.
+// NewOutage reads nodes from a cache.
 func NewOutage(nodes client.Reader, c clock.PassiveClock) *Outage {
 	return &Outage{nodes: nodes, clock: c}
 }
@@ -45,36 +47,46 @@ func NewOutage(nodes client.Reader, c clock.PassiveClock) *Outage {
 // Outage returns one by the nodes that the view shows.
 func (v *View) Outage() *Outage { return NewOutage(v.cache, clock.RealClock{}) }
 
-// Now reports whether there is an outage. An error says that it is not known.
-func (o *Outage) Now(ctx context.Context) (bool, error) {
-	if o == nil {
+// spares reports whether a member is kept for now although its node, as it was
+// read, is about to go. While the cache does not show that node as it was read, or
+// later, it may show others ready that are not: nobody knows then whether there is
+// an outage, and the member is kept.
+func (o *Outage) spares(ctx context.Context, v freshness.Verdict, node *platform.Node) (bool, error) {
+	if o == nil || v.Reason != freshness.NodeLeaving {
 		return false, nil
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if now := o.clock.Now(); o.at.IsZero() || now.Sub(o.at) >= outageKept {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(listOf(nodeKind))
-		if err := o.nodes.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return false, fmt.Errorf("listing nodes: %w", err)
-		}
-		o.at, o.down = now, outage(list.Items)
+	now := o.clock.Now()
+	if o.down && now.Sub(o.at) < outageKept {
+		return true, nil
 	}
-	return o.down, nil
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(listOf(nodeKind))
+	if err := o.nodes.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("listing nodes: %w", err)
+	}
+	o.at, o.down = now, outage(list.Items)
+	return o.down || !showNode(list.Items, node), nil
 }
 
-// spares reports whether a member is kept although its node is about to go.
-func (o *Outage) spares(ctx context.Context, v freshness.Verdict) (bool, error) {
-	if v.Reason != freshness.NodeLeaving {
-		return false, nil
+// showNode reports whether the nodes show the one that was read as it was then, or
+// later.
+func showNode(nodes []unstructured.Unstructured, read *platform.Node) bool {
+	if read == nil {
+		return true
 	}
-	return o.Now(ctx)
+	i := slices.IndexFunc(nodes, func(n unstructured.Unstructured) bool { return n.GetName() == read.Name })
+	if i < 0 {
+		return read.ResourceVersion == ""
+	}
+	return read.ResourceVersion != "" && !older(nodes[i].GetResourceVersion(), read.ResourceVersion)
 }
 
 func outage(nodes []unstructured.Unstructured) bool {
 	ready := 0
 	for i := range nodes {
-		if is, _ := agentsandbox.NodeReady(&nodes[i]); is {
+		if is, _ := placement.NodeReady(&nodes[i]); is {
 			ready++
 		}
 	}

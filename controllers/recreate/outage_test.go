@@ -10,6 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
 )
 
 // nodesOf are so many nodes that are ready, and so many that are not.
@@ -67,27 +70,62 @@ func (n *nodeLists) List(_ context.Context, into client.ObjectList, _ ...client.
 	return n.err
 }
 
-func TestAnOutageIsLookedForOnceInAWhile(t *testing.T) {
-	c := clocktesting.NewFakePassiveClock(now)
-	lists := &nodeLists{err: errors.New("etcd is away")}
-	o := NewOutage(lists, c)
-	for i, tc := range []struct {
-		after time.Duration
-		nodes []unstructured.Unstructured
-		err   error
-		want  bool
-		reads int
-	}{
-		{0, nil, lists.err, false, 1},
-		{0, nodesOf(0, 2), nil, true, 2},
-		{outageKept - 1, nodesOf(2, 0), nil, true, 2},
-		{outageKept, nodesOf(2, 0), nil, false, 3},
-	} {
-		c.SetTime(now.Add(tc.after))
-		lists.nodes, lists.err = tc.nodes, tc.err
-		got, err := o.Now(t.Context())
-		if got != tc.want || (err != nil) != (tc.err != nil) || lists.reads != tc.reads {
-			t.Errorf("step %d: Now() = %t, %v after %d reads, want %t, %v after %d", i, got, err, lists.reads, tc.want, tc.err, tc.reads)
+// When most nodes fail at once, the first that is read is one of many, whatever an
+// older answer said and whatever a late cache shows of the others.
+func TestAMemberIsGivenUpOnlyByNodesAsTheyAre(t *testing.T) {
+	at := func(rv string, nodes []unstructured.Unstructured) []unstructured.Unstructured {
+		for i := range nodes {
+			nodes[i].SetResourceVersion(rv)
 		}
+		return nodes
+	}
+	leaving := freshness.Verdict{Reason: freshness.NodeLeaving}
+	read := func(name, rv string) *platform.Node { return &platform.Node{Name: name, ResourceVersion: rv} }
+	gone := errors.New("etcd is away")
+	type step struct {
+		after   time.Duration
+		verdict freshness.Verdict
+		node    *platform.Node
+		nodes   []unstructured.Unstructured
+		err     error
+		want    bool
+		lists   int
+	}
+	cases := map[string][]step{
+		"another reason": {{verdict: freshness.Verdict{Reason: freshness.PodNotYet}, nodes: nodesOf(0, 3)}},
+		"one of many":    {{verdict: leaving, node: read("n3", "7"), nodes: at("7", nodesOf(3, 1)), lists: 1}},
+		"shown later":    {{verdict: leaving, node: read("n3", "7"), nodes: at("10", nodesOf(3, 1)), lists: 1}},
+		"gone":           {{verdict: leaving, node: read("n9", ""), nodes: at("7", nodesOf(3, 0)), lists: 1}},
+		"not known":      {{verdict: leaving, node: read("n3", "7"), err: gone, lists: 1}},
+		"a late cache": {
+			{verdict: leaving, node: read("n3", "10"), nodes: at("7", nodesOf(4, 0)), want: true, lists: 1},
+			{verdict: leaving, node: read("n3", "10"), nodes: at("10", nodesOf(3, 1)), lists: 2},
+		},
+		"a late cache that has it still": {{verdict: leaving, node: read("n3", ""), nodes: at("7", nodesOf(4, 0)), want: true, lists: 1}},
+		"a late cache that lacks it":     {{verdict: leaving, node: read("n4", "10"), nodes: at("7", nodesOf(4, 0)), want: true, lists: 1}},
+		"good news are never old": {
+			{verdict: leaving, node: read("n3", "7"), nodes: at("7", nodesOf(3, 1)), lists: 1},
+			{verdict: leaving, node: read("n2", "8"), nodes: at("8", nodesOf(1, 3)), want: true, lists: 2},
+		},
+		"bad news are for a while": {
+			{verdict: leaving, node: read("n3", "7"), nodes: at("7", nodesOf(1, 3)), want: true, lists: 1},
+			{after: outageKept - 1, verdict: leaving, node: read("n3", "7"), nodes: at("7", nodesOf(3, 1)), want: true, lists: 1},
+			{after: outageKept, verdict: leaving, node: read("n3", "7"), nodes: at("7", nodesOf(3, 1)), lists: 2},
+		},
+	}
+	for name, steps := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := clocktesting.NewFakePassiveClock(now)
+			lists := &nodeLists{}
+			o := NewOutage(lists, c)
+			for i, s := range steps {
+				c.SetTime(now.Add(s.after))
+				lists.nodes, lists.err = s.nodes, s.err
+				got, err := o.spares(t.Context(), s.verdict, s.node)
+				if got != s.want || !errors.Is(err, s.err) || lists.reads != s.lists {
+					t.Errorf("step %d: spares() = %t, %v after %d lists, want %t, %v after %d", i, got, err, lists.reads, s.want, s.err, s.lists)
+				}
+			}
+		})
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/platform"
 )
 
 const (
@@ -41,10 +41,17 @@ const (
 type Overlooked struct {
 	cache     client.Reader
 	sandboxes schema.GroupVersionKind
+	members   MetadataOfPools
 	note      func(*unstructured.Unstructured, freshness.Fault)
 	hints     hints[Passed]
 	offered   *lru.Cache
 	clock     clock.PassiveClock
+}
+
+// MetadataOfPools finds members, and tells which are shown.
+type MetadataOfPools interface {
+	platform.Selectors
+	platform.Metadata
 }
 
 // Passed is a pool that a claim passed over, and when, in seconds since 1970.
@@ -61,9 +68,9 @@ type offer struct {
 
 // SetupOverlooked adds the controller to the manager. sandboxes are watched by
 // their metadata in any case.
-func SetupOverlooked(mgr manager.Manager, sandboxes schema.GroupVersionKind, refused *Refused) (*Overlooked, error) {
+func SetupOverlooked(mgr manager.Manager, sandboxes schema.GroupVersionKind, found MetadataOfPools, refused *Refused) (*Overlooked, error) {
 	o := &Overlooked{
-		cache: mgr.GetCache(), sandboxes: sandboxes, note: refused.Note,
+		cache: mgr.GetCache(), sandboxes: sandboxes, members: found, note: refused.Note,
 		hints: newHints[Passed](), offered: lru.New(offersKept), clock: clock.RealClock{},
 	}
 	err := builder.TypedControllerManagedBy[Passed](mgr).Named("overlooked").
@@ -86,13 +93,13 @@ func (o *Overlooked) Reconcile(ctx context.Context, p Passed) (reconcile.Result,
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(listOf(o.sandboxes))
 	err := o.cache.List(ctx, list, client.InNamespace(p.Namespace),
-		client.MatchingLabels{agentsandbox.WarmPoolLabel: agentsandbox.NameHash(p.Name)})
+		client.MatchingLabelsSelector{Selector: o.members.MembersOf(p.Name)})
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing members of pool %s: %w", p, err)
 	}
 	for i := range list.Items {
 		m := &list.Items[i]
-		shown := m.Labels[agentsandbox.TemplateRefHashLabel] != ""
+		shown := o.members.IsShown(m)
 		if shown && m.CreationTimestamp.Unix() < p.At && m.DeletionTimestamp == nil && o.due(m.UID) {
 			u := &unstructured.Unstructured{}
 			u.SetNamespace(m.Namespace)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -28,7 +29,7 @@ func TestOverlookedMembersAreOffered(t *testing.T) {
 	var noted []string
 	c := clocktesting.NewFakePassiveClock(now)
 	o := &Overlooked{
-		cache: r.client, sandboxes: poolKinds.Sandboxes, offered: lru.New(offersKept), clock: c,
+		cache: r.client, sandboxes: poolKinds.Sandboxes, members: agentsandbox.Objects{}, offered: lru.New(offersKept), clock: c,
 		note: func(m *unstructured.Unstructured, f freshness.Fault) {
 			if f != freshness.FaultNobody {
 				t.Errorf("%s is noted for fault %v", m.GetName(), f)

@@ -296,3 +296,40 @@ func TestASwitchOfTemplatesRolls(t *testing.T) {
 		})
 	}
 }
+
+// A cache that still shows fewer replicas does not take back what was planned on
+// the pool as it is.
+func TestACacheOfPoolsThatIsBehindAPlan(t *testing.T) {
+	const ahead = 2
+	pool := rollingPool("python", 5+ahead, "max-unavailable", "1")
+	pool.SetResourceVersion("7")
+	before := pool.DeepCopy()
+	before.SetResourceVersion("5")
+	if err := unstructured.SetNestedField(before.Object, int64(5), "spec", "replicas"); err != nil {
+		t.Fatal(err)
+	}
+	r := replaced(t, 5, pool)
+	r.view.cache = behind{r.client, before}
+	for i, what := range []string{"planned on the stored pool", "and once more"} {
+		r.step(pool)
+		replacing := r.memory[client.ObjectKeyFromObject(pool)].rollout.Replacing
+		if replacing.Awaited() != ahead+1 || replacing.Deleted() != 1 {
+			t.Errorf("%d, %s: %d are awaited, %d of them deleted; want %d and 1", i, what, replacing.Awaited(), replacing.Deleted(), ahead+1)
+		}
+	}
+}
+
+// behind shows an older version of one pool.
+type behind struct {
+	client.Reader
+	pool *unstructured.Unstructured
+}
+
+func (b behind) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok || u.GetKind() != b.pool.GetKind() || key != client.ObjectKeyFromObject(b.pool) {
+		return b.Reader.Get(ctx, key, obj, opts...)
+	}
+	b.pool.DeepCopyInto(u)
+	return nil
+}

@@ -22,7 +22,6 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/internal/revision"
 )
 
@@ -39,6 +38,8 @@ type Pods struct {
 	live      Live
 	snapshots Snapshots
 	kinds     Kinds
+	objects   Holders
+	released  platform.ReleasedPods
 	outage    *Outage
 	hints     hints[Refusal]
 }
@@ -46,10 +47,16 @@ type Pods struct {
 // Kinds are the served versions of what tells whether a Pod is in use.
 type Kinds struct{ Sandboxes, Claims schema.GroupVersionKind }
 
+// Holders tells which claim has a Sandbox, and which Pod it runs in.
+type Holders interface {
+	platform.Owners
+	platform.Metadata
+}
+
 // SetupPods adds the controller to the manager. live reads Pods.
-func SetupPods(mgr manager.Manager, live Live, snapshots Snapshots, kinds Kinds, outage *Outage) (*Pods, error) {
+func SetupPods(mgr manager.Manager, live Live, snapshots Snapshots, kinds Kinds, objects Holders, released platform.ReleasedPods, outage *Outage) (*Pods, error) {
 	p := &Pods{
-		client: mgr.GetClient(), lists: mgr.GetAPIReader(), live: live, snapshots: snapshots, kinds: kinds,
+		client: mgr.GetClient(), lists: mgr.GetAPIReader(), live: live, snapshots: snapshots, kinds: kinds, objects: objects, released: released,
 		hints: newHints[Refusal](), outage: outage,
 	}
 	err := builder.TypedControllerManagedBy[Refusal](mgr).Named("refused-pods").
@@ -130,7 +137,7 @@ func (p *Pods) settleMember(ctx context.Context, pod *unstructured.Unstructured)
 		return "", err
 	}
 	if facts.Member.Controller.Kind == freshness.OwnedByPool && v.BarePodGoes() {
-		if wait, err := p.outage.spares(ctx, v); wait || err != nil {
+		if wait, err := p.outage.spares(ctx, v, facts.Node); wait || err != nil {
 			return lookAgain, err
 		}
 		return remove, nil
@@ -147,18 +154,18 @@ func (p *Pods) settleReleased(ctx context.Context, pod *unstructured.Unstructure
 	if err != nil {
 		return "", err
 	}
-	if !agentsandbox.WasMember(pod, facts.Pool) {
+	if !p.released.WasMember(pod, facts.Pool) {
 		return leave, nil
 	}
 	sandboxes, err := p.list(ctx, p.kinds.Sandboxes, pod.GetNamespace())
 	if err != nil {
 		return "", err
 	}
-	if slices.ContainsFunc(sandboxes, func(s metav1.PartialObjectMetadata) bool { return agentsandbox.PodNameOf(&s) == pod.GetName() }) {
+	if slices.ContainsFunc(sandboxes, func(s metav1.PartialObjectMetadata) bool { return p.objects.PodOf(&s) == pod.GetName() }) {
 		return leave, nil
 	}
-	claim := pod.GetLabels()[agentsandbox.PodClaimLabel]
-	served := slices.ContainsFunc(sandboxes, func(s metav1.PartialObjectMetadata) bool { return ownedBy(&s, claim) })
+	claim := p.released.TakenFor(pod)
+	served := slices.ContainsFunc(sandboxes, func(s metav1.PartialObjectMetadata) bool { return p.ownedBy(&s, claim) })
 	waits, err := p.waits(ctx, pod.GetNamespace(), claim)
 	if err != nil {
 		return "", err
@@ -178,8 +185,8 @@ func (p *Pods) settleReleased(ctx context.Context, pod *unstructured.Unstructure
 }
 
 // ownedBy reports whether a claim of that UID has the Sandbox.
-func ownedBy(sandbox *metav1.PartialObjectMetadata, claim string) bool {
-	return slices.ContainsFunc(agentsandbox.ClaimsOf(sandbox), func(o freshness.Owner) bool { return o.UID == claim })
+func (p *Pods) ownedBy(sandbox *metav1.PartialObjectMetadata, claim string) bool {
+	return slices.ContainsFunc(p.objects.Claims(sandbox), func(o freshness.Owner) bool { return o.UID == claim })
 }
 
 // waits reports whether the claim of that UID, "" for none, is alive.

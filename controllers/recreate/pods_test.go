@@ -91,7 +91,7 @@ func TestSettlingARefusedPod(t *testing.T) {
 			lists := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.stored...).Build()
 			c, writes := newClient(t, nil)
 			p := &Pods{
-				client: c, lists: lists, snapshots: snapshots{tc.facts, tc.err}, kinds: kinds,
+				client: c, lists: lists, snapshots: snapshots{tc.facts, tc.err}, kinds: kinds, objects: agentsandbox.Objects{}, released: agentsandbox.BarePods{},
 				live: func(context.Context, types.NamespacedName) (*unstructured.Unstructured, error) {
 					if tc.pod == nil {
 						return nil, nil

@@ -19,7 +19,6 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 // Platform reads objects as they are stored, and compares members with them.
@@ -38,6 +37,8 @@ type Enforced func(ctx context.Context, namespace, pool string) (bool, error)
 // delete and its patch apply to exactly the version that was judged.
 type Pools struct {
 	platform Platform
+	kinds    platform.Kinds
+	visible  platform.Visibility
 	// enforced answers from the cache, enforcedNow as it is stored.
 	enforced, enforcedNow Enforced
 
@@ -87,6 +88,9 @@ type memory struct {
 	gone     *lru.Cache
 	// failures are of members that could not be written to.
 	failures map[types.UID]backoff
+	// version is that of the newest pool that was planned on: the cache may show an
+	// older one than was read.
+	version string
 	// template is the one that was last seen, changed when it was seen to change.
 	template edition
 	changed  time.Time
@@ -101,7 +105,11 @@ type memory struct {
 	// read: what the pool says of its rollout was read back.
 	read bool
 	// inspection is what members were last compared with.
-	inspection *agentsandbox.Inspection
+	inspection *platform.Inspection
+	// roster is what they were found to be; nil for nothing. rest is how the pool was
+	// found when nothing was to be done.
+	roster *roster
+	rest   rest
 }
 
 // edition is one version of a template's spec; uid is "" when only the
@@ -153,6 +161,7 @@ func (p *Pools) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	if err := p.takeOver(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
+	p.view.listings.trim(p.clock.Now())
 	pool, err := p.view.Pool(ctx, req.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -186,7 +195,7 @@ func (p *Pools) prove(ctx context.Context, m *memory, pool *unstructured.Unstruc
 	if m.unclear {
 		m.proven, err = p.view.Proven(ctx, pool)
 	} else {
-		m.proven, err = p.view.ProvenOnce(ctx, pool, p.clock.Now())
+		m.proven, err = p.view.ProvenOnce(ctx, pool, p.clock)
 	}
 	m.unclear = m.unclear && !m.proven
 	return err
@@ -195,7 +204,7 @@ func (p *Pools) prove(ctx context.Context, m *memory, pool *unstructured.Unstruc
 // step plans on what the caches show and, when that calls for an act, on what
 // is stored.
 func (p *Pools) step(ctx context.Context, m *memory, pool *unstructured.Unstructured) (result reconcile.Result, err error) {
-	s, err := p.shown(ctx, m, pool)
+	s, err := p.known(ctx, m, pool)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -203,6 +212,12 @@ func (p *Pools) step(ctx context.Context, m *memory, pool *unstructured.Unstruct
 		// Without a template nothing is rolled out, and nobody waits for it.
 		p.budget.Forget(m.pool)
 		return reconcile.Result{}, nil
+	}
+	if leaving, err := p.view.leaving(ctx); err == nil && len(leaving) == 0 && m.rests(s) {
+		return reconcile.Result{RequeueAfter: m.rest.wait(s.Now)}, nil
+	}
+	if err := p.compare(ctx, m, s); err != nil {
+		return reconcile.Result{}, err
 	}
 	plan, err := p.plan(ctx, s)
 	if err != nil {
@@ -224,6 +239,15 @@ func (p *Pools) step(ctx context.Context, m *memory, pool *unstructured.Unstruct
 	return p.apply(ctx, m, s, plan)
 }
 
+// known judges by what the caches show, unless they show an older pool than the last
+// plan was made on.
+func (p *Pools) known(ctx context.Context, m *memory, pool *unstructured.Unstructured) (*situation, error) {
+	if m.version != "" && older(pool.GetResourceVersion(), m.version) {
+		return p.inForce(ctx, m, pool)
+	}
+	return p.shown(ctx, m, pool)
+}
+
 // shown judges by the pool and the template as the caches show them; nil when
 // there is no template.
 func (p *Pools) shown(ctx context.Context, m *memory, pool *unstructured.Unstructured) (*situation, error) {
@@ -231,7 +255,7 @@ func (p *Pools) shown(ctx context.Context, m *memory, pool *unstructured.Unstruc
 	if err != nil {
 		return nil, err
 	}
-	return p.situation(ctx, m, pool, template)
+	return p.look(ctx, m, pool, template)
 }
 
 // plan makes the plan, and has claims given stale members only when it is certain
@@ -253,14 +277,14 @@ func (p *Pools) plan(ctx context.Context, s *situation) (freshness.Plan, error) 
 // when this pool is no more, or nothing is enforced for it.
 func (p *Pools) inForce(ctx context.Context, m *memory, cached *unstructured.Unstructured) (*situation, error) {
 	namespace := cached.GetNamespace()
-	pool, err := p.platform.Get(ctx, agentsandbox.Pools, namespace, cached.GetName())
+	pool, err := p.platform.Get(ctx, p.kinds.Pool.GroupResource(), namespace, cached.GetName())
 	if err != nil || pool == nil || pool.GetUID() != cached.GetUID() || pool.GetDeletionTimestamp() != nil {
 		return nil, err
 	}
 	if act, err := p.actsOn(ctx, pool); err != nil || !act {
 		return nil, err
 	}
-	template, err := p.platform.Get(ctx, agentsandbox.Templates, namespace, agentsandbox.TemplateOf(pool))
+	template, err := p.platform.Get(ctx, p.kinds.Template.GroupResource(), namespace, p.view.objects.Pool(pool).Template)
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +302,7 @@ func (p *Pools) mayWrite(ctx context.Context, s *situation) (bool, error) {
 		return true, nil
 	}
 	act, err := p.actsOn(ctx, s.pool)
-	s.live = act
+	s.live, s.withheld = act, !act
 	return act, err
 }
 
@@ -323,6 +347,7 @@ func (p *Pools) apply(ctx context.Context, m *memory, s *situation, plan freshne
 	}
 	again = sooner(sooner(again, next), m.nextTry(s.Now))
 	again = sooner(sooner(again, plan.Again), p.offerAgain(m, s))
+	m.settle(s, plan, again)
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 

@@ -221,14 +221,14 @@ func overdue(s *situation, plan freshness.Plan) string {
 		why = fmt.Sprintf("%d members cannot be written to, and %s", n, why)
 	}
 	if !freshness.ServesStale(s.Strategy, plan.Admit == freshness.AdmitAny) {
-		return fmt.Sprintf("%s; %d older members are not given to claims", why, plan.Counts.Stale)
+		return fmt.Sprintf("%s; claims do not get the %d older members", why, plan.Counts.Stale)
 	}
 	return fmt.Sprintf("%s; %d older members keep serving", why, plan.Counts.Stale)
 }
 
 // suspension says what to copy into the pool's inputs.
 func suspension(s *situation) string {
-	return "the newest members equal no revision of the template; if what adds these fields may: " +
+	return "the newest members equal no revision of the template; if these fields are meant to be there, set " +
 		"freshbind.dev/injected-paths: " + strings.Join(slices.Compact(slices.Sorted(slices.Values(s.paths))), ",")
 }
 
@@ -240,7 +240,7 @@ func (p *Pools) tell(s *situation, plan freshness.Plan, was, is map[string]strin
 	before, state := was[platform.RolloutStateKey], is[platform.RolloutStateKey]
 	revision := is[platform.RolloutRevisionKey]
 	if revision != was[platform.RolloutRevisionKey] && state != string(freshness.Complete) {
-		note(corev1.EventTypeNormal, eventStarted, "rolling out %s: %d of %d members are of it", revision, plan.Counts.Updated, s.Replicas)
+		note(corev1.EventTypeNormal, eventStarted, "rolling out %s: %d of %d members have it", revision, plan.Counts.Updated, s.Replicas)
 	}
 	switch {
 	case state == before:

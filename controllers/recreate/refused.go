@@ -22,7 +22,6 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/internal/revision"
 )
 
@@ -64,15 +63,22 @@ type Refused struct {
 	client    client.Client
 	live      Live
 	snapshots Snapshots
+	visible   Visibility
 	outage    *Outage
 	hints     hints[Refusal]
 	waits     waits[Refusal]
 }
 
+// Visibility shows members again, and tells whether they are shown.
+type Visibility interface {
+	platform.Visibility
+	platform.Metadata
+}
+
 // SetupRefused adds the controller to the manager.
-func SetupRefused(mgr manager.Manager, live Live, snapshots Snapshots, outage *Outage) (*Refused, error) {
+func SetupRefused(mgr manager.Manager, live Live, snapshots Snapshots, visible Visibility, outage *Outage) (*Refused, error) {
 	r := &Refused{
-		client: mgr.GetClient(), live: live, snapshots: snapshots, hints: newHints[Refusal](), outage: outage,
+		client: mgr.GetClient(), live: live, snapshots: snapshots, visible: visible, hints: newHints[Refusal](), outage: outage,
 	}
 	err := builder.TypedControllerManagedBy[Refusal](mgr).Named("refused").
 		WatchesRawSource(source.TypedFunc[Refusal](r.hints.feed)).
@@ -145,22 +151,22 @@ func (r *Refused) settle(ctx context.Context, req Refusal) (time.Duration, error
 	if facts.Member.Controller.Kind != freshness.OwnedByPool || v.Allowed && req.Doubted {
 		return 0, nil
 	}
-	return r.act(ctx, member, v, facts.Class())
+	return r.act(ctx, member, v, facts)
 }
 
 // act does what the verdict on an idle member calls for, and returns as settle does.
-func (r *Refused) act(ctx context.Context, member *unstructured.Unstructured, v freshness.Verdict, class freshness.Class) (time.Duration, error) {
+func (r *Refused) act(ctx context.Context, member *unstructured.Unstructured, v freshness.Verdict, facts platform.Facts) (time.Duration, error) {
 	switch {
 	case v.Allowed:
 		return 0, r.offer(ctx, member)
-	case ofPools(v) && class != freshness.Current:
+	case ofPools(v) && facts.Class() != freshness.Current:
 		// How many of those may go, and when, is for the controller of pools: only
 		// it sees the whole pool. It shows a hidden one again, which offers it.
-		if !agentsandbox.Shown(member) {
+		if !r.visible.IsShown(member) {
 			return 0, nil
 		}
 	case v.Reason.Fault() == freshness.FaultMember:
-		if wait, err := r.outage.spares(ctx, v); wait || err != nil {
+		if wait, err := r.outage.spares(ctx, v, facts.Node); wait || err != nil {
 			return outageKept, err
 		}
 		return 0, r.delete(ctx, member)
@@ -190,16 +196,16 @@ func (r *Refused) delete(ctx context.Context, member *unstructured.Unstructured)
 // offer has the claim controller queue the member: it does so when a member
 // becomes adoptable, or its node changes, and forgets one that it tried in vain.
 func (r *Refused) offer(ctx context.Context, member *unstructured.Unstructured) error {
-	if patch, ok := agentsandbox.OfferPatch(member); ok && agentsandbox.Shown(member) {
+	if patch, ok := r.visible.Offer(member); ok && r.visible.IsShown(member) {
 		err := r.client.Status().Patch(ctx, member, client.RawPatch(types.MergePatchType, patch))
 		return wrap(err, "offering member %s", member)
 	}
-	if agentsandbox.Shown(member) {
-		if err := r.patch(ctx, member, agentsandbox.HidePatch(member)); err != nil {
+	if r.visible.IsShown(member) {
+		if err := r.patch(ctx, member, r.visible.Hide(member)); err != nil {
 			return wrap(err, "hiding member %s", member)
 		}
 	}
-	return wrap(r.patch(ctx, member, agentsandbox.ShowPatch(member)), "offering member %s", member)
+	return wrap(r.patch(ctx, member, r.visible.Show(member)), "offering member %s", member)
 }
 
 // wrap names the member; one that is gone needs nothing any more.

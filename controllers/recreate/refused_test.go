@@ -20,6 +20,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/internal/revision"
 	"github.com/freshbind/freshbind/test/builders"
 )
@@ -81,6 +82,8 @@ func TestSettlingARefusedMember(t *testing.T) {
 		s.Known = []freshness.Known{{Hash: "v1-old", Content: old}}
 	})
 	staleAndDead := facts(func(s *freshness.Snapshot) { old(s); s.Pod.Deleting = true })
+	late := stranded
+	late.Node = &platform.Node{Name: "n3", ResourceVersion: "7"}
 	hidden := builders.SandboxFrom(member).NoLabel(builders.LabelTemplateRef).Obj()
 
 	hide := write{Verb: "patch", Body: `{"metadata":{"labels":{"` + builders.LabelTemplateRef + `":null},"resourceVersion":"999","uid":"UID"}}`}
@@ -113,6 +116,7 @@ func TestSettlingARefusedMember(t *testing.T) {
 		"stale, but dead too":                       {stored: member, facts: staleAndDead, want: want{Writes: []write{{Verb: "delete", UID: "UID", RV: "999"}}}},
 		"on a node that is about to go":             {stored: member, facts: stranded, nodes: nodesOf(3, 1), want: want{Writes: []write{{Verb: "delete", UID: "UID", RV: "999"}}}},
 		"on one of too many to be given up":         {stored: member, facts: stranded, nodes: nodesOf(1, 3), want: want{Again: outageKept}},
+		"on a node that caches show ready still":    {stored: member, facts: late, nodes: nodesOf(4, 0), want: want{Again: outageKept}},
 		"tolerates the taint, too many not ready":   {stored: member, facts: tolerated, nodes: nodesOf(1, 3), want: want{Writes: []write{hide, show("1000")}}},
 		"dead, on one of too many":                  {stored: member, facts: dead, nodes: nodesOf(1, 3), want: want{Writes: []write{{Verb: "delete", UID: "UID", RV: "999"}}}},
 		"taken meanwhile":                           {stored: member, facts: taken},
@@ -125,7 +129,7 @@ func TestSettlingARefusedMember(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, writes := newClient(t, tc.stored)
 			outage := NewOutage(&nodeLists{nodes: tc.nodes}, clocktesting.NewFakePassiveClock(now))
-			r := &Refused{client: c, outage: outage, snapshots: snapshots{tc.facts, tc.err}, live: func(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
+			r := &Refused{visible: agentsandbox.Objects{}, client: c, outage: outage, snapshots: snapshots{tc.facts, tc.err}, live: func(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
 				if tc.stored == nil {
 					return nil, nil
 				}

@@ -40,14 +40,14 @@ var poolKinds = PoolKinds{
 // history knows revisions by the templates that had them.
 type history []*unstructured.Unstructured
 
-func (h history) Revisions(context.Context, *unstructured.Unstructured) ([]agentsandbox.Recorded, error) {
-	var out []agentsandbox.Recorded
+func (h history) Revisions(context.Context, *unstructured.Unstructured) ([]platform.Recorded, error) {
+	var out []platform.Recorded
 	for _, t := range h {
 		b, err := agentsandbox.RenderMember(t)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, agentsandbox.Recorded{Hash: b.Hash(), Template: t, Rendered: b})
+		out = append(out, platform.Recorded{Hash: b.Hash(), Template: t, Rendered: b})
 	}
 	return out, nil
 }
@@ -134,7 +134,7 @@ func newRig(t *testing.T, known history, objs ...*unstructured.Unstructured) *ri
 	act := func(context.Context, string, string) (bool, error) { return true, nil }
 	r.Pools = &Pools{
 		platform: &inForce{Platform: agentsandbox.Platform{History: known, DefaultStrategy: freshness.OnReplenish}, stored: r.client},
-		enforced: act, enforcedNow: act,
+		kinds:    agentsandbox.Objects{}.Kinds(), visible: agentsandbox.Objects{}, enforced: act, enforcedNow: act,
 		leads:  func() bool { return true },
 		ready:  map[types.UID]sets.Set[types.UID]{},
 		view:   viewOf(r),

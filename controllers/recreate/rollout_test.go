@@ -71,9 +71,11 @@ func TestAPoolSeenLateIsNotForgotten(t *testing.T) {
 	m := r.memory[client.ObjectKeyFromObject(pool)]
 	m.changed = now
 	r.clock.SetTime(now.Add(time.Hour))
-	if _, again := r.step(pool); again <= 0 {
+	_, again := r.step(pool)
+	if again <= 0 {
 		t.Errorf("comes back after %s, want soon", again)
 	}
+	r.clock.SetTime(r.clock.Now().Add(again))
 	r.step(pool)
 	if m.offered != len(offers) {
 		t.Errorf("offered %d times, want %d", m.offered, len(offers))

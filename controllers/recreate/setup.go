@@ -23,7 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/freshbind/freshbind/internal/members"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/placement"
+	"github.com/freshbind/freshbind/internal/platform"
 )
 
 // gather is how long the events of one pool's members are gathered before they
@@ -36,6 +37,9 @@ const poolWorkers = 8
 // PoolsOptions configure the controller of pools.
 type PoolsOptions struct {
 	Platform Platform
+	// Kinds are what Platform reads, Visibility hides and shows members.
+	Kinds      platform.Kinds
+	Visibility platform.Visibility
 	// Foresight judges members for forecasts.
 	Foresight Inspector
 	// Enforced answers from the cache, EnforcedNow as it is stored now.
@@ -58,7 +62,7 @@ type PoolsOptions struct {
 func SetupPools(mgr manager.Manager, o PoolsOptions) (*Forecast, error) {
 	view, turns := o.View, newHints[reconcile.Request]()
 	p := &Pools{
-		platform: o.Platform, enforced: o.Enforced, enforcedNow: o.EnforcedNow, leads: o.Leads, view: view, client: mgr.GetClient(), refused: o.Refused, pods: o.Pods,
+		platform: o.Platform, kinds: o.Kinds, visible: o.Visibility, enforced: o.Enforced, enforcedNow: o.EnforcedNow, leads: o.Leads, view: view, client: mgr.GetClient(), refused: o.Refused, pods: o.Pods,
 		budget: NewBudget(o.Budget, func(key types.NamespacedName) { turns.note(reconcile.Request{NamespacedName: key}, 0) }), events: mgr.GetEventRecorder("freshbind"),
 		metrics: o.Metrics, clock: clock.RealClock{}, strays: o.Strays, memory: map[types.NamespacedName]*memory{},
 		ready: map[types.UID]sets.Set[types.UID]{},
@@ -185,7 +189,7 @@ func (v *View) poolsIn(ctx context.Context, namespace client.Object) []types.Nam
 
 func (v *View) poolsOfTemplate(ctx context.Context, template client.Object) []types.NamespacedName {
 	return v.poolsWhere(ctx, template.GetNamespace(), func(pool *unstructured.Unstructured) bool {
-		return agentsandbox.TemplateOf(pool) == template.GetName()
+		return v.objects.Pool(pool).Template == template.GetName()
 	})
 }
 
@@ -214,14 +218,12 @@ func (v *View) poolsOnNode(ctx context.Context, obj client.Object) []types.Names
 	if err != nil {
 		return nil
 	}
-	node := agentsandbox.NodeStateOf(stored)
-	if v.sawNode != nil {
-		v.sawNode(obj.GetName(), node)
-	}
+	node := placement.NodeState(stored)
+	v.sawNode(obj.GetName(), node)
 	if node.Leaving(nil) == "" {
 		return nil
 	}
-	if v.kinds.Pools.Version == agentsandbox.BarePodVersion {
+	if v.hasBarePods(v.kinds.Pools) {
 		return v.poolsWhere(ctx, "", func(*unstructured.Unstructured) bool { return true })
 	}
 	var out []types.NamespacedName

@@ -8,22 +8,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/members"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 // shown reduces what the view's cache has at the moment.
 type shown struct {
 	view    *View
-	reducer agentsandbox.Reducer
+	reducer *platform.Reducer
+	// nodes have Pods on them, since they were last asked for.
+	nodes   []string
+	version int
 }
 
 // view is a View of fake objects.
 func viewOf(r *rig) *View {
-	v := &View{cache: r.client, lists: r.client, kinds: poolKinds}
-	s := &shown{view: v}
-	v.members, v.pods, v.leaving = s, s, s.leaving
+	v := &View{cache: r.client, lists: r.client, kinds: poolKinds, objects: agentsandbox.Objects{}, barePods: agentsandbox.BarePods{}}
+	s := &shown{view: v, reducer: agentsandbox.NewReducer()}
+	v.members, v.pods = s, s
+	v.followNodes(s)
 	return v
 }
 
@@ -39,7 +43,7 @@ func (s *shown) list(kind schema.GroupVersionKind) []unstructured.Unstructured {
 func (s *shown) sandboxes() []*members.Member {
 	var out []*members.Member
 	for _, u := range s.list(s.view.kinds.Sandboxes) {
-		out = append(out, s.reducer.Sandbox(&u, nil))
+		out = append(out, s.reducer.Member(&u, nil))
 	}
 	return out
 }
@@ -61,25 +65,21 @@ func (s *shown) Sandbox(key types.NamespacedName) *members.Member {
 	return nil
 }
 
-func (s *shown) OfPool(pool types.UID) []*members.Member {
-	return slices.DeleteFunc(s.sandboxes(), func(m *members.Member) bool {
-		_, uid := m.Pool()
-		return uid != pool
-	})
-}
-
-func (s *shown) Pod(key types.NamespacedName) *members.Pod {
-	for _, p := range s.podList() {
-		if p.GetNamespace() == key.Namespace && p.Name == key.Name {
-			return p
+func (s *shown) OfPool(pool types.UID) []members.WithPod {
+	var out []members.WithPod
+	for _, m := range s.sandboxes() {
+		if _, uid := m.Pool(); uid == pool {
+			out = append(out, members.WithPod{Member: m, Pod: s.pod(m.GetNamespace(), m.PodName())})
 		}
 	}
-	return nil
+	return out
 }
 
-func (s *shown) Special(key types.NamespacedName) *members.Pod {
-	if p := s.Pod(key); p != nil && (p.Gated() || p.Scheduler() != "" && p.Scheduler() != "default-scheduler") {
-		return p
+func (s *shown) pod(namespace, name string) *members.Pod {
+	for _, p := range s.podList() {
+		if p.GetNamespace() == namespace && p.Name == name {
+			return p
+		}
 	}
 	return nil
 }
@@ -88,16 +88,19 @@ func (s *shown) PodsOn(node string) []*members.Pod {
 	return slices.DeleteFunc(s.podList(), func(p *members.Pod) bool { return p.Node() != node })
 }
 
-func (s *shown) leaving(ctx context.Context) (map[string]freshness.Node, error) {
-	out := map[string]freshness.Node{}
+func (s *shown) Nodes(known int) (nodes []string, version int) {
+	var now []string
 	for _, p := range s.podList() {
-		node, err := s.view.node(ctx, p.Node())
-		if err != nil {
-			return nil, err
-		}
-		if state := agentsandbox.NodeStateOf(node); p.Node() != "" && state.Leaving(nil) != "" {
-			out[p.Node()] = state
+		if name := p.Node(); name != "" && !slices.Contains(now, name) {
+			now = append(now, name)
 		}
 	}
-	return out, nil
+	if !slices.Equal(now, s.nodes) {
+		s.nodes = now
+		s.version++
+	}
+	if known == s.version {
+		return nil, known
+	}
+	return s.nodes, s.version
 }

@@ -25,6 +25,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/members"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
@@ -65,11 +66,11 @@ func (p *process) behind() *process {
 func (p *process) lead() {
 	p.due = map[client.ObjectKey]time.Time{}
 	act := func(context.Context, string, string) (bool, error) { return true, nil }
-	view := &View{cache: simCache{p}, lists: simStore{p.simulation}, members: p, pods: noPods{}, kinds: poolKinds}
+	view := &View{cache: simCache{p}, lists: simStore{p.simulation}, members: p, pods: noPods{}, kinds: poolKinds, objects: agentsandbox.Objects{}, barePods: agentsandbox.BarePods{}}
 	view.leaving = func(context.Context) (map[string]freshness.Node, error) { return nil, nil }
 	p.controller = &Pools{
 		platform: &simPlatform{agentsandbox.Platform{History: simHistory{p.simulation}, DefaultStrategy: freshness.OnReplenish}, p.simulation},
-		enforced: act, enforcedNow: act, leads: func() bool { return true }, ready: map[types.UID]sets.Set[types.UID]{}, view: view,
+		kinds:    agentsandbox.Objects{}.Kinds(), visible: agentsandbox.Objects{}, enforced: act, enforcedNow: act, leads: func() bool { return true }, ready: map[types.UID]sets.Set[types.UID]{}, view: view,
 		client: simWrites{simulation: p.simulation}, refused: &Refused{hints: make(hints[Refusal], 1)}, metrics: NewMetrics(prometheus.NewRegistry()),
 		events: &events.FakeRecorder{}, clock: p.clock, memory: map[types.NamespacedName]*memory{},
 	}
@@ -174,10 +175,14 @@ func oldestFirst(a, b *members.Member) int {
 	return cmp.Or(a.Created().Compare(b.Created()), cmp.Compare(a.Name, b.Name))
 }
 
-func (p *process) OfPool(pool types.UID) []*members.Member {
+func (p *process) OfPool(pool types.UID) []members.WithPod {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.ofPool[pool])
+	var out []members.WithPod
+	for _, m := range p.ofPool[pool] {
+		out = append(out, members.WithPod{Member: m})
+	}
+	return out
 }
 
 func (p *process) Sandbox(types.NamespacedName) *members.Member {
@@ -186,9 +191,7 @@ func (p *process) Sandbox(types.NamespacedName) *members.Member {
 
 type noPods struct{}
 
-func (noPods) Pod(types.NamespacedName) *members.Pod     { return nil }
-func (noPods) Special(types.NamespacedName) *members.Pod { return nil }
-func (noPods) PodsOn(string) []*members.Pod              { return nil }
+func (noPods) PodsOn(string) []*members.Pod { return nil }
 
 // simCache reads what caches show.
 type simCache struct{ *process }
@@ -250,7 +253,7 @@ func (c simStore) List(_ context.Context, list client.ObjectList, opts ...client
 // simHistory knows all versions of a template.
 type simHistory struct{ *simulation }
 
-func (h simHistory) Revisions(_ context.Context, template *unstructured.Unstructured) ([]agentsandbox.Recorded, error) {
+func (h simHistory) Revisions(_ context.Context, template *unstructured.Unstructured) ([]platform.Recorded, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range h.templates {

@@ -185,7 +185,7 @@ func (s *simulation) claim(m *simMember) {
 func (s *simulation) changesPool() {
 	p := s.pools[s.random.IntN(len(s.pools))]
 	b := builders.PoolFrom(p.stored)
-	switch s.random.IntN(8) {
+	switch s.random.IntN(9) {
 	case 0:
 		p.template = s.templates[s.random.IntN(len(s.templates))]
 		b.Template(p.template.live.template.GetName())
@@ -198,6 +198,10 @@ func (s *simulation) changesPool() {
 		n := s.random.Int64N(13)
 		b.Replicas(n)
 		s.tell("%s has %d replicas", p.key.Name, n)
+	case 5:
+		s.stats.restarts++
+		b.Annotation("freshbind.dev/restarted-at", s.clock.Now().UTC().Format(time.RFC3339))
+		s.tell("%s is to be restarted", p.key.Name)
 	default:
 		return
 	}

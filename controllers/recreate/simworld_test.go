@@ -44,7 +44,7 @@ type simulation struct {
 	pools     []*simPool
 	templates []*simTemplate
 	members   int
-	reducer   agentsandbox.Reducer
+	reducer   *platform.Reducer
 
 	budget int
 	// over: more is in replacement than the budget has, because of a pool that had
@@ -60,11 +60,11 @@ type simulation struct {
 }
 
 // simStats counts what a simulation went through.
-type simStats struct{ steps, reconciles, deletes, patches, claims, leaders, edits, failures int }
+type simStats struct{ steps, reconciles, deletes, patches, claims, leaders, edits, restarts, failures int }
 
 func (s *simStats) add(o simStats) {
 	s.steps, s.reconciles, s.deletes, s.patches = s.steps+o.steps, s.reconciles+o.reconciles, s.deletes+o.deletes, s.patches+o.patches
-	s.claims, s.leaders, s.edits, s.failures = s.claims+o.claims, s.leaders+o.leaders, s.edits+o.edits, s.failures+o.failures
+	s.claims, s.leaders, s.edits, s.restarts, s.failures = s.claims+o.claims, s.leaders+o.leaders, s.edits+o.edits, s.restarts+o.restarts, s.failures+o.failures
 }
 
 // stream is what caches are told of independently of the others.
@@ -95,7 +95,7 @@ type happening struct {
 // simTemplate is a template with all of its versions.
 type simTemplate struct {
 	versions []*simVersion
-	recorded []agentsandbox.Recorded
+	recorded []platform.Recorded
 	// live is the version in force.
 	live *simVersion
 }
@@ -146,7 +146,7 @@ type simMember struct {
 const simMembersMost = 1 << 24
 
 func newSimulation(seed uint64, story *[]string) *simulation {
-	s := &simulation{seed: seed, clock: clocktesting.NewFakePassiveClock(now), story: story}
+	s := &simulation{seed: seed, reducer: agentsandbox.NewReducer(), clock: clocktesting.NewFakePassiveClock(now), story: story}
 	s.draw(0)
 	s.budget = 1 + s.random.IntN(12)
 	s.failing = []int{0, 0, 2, 20}[s.random.IntN(4)]
@@ -228,8 +228,8 @@ func (s *simulation) edit(t *simTemplate, name string) {
 			rendered = known.Rendered
 		}
 	}
-	t.recorded = slices.DeleteFunc(slices.Clone(t.recorded), func(r agentsandbox.Recorded) bool { return r.Hash == next.hash })
-	t.recorded = append([]agentsandbox.Recorded{{Hash: next.hash, Template: next.template, Rendered: rendered}}, t.recorded...)
+	t.recorded = slices.DeleteFunc(slices.Clone(t.recorded), func(r platform.Recorded) bool { return r.Hash == next.hash })
+	t.recorded = append([]platform.Recorded{{Hash: next.hash, Template: next.template, Rendered: rendered}}, t.recorded...)
 	t.versions, t.live = append(t.versions, next), next
 	s.tell("template %s is edited: %s, which takes %s to start, never: %t", name, image, next.starts, next.never)
 	s.happens(happening{stream: templateChanges, at: s.version(0), object: client.ObjectKeyFromObject(next.template), stored: next.template, watch: func() {
@@ -291,10 +291,11 @@ func (s *simulation) store(p *simPool, next *unstructured.Unstructured) {
 	next.SetResourceVersion(strconv.FormatUint(s.version(0), 10))
 	p.stored = next
 	s.happens(happening{stream: poolChanges, at: s.version(0), object: p.key, stored: next, watch: func() {
-		if before.GetAnnotations()[platform.AdmitKey] != next.GetAnnotations()[platform.AdmitKey] || agentsandbox.TemplateOf(before) != agentsandbox.TemplateOf(next) {
+		if before.GetAnnotations()[platform.AdmitKey] != next.GetAnnotations()[platform.AdmitKey] {
 			p.changes()
 		}
-		if agentsandbox.TemplateOf(before) != agentsandbox.TemplateOf(next) {
+		if restarted := restartOf(before) != restartOf(next); restarted || agentsandbox.TemplateOf(before) != agentsandbox.TemplateOf(next) {
+			p.changes()
 			p.account.aged(p)
 		}
 		p.account.trim(p)
@@ -365,10 +366,21 @@ func (s *simulation) reduce(m *simMember) *members.Member {
 			map[string]any{"type": "Ready", "status": "True", "lastTransitionTime": m.ready.UTC().Format(time.RFC3339)},
 		}}
 	}
-	return s.reducer.Sandbox(u, m.reduced)
+	return s.reducer.Member(u, m.reduced)
+}
+
+// restartOf is when a pool asked for a restart; "" when it did not.
+func restartOf(pool *unstructured.Unstructured) string {
+	return pool.GetAnnotations()["freshbind.dev/restarted-at"]
+}
+
+// restarted reports whether the pool asked for a restart since the member was born.
+func (m *simMember) restarted() bool {
+	at, err := time.Parse(time.RFC3339, restartOf(m.pool.stored))
+	return err == nil && !m.created.After(at)
 }
 
 // current reports whether a member is of the revision in force.
 func (m *simMember) current() bool {
-	return m.version.template.GetName() == agentsandbox.TemplateOf(m.pool.stored) && m.version.hash == m.pool.template.live.hash
+	return !m.restarted() && m.version.template.GetName() == agentsandbox.TemplateOf(m.pool.stored) && m.version.hash == m.pool.template.live.hash
 }

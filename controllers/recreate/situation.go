@@ -10,9 +10,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/platform"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 // situation is what a plan depends on, and the objects that it is about.
@@ -20,20 +18,32 @@ type situation struct {
 	freshness.PoolState
 	pool     *unstructured.Unstructured
 	template *unstructured.Unstructured
-	members  []*members.Member
-	// revisions are those that the members are built from, "" where none is known.
-	revisions []string
+	// members are those of Members, as the caches show them.
+	members []entry
+	roster  *roster
 	// gone are members that were seen to be available, and are not there any more.
 	gone []types.UID
-	// live: its mode was read live.
-	live bool
+	// bare: members may be Pods, which no cache shows.
+	bare bool
+	// live: its mode was read live; withheld: that kept something from being written.
+	live, withheld bool
 	// paths are where the newest unknown member differs.
 	paths []string
 }
 
-// situation judges the members that the cache shows; nil when the template does
-// not exist, so that nothing can be said of them.
+// situation is what a plan depends on; nil when the template does not exist, so that
+// nothing can be said of members.
 func (p *Pools) situation(ctx context.Context, m *memory, pool, template *unstructured.Unstructured) (*situation, error) {
+	s, err := p.look(ctx, m, pool, template)
+	if err != nil || s == nil {
+		return nil, err
+	}
+	return s, p.compare(ctx, m, s)
+}
+
+// look judges the members that the cache shows; nil when the template does not
+// exist.
+func (p *Pools) look(ctx context.Context, m *memory, pool, template *unstructured.Unstructured) (*situation, error) {
 	if template == nil {
 		return nil, nil
 	}
@@ -41,29 +51,35 @@ func (p *Pools) situation(ctx context.Context, m *memory, pool, template *unstru
 	if err != nil {
 		return nil, err
 	}
-	shown := p.view.Members(pool)
-	s := &situation{pool: pool, template: template, members: shown, revisions: make([]string, len(shown))}
-	s.PoolState = inputs(pool)
-	s.Strategy, s.Now = inspection.Strategy(), p.clock.Now()
-	s.Members = make([]freshness.MemberState, len(shown))
-	for i, member := range shown {
-		if s.Members[i], s.revisions[i], err = p.state(ctx, m, inspection, member); err != nil {
-			return nil, err
-		}
-		s.Hideable = s.Hideable && agentsandbox.Hideable(member)
+	r, err := p.roll(ctx, m, inspection, pool)
+	if err != nil {
+		return nil, err
 	}
+	s := &situation{pool: pool, template: template, roster: r, members: r.entries, bare: p.view.hasBarePods(pool.GroupVersionKind())}
+	s.PoolState = inputs(pool, p.view.objects.Pool(pool))
+	s.Strategy, s.Now = inspection.Strategy(), p.clock.Now()
+	s.Members = m.asWritten(r, s.Now)
+	for i := range s.members {
+		s.Hideable = s.Hideable && s.members[i].hideable
+	}
+	return s, nil
+}
+
+// compare adds what has become of the members since the last plan.
+func (p *Pools) compare(ctx context.Context, m *memory, s *situation) (err error) {
+	inspection := s.roster.by
 	p.recall(m, s, inspection)
 	p.observe(m, s)
-	was := pool.GetAnnotations()[platform.AttributionKey] == inspection.Revision()
+	was := s.pool.GetAnnotations()[platform.AttributionKey] == inspection.Revision()
 	if s.Suspended = freshness.Incomprehensible(was, s.Members, s.Replicas, s.Rollout.Started); s.Suspended {
 		s.paths, err = s.unknownPaths(ctx, inspection)
 	}
-	return s, err
+	return err
 }
 
 // inspect goes on with what the pool's members were compared with before when
 // nothing of it has changed, so that none is compared again.
-func (p *Pools) inspect(ctx context.Context, m *memory, pool, template *unstructured.Unstructured) (*agentsandbox.Inspection, error) {
+func (p *Pools) inspect(ctx context.Context, m *memory, pool, template *unstructured.Unstructured) (*platform.Inspection, error) {
 	inspection, err := p.platform.Inspect(ctx, pool, template)
 	if err != nil {
 		return nil, fmt.Errorf("rendering template %s: %w", template.GetName(), err)
@@ -74,45 +90,8 @@ func (p *Pools) inspect(ctx context.Context, m *memory, pool, template *unstruct
 	return m.inspection, nil
 }
 
-// state is what the plan depends on of one member, and the revision that it is
-// built from.
-func (p *Pools) state(
-	ctx context.Context, m *memory, inspection *agentsandbox.Inspection, member *members.Member,
-) (freshness.MemberState, string, error) {
-	j, err := inspection.Member(ctx, member)
-	if err != nil {
-		return freshness.MemberState{}, "", fmt.Errorf("judging member %s: %w", member.Name, err)
-	}
-	edited := member.Generation > 1
-	if pod := p.view.podOf(member); pod != nil && j.Class == freshness.Current {
-		if j.Class, err = inspection.Pod(member, pod); err != nil {
-			return freshness.MemberState{}, "", fmt.Errorf("judging the pod of member %s: %w", member.Name, err)
-		}
-		edited = edited || pod.Exchanged(j.Class)
-	}
-	state := freshness.MemberState{
-		Class: j.Class, ReadySince: member.ReadySince(), Created: member.Created(), Shown: member.Shown(),
-		Edited: edited, ByPool: member.CreatedByPool(), Leaving: member.Deleting() || m.leaving[member.UID],
-	}
-	state.WriteFailed, state.BackedOff = m.failed(member.UID, p.clock.Now())
-	if p.strays != "" || state.ReadySince.IsZero() {
-		state.Gated, state.Stray = p.podState(member)
-	}
-	return state, j.Found, nil
-}
-
-// podState tells whether the member's Pod is held back from scheduling, and
-// whether it is a scheduler's that is to go.
-func (p *Pools) podState(member *members.Member) (gated, stray bool) {
-	pod := p.view.pods.Special(types.NamespacedName{Namespace: member.GetNamespace(), Name: member.PodName()})
-	if pod == nil {
-		return false, false
-	}
-	return pod.Gated(), p.strays != "" && pod.Scheduler() == p.strays && !member.NamesScheduler()
-}
-
 // recall carries on with the rollout in force, or begins one.
-func (p *Pools) recall(m *memory, s *situation, inspection *agentsandbox.Inspection) {
+func (p *Pools) recall(m *memory, s *situation, inspection *platform.Inspection) {
 	if !m.read {
 		m.read = true
 		m.rollout, m.template = recorded(p.stored(s.pool), s.Now)
@@ -142,7 +121,7 @@ func (m *memory) turned(seen edition, revision string) bool {
 }
 
 // unknownPaths are where the newest unknown member differs from the template.
-func (s *situation) unknownPaths(ctx context.Context, inspection *agentsandbox.Inspection) ([]string, error) {
+func (s *situation) unknownPaths(ctx context.Context, inspection *platform.Inspection) ([]string, error) {
 	newest := -1
 	for i, m := range s.Members {
 		if m.Class == freshness.Unknown && (newest < 0 || m.Created.After(s.Members[newest].Created)) {
@@ -152,16 +131,16 @@ func (s *situation) unknownPaths(ctx context.Context, inspection *agentsandbox.I
 	if newest < 0 {
 		return nil, nil
 	}
-	return inspection.Differences(ctx, s.members[newest])
+	return inspection.Differences(ctx, s.members[newest].Member)
 }
 
 // inputs reads what the pool says. What cannot be parsed counts as not said.
-func inputs(pool *unstructured.Unstructured) freshness.PoolState {
+func inputs(pool *unstructured.Unstructured, is platform.Pool) freshness.PoolState {
 	said := pool.GetAnnotations()
 	s := freshness.PoolState{
-		Replicas: agentsandbox.Replicas(pool),
+		Replicas: is.Replicas,
 		Paused:   said[advice.PausedKey] == "true",
-		Hideable: !agentsandbox.Recreates(pool),
+		Hideable: !is.Recreates,
 		Deadline: freshness.DefaultDeadline,
 	}
 	s.MaxUnavailable = freshness.MaxUnavailable(said[advice.MaxUnavailableKey], s.Replicas)

@@ -17,7 +17,6 @@ import (
 
 	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/platform"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 const (
@@ -36,9 +35,11 @@ const (
 // back, 0 for never.
 func (p *Pools) stamp(ctx context.Context, s *situation) (time.Duration, error) {
 	var missing []int
-	for i, member := range s.members {
-		lacks := member.Stamp() == "" || s.enforces() && member.Labels[platform.EnforcementKey] == ""
-		if lacks && s.revisions[i] != "" && !s.Members[i].Leaving {
+	enforces := s.enforces()
+	for i := range s.members {
+		member := &s.members[i]
+		lacks := !member.stamped || enforces && !member.enforced
+		if lacks && member.revision != "" && !s.Members[i].Leaving {
 			missing = append(missing, i)
 		}
 	}
@@ -62,7 +63,7 @@ func (p *Pools) stamp(ctx context.Context, s *situation) (time.Duration, error) 
 			late.Store(late.Load() || !done)
 			return err
 		}
-		_, err = p.label(ctx, s, p.view.kinds.Sandboxes, s.members[i], s.revisions[i])
+		_, err = p.label(ctx, s, p.view.kinds.Sandboxes, s.members[i].Member, s.members[i].revision)
 		return err
 	})
 	if late.Load() {
@@ -77,11 +78,11 @@ func (p *Pools) stampPod(ctx context.Context, s *situation, i int) (done bool, e
 	if s.Members[i].Edited {
 		return true, nil
 	}
-	pod := p.view.podOf(s.members[i])
+	pod := s.members[i].Pod
 	if pod == nil || pod.Stamp() != "" {
 		return true, nil
 	}
-	return p.label(ctx, s, podKind, pod, s.revisions[i])
+	return p.label(ctx, s, podKind, pod, s.members[i].revision)
 }
 
 // enforces: the pool itself asks to be enforced.
@@ -109,12 +110,12 @@ func (p *Pools) label(
 // loosen takes off members, and off their Pods, that their pool asked to be
 // enforced, when nothing is enforced for it any more: policies hold by that.
 func (p *Pools) loosen(ctx context.Context, pool *unstructured.Unstructured) (reconcile.Result, error) {
-	marked := slices.DeleteFunc(p.view.members.OfPool(pool.GetUID()), func(m *members.Member) bool { return m.Labels[platform.EnforcementKey] == "" })
+	marked := slices.DeleteFunc(p.view.members.OfPool(pool.GetUID()), func(m members.WithPod) bool { return m.Labels[platform.EnforcementKey] == "" })
 	if len(marked) == 0 {
 		return reconcile.Result{}, nil
 	}
 	// Caches may show the mode of before.
-	stored, err := p.platform.Get(ctx, agentsandbox.Pools, pool.GetNamespace(), pool.GetName())
+	stored, err := p.platform.Get(ctx, p.kinds.Pool.GroupResource(), pool.GetNamespace(), pool.GetName())
 	if err != nil || stored == nil || stored.GetUID() != pool.GetUID() {
 		return reconcile.Result{}, err
 	}
@@ -128,12 +129,12 @@ func (p *Pools) loosen(ctx context.Context, pool *unstructured.Unstructured) (re
 	off := map[string]any{platform.EnforcementKey: nil}
 	err, _ = slowStart(ctx, len(marked), func(ctx context.Context, i int) error {
 		// The member's comes last, as of stamps.
-		if pod := p.view.podOf(marked[i]); pod != nil {
+		if pod := marked[i].Pod; pod != nil {
 			if done, err := p.mark(ctx, podKind, pod, off); err != nil || !done {
 				return err
 			}
 		}
-		_, err := p.mark(ctx, p.view.kinds.Sandboxes, marked[i], off)
+		_, err := p.mark(ctx, p.view.kinds.Sandboxes, marked[i].Member, off)
 		return err
 	})
 	if err != nil {

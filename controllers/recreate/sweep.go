@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/placement"
 )
 
 // sweep has every bare Pod of a pool judged when the pool, its template or a node
@@ -18,7 +18,7 @@ import (
 // none of them as Sandboxes, so that nothing else would look at those which nobody
 // tries.
 func (p *Pools) sweep(ctx context.Context, m *memory, s *situation) error {
-	if len(s.members) > 0 || s.pool.GroupVersionKind().Version != agentsandbox.BarePodVersion {
+	if len(s.members) > 0 || !p.view.hasBarePods(s.pool.GroupVersionKind()) {
 		m.bare = false
 		return nil
 	}
@@ -72,7 +72,7 @@ func (v *View) Departures(ctx context.Context) (int, error) {
 	}
 	nodes := make(map[string]freshness.Node, len(list.Items))
 	for i := range list.Items {
-		nodes[list.Items[i].GetName()] = agentsandbox.NodeStateOf(&list.Items[i])
+		nodes[list.Items[i].GetName()] = placement.NodeState(&list.Items[i])
 	}
 	for name, before := range d.nodes {
 		now, there := nodes[name]
@@ -94,7 +94,7 @@ func (v *View) BarePods(ctx context.Context, pool *unstructured.Unstructured) ([
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(listOf(podKind))
 	err := v.lists.List(ctx, list, client.InNamespace(pool.GetNamespace()),
-		client.MatchingLabels{agentsandbox.PodPoolLabel: agentsandbox.NameHash(pool.GetName())})
+		client.MatchingLabelsSelector{Selector: v.barePods.BarePodsOf(pool.GetName())})
 	if err != nil {
 		return nil, fmt.Errorf("listing pods of pool %s: %w", pool.GetName(), err)
 	}

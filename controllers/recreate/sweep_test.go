@@ -97,6 +97,28 @@ func TestMembersOnATaintedNode(t *testing.T) {
 	}
 }
 
+// A node begins to leave after its members were looked at, and nobody tries them.
+func TestMembersOnANodeThatIsTaintedLater(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Replicas(1).Strategy("Recreate").Obj()
+	member := of(pool, v1, "leaves").Obj()
+	with := func(node *unstructured.Unstructured) *rig {
+		return newRig(t, nil, pool, v1, member, cachedPod(t, member, false), node)
+	}
+	r, tainted := with(nodeNamed("node-1", false)), nodeNamed("node-1", true)
+	r.step(pool)
+	if noted := r.noted(); len(noted) > 0 {
+		t.Fatalf("judged again on a node that stays: %v", noted)
+	}
+	r.view.cache = with(tainted).client
+	if keys := r.view.poolsOnNode(t.Context(), tainted); len(keys) != 1 {
+		t.Fatalf("pools %v are looked at, want the one", keys)
+	}
+	r.step(pool)
+	if diff := cmp.Diff([]string{"leaves"}, r.noted()); diff != "" {
+		t.Errorf("judged again (-want,+got):\n%s", diff)
+	}
+}
+
 // Which pools hear of a node: those with a member there, or all when their
 // members are in no cache.
 func TestPoolsOnANode(t *testing.T) {

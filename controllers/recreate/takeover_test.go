@@ -3,6 +3,7 @@ package recreate
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,11 +21,16 @@ import (
 type counted struct {
 	client.Reader
 	lists int
+	// meanwhile is what happens during a list; nil for nothing.
+	meanwhile func()
 }
 
 func (c *counted) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if list.GetObjectKind().GroupVersionKind().Kind == "SandboxList" {
 		c.lists++
+		if c.meanwhile != nil {
+			c.meanwhile()
+		}
 	}
 	return c.Reader.List(ctx, list, opts...)
 }
@@ -49,6 +55,76 @@ func TestATakeoverListsANamespaceOnce(t *testing.T) {
 	}
 	if lists.lists != 1 {
 		t.Errorf("%d lists for %d pools, want 1", lists.lists, len(pools))
+	}
+	r.clock.SetTime(r.clock.Now().Add(listingKept))
+	if r.step(pools[0]); lists.lists != 1 || len(r.view.listings.kept) > 0 {
+		t.Errorf("%d lists, and %d are kept for pools that are proven, want 1 and none", lists.lists, len(r.view.listings.kept))
+	}
+}
+
+// A namespace whose list takes long holds up no other one, and all of its own pools
+// wait for the same list.
+func TestATakeoverListsNamespacesSideBySide(t *testing.T) {
+	slow, quick := builders.MakePool("ns", "slow").Obj(), builders.MakePool("other", "quick").Obj()
+	r := newRig(t, nil, slow, quick)
+	begun, goOn := make(chan struct{}, 2), make(chan struct{})
+	lists := &held{Reader: r.client, namespace: "ns", begun: begun, goOn: goOn}
+	r.view.lists = lists
+	var waiting sync.WaitGroup
+	prove := func(pool *unstructured.Unstructured) {
+		if proven, err := r.view.ProvenOnce(t.Context(), pool, r.clock); !proven || err != nil {
+			t.Errorf("ProvenOnce(%s) = %t, %v", pool.GetName(), proven, err)
+		}
+	}
+	for range 3 {
+		waiting.Go(func() { prove(slow) })
+	}
+	<-begun
+	prove(quick)
+	close(goOn)
+	waiting.Wait()
+	if n := len(begun); n > 0 {
+		t.Errorf("%d lists more than one of a namespace", n)
+	}
+}
+
+// held lists a namespace only when it may go on.
+type held struct {
+	client.Reader
+	namespace   string
+	begun, goOn chan struct{}
+}
+
+func (h *held) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	var o client.ListOptions
+	if o.ApplyOptions(opts); o.Namespace == h.namespace {
+		h.begun <- struct{}{}
+		<-h.goOn
+	}
+	return h.Reader.List(ctx, list, opts...)
+}
+
+// A list that takes a minute, as one of very many members does, is still shared
+// when it is complete, and not for ever.
+func TestATakeoverSharesAListThatTookLong(t *testing.T) {
+	pools := make([]*unstructured.Unstructured, 5)
+	objs := []*unstructured.Unstructured{v1}
+	for i := range pools {
+		pools[i] = builders.MakePool("ns", fmt.Sprintf("p%d", i)).UID(fmt.Sprintf("uid-%d", i)).Template("python").Replicas(0).Obj()
+		objs = append(objs, pools[i])
+	}
+	r := newRig(t, nil, objs...)
+	lists := &counted{Reader: r.client, meanwhile: func() { r.clock.SetTime(r.clock.Now().Add(time.Minute)) }}
+	r.view.lists = lists
+	for i, tc := range []struct {
+		after time.Duration
+		want  int
+	}{{0, 1}, {time.Minute, 1}, {time.Minute - 1, 1}, {1, 2}, {time.Second, 2}} {
+		r.clock.SetTime(r.clock.Now().Add(tc.after))
+		r.step(pools[i])
+		if lists.lists != tc.want {
+			t.Errorf("%d lists at pool %d, want %d", lists.lists, i, tc.want)
+		}
 	}
 }
 

@@ -10,9 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -23,13 +21,19 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/members"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/placement"
+	"github.com/freshbind/freshbind/internal/platform"
 )
 
 const (
 	// pageSize is how many objects a consistent list asks for at once.
 	pageSize = 500
 )
+
+// hasBarePods reports whether members of pools of this kind may be Pods.
+func (v *View) hasBarePods(pools schema.GroupVersionKind) bool {
+	return v.barePods != nil && v.barePods.HasBarePods(pools.GroupVersion())
+}
 
 // PoolKinds are the served versions of what pools are made of.
 type PoolKinds struct{ Pools, Templates, Sandboxes schema.GroupVersionKind }
@@ -38,14 +42,11 @@ type PoolKinds struct{ Pools, Templates, Sandboxes schema.GroupVersionKind }
 type Members interface {
 	Sandbox(key types.NamespacedName) *members.Member
 	// OfPool returns the members that a pool has, the oldest first.
-	OfPool(pool types.UID) []*members.Member
+	OfPool(pool types.UID) []members.WithPod
 }
 
 // MemberPods shows the Pods of Sandboxes, as far as they are kept.
 type MemberPods interface {
-	Pod(key types.NamespacedName) *members.Pod
-	// Special is a Pod that is gated, or not for the cluster's own scheduler.
-	Special(key types.NamespacedName) *members.Pod
 	PodsOn(node string) []*members.Pod
 }
 
@@ -58,9 +59,12 @@ type View struct {
 	pods    MemberPods
 	// leaving are the nodes that some of their Pods have to leave.
 	leaving func(ctx context.Context) (map[string]freshness.Node, error)
-	// sawNode is told of changes of nodes; nil when nobody has to be.
+	// sawNode is told of changes of nodes.
 	sawNode func(name string, state freshness.Node)
 	kinds   PoolKinds
+	objects Objects
+	// barePods tells which pools have some; nil for a platform without any.
+	barePods platform.BarePods
 	// only are the namespaces to look at; all when there are none.
 	only []string
 	// informers fill the cache.
@@ -71,10 +75,19 @@ type View struct {
 	listings   listings
 }
 
+// Objects reads what a platform's objects say.
+type Objects interface {
+	platform.Owners
+	platform.Selectors
+	platform.Pools
+}
+
 // ViewOptions configure a View.
 type ViewOptions struct {
 	Members    *members.Cache
 	Kinds      PoolKinds
+	Objects    Objects
+	BarePods   platform.BarePods
 	Namespaces map[string]cache.Config
 	// Scheduling: somebody looks at the labels and images of nodes.
 	Scheduling bool
@@ -82,16 +95,12 @@ type ViewOptions struct {
 
 // NewView adds the caches to the manager, and returns a view of them.
 func NewView(mgr manager.Manager, o ViewOptions) (*View, error) {
-	podded, err := labels.NewRequirement(agentsandbox.PodSandboxLabel, selection.Exists, nil)
-	if err != nil {
-		return nil, fmt.Errorf("selecting pods of members: %w", err)
-	}
 	c, err := liveread.NewConsistentCache(mgr.GetConfig(), cache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultNamespaces: o.Namespaces,
 		ByObject: map[client.Object]cache.ByObject{
 			// Only those that wait for a node are read in full, by schedulers' helpers.
 			object(podKind): {
-				Label: labels.NewSelector().Add(*podded), Field: fields.OneTermEqualSelector("spec.nodeName", ""), Transform: trimPod,
+				Label: o.Objects.MemberPods(), Field: fields.OneTermEqualSelector("spec.nodeName", ""), Transform: trimPod,
 			},
 			object(nodeKind): {Transform: trimNode(o.Scheduling)},
 		},
@@ -100,10 +109,9 @@ func NewView(mgr manager.Manager, o ViewOptions) (*View, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating the cache of pools: %w", err)
 	}
-	v := &View{cache: c, lists: mgr.GetAPIReader(), members: o.Members, pods: o.Members, kinds: o.Kinds, informers: c, store: o.Members,
+	v := &View{cache: c, lists: mgr.GetAPIReader(), members: o.Members, pods: o.Members, kinds: o.Kinds, objects: o.Objects, barePods: o.BarePods, informers: c, store: o.Members,
 		only: slices.Collect(maps.Keys(o.Namespaces))}
-	nodes := &leavingNodes{store: o.Members, node: v.node, known: -1}
-	v.leaving, v.sawNode = nodes.now, nodes.saw
+	v.followNodes(o.Members)
 	if err := mgr.Add(leaderless{c}); err != nil {
 		return nil, fmt.Errorf("adding the cache of pools: %w", err)
 	}
@@ -139,13 +147,13 @@ func trimPod(obj any) (any, error) {
 			spec[key] = v
 		}
 	}
-	if tolerations := agentsandbox.StayTolerations(u); tolerations != nil {
+	if tolerations := placement.StayTolerations(u); tolerations != nil {
 		spec["tolerations"] = tolerations
 	}
 	u.Object["spec"] = spec
 	conditions, found, err := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
 	delete(u.Object, "status")
-	if err == nil && found && agentsandbox.NodeOf(u) == "" {
+	if err == nil && found && placement.NodeName(u) == "" {
 		u.Object["status"] = map[string]any{"conditions": conditions}
 	}
 	u.SetManagedFields(nil)
@@ -153,11 +161,13 @@ func trimPod(obj any) (any, error) {
 	return u, nil
 }
 
-// isReady and notReady are all that is kept of a node's conditions, once.
-var (
-	isReady  = []any{map[string]any{"type": string(corev1.NodeReady), "status": string(corev1.ConditionTrue)}}
-	notReady = []any{map[string]any{"type": string(corev1.NodeReady), "status": string(corev1.ConditionUnknown)}}
-)
+// isReady and notReady are all that is kept of a node's status, once for all
+// nodes.
+var isReady, notReady = statusOfNode(corev1.ConditionTrue), statusOfNode(corev1.ConditionUnknown)
+
+func statusOfNode(ready corev1.ConditionStatus) map[string]any {
+	return map[string]any{"conditions": []any{map[string]any{"type": string(corev1.NodeReady), "status": string(ready)}}}
+}
 
 // trimNode keeps of a Node what tells whether it is leaving and, for scheduling,
 // its labels and what images it has.
@@ -167,24 +177,27 @@ func trimNode(scheduling bool) toolscache.TransformFunc {
 		if !ok {
 			return obj, nil
 		}
-		metadata := map[string]any{"name": u.GetName(), "uid": string(u.GetUID()), "resourceVersion": u.GetResourceVersion()}
+		metadata := map[string]any{"name": u.GetName(), "resourceVersion": u.GetResourceVersion()}
 		if deleted, found, err := unstructured.NestedFieldNoCopy(u.Object, "metadata", "deletionTimestamp"); found && err == nil {
 			metadata["deletionTimestamp"] = deleted
 		}
-		status := map[string]any{}
-		if ready, known := agentsandbox.NodeReady(u); known {
-			status["conditions"] = notReady
-			if ready {
-				status["conditions"] = isReady
-			}
+		trimmed := map[string]any{"apiVersion": "v1", "kind": "Node", "metadata": metadata}
+		if ready, known := placement.NodeReady(u); known && ready {
+			trimmed["status"] = isReady
+		} else if known {
+			trimmed["status"] = notReady
 		}
-		trimmed := map[string]any{"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status}
 		if taints, found, err := unstructured.NestedFieldNoCopy(u.Object, "spec", "taints"); found && err == nil {
 			trimmed["spec"] = map[string]any{"taints": taints}
 		}
 		if scheduling {
 			metadata["labels"], _, _ = unstructured.NestedFieldNoCopy(u.Object, "metadata", "labels")
-			status["images"], _, _ = unstructured.NestedFieldNoCopy(u.Object, "status", "images")
+			images, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "images")
+			status := map[string]any{"images": images}
+			if of, ok := trimmed["status"].(map[string]any); ok {
+				maps.Copy(status, of)
+			}
+			trimmed["status"] = status
 		}
 		return &unstructured.Unstructured{Object: trimmed}, nil
 	}
@@ -210,15 +223,19 @@ func (v *View) Pool(ctx context.Context, key types.NamespacedName) (*unstructure
 
 // Template returns the template that a pool refers to, nil for none.
 func (v *View) Template(ctx context.Context, pool *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	return v.get(ctx, v.kinds.Templates, types.NamespacedName{Namespace: pool.GetNamespace(), Name: agentsandbox.TemplateOf(pool)})
+	return v.get(ctx, v.kinds.Templates, types.NamespacedName{Namespace: pool.GetNamespace(), Name: v.objects.Pool(pool).Template})
 }
 
 // Members are the idle members that a pool has, in the cache. They are the
 // cache's own and must not be changed.
 func (v *View) Members(pool *unstructured.Unstructured) []*members.Member {
-	return slices.DeleteFunc(v.members.OfPool(pool.GetUID()), func(m *members.Member) bool {
-		return m.GetNamespace() != pool.GetNamespace() || m.Labels[agentsandbox.WarmPoolLabel] == ""
-	})
+	var out []*members.Member
+	for _, m := range v.members.OfPool(pool.GetUID()) {
+		if idle(pool, m) {
+			out = append(out, m.Member)
+		}
+	}
+	return out
 }
 
 func listOf(kind schema.GroupVersionKind) schema.GroupVersionKind {
@@ -228,9 +245,7 @@ func listOf(kind schema.GroupVersionKind) schema.GroupVersionKind {
 // Proven reports whether the cache shows what a consistent list of the pool's
 // members does, or later: whatever another leader did is seen.
 func (v *View) Proven(ctx context.Context, pool *unstructured.Unstructured) (bool, error) {
-	l, err := v.list(ctx, pool.GetNamespace(), labels.SelectorFromSet(labels.Set{
-		agentsandbox.WarmPoolLabel: agentsandbox.NameHash(pool.GetName()),
-	}))
+	l, err := v.list(ctx, pool.GetNamespace(), v.objects.MembersOf(pool.GetName()))
 	return err == nil && v.shows(pool, l), err
 }
 
@@ -260,16 +275,11 @@ func older(a, b string) bool {
 	return err != nil || order < 0
 }
 
-// podOf returns the Pod of a member, nil when the cache shows none.
-func (v *View) podOf(m *members.Member) *members.Pod {
-	return v.pods.Pod(types.NamespacedName{Namespace: m.GetNamespace(), Name: m.PodName()})
-}
-
 // member returns a Sandbox that was made for a pool, and that no claim has; nil for
 // none.
 func (v *View) member(namespace, name string) *members.Member {
 	m := v.members.Sandbox(types.NamespacedName{Namespace: namespace, Name: name})
-	if m == nil || m.Labels[agentsandbox.WarmPoolLabel] == "" {
+	if m == nil || !m.Pooled {
 		return nil
 	}
 	return m
@@ -280,19 +290,18 @@ func (v *View) node(ctx context.Context, name string) (*unstructured.Unstructure
 }
 
 // Stranded are those of the members whose node is about to go, for their Pods.
-func (v *View) Stranded(ctx context.Context, of []*members.Member) ([]*members.Member, error) {
+func (v *View) Stranded(ctx context.Context, of []entry) ([]*members.Member, error) {
 	leaving, err := v.leaving(ctx)
 	if err != nil || len(leaving) == 0 {
 		return nil, err
 	}
 	var out []*members.Member
 	for _, m := range of {
-		pod := v.podOf(m)
-		if pod == nil {
+		if m.Pod == nil {
 			continue
 		}
-		if node, ok := leaving[pod.Node()]; ok && pod.MustLeave(node) {
-			out = append(out, m)
+		if node, ok := leaving[m.Pod.Node()]; ok && m.Pod.MustLeave(node) {
+			out = append(out, m.Member)
 		}
 	}
 	return out, nil

@@ -28,6 +28,7 @@ const (
 	RestartedAtKey      = Prefix + "restarted-at"
 	InjectedPathsKey    = Prefix + "injected-paths"
 	ClaimsKey           = Prefix + "claims"
+	RepairKey           = Prefix + "repair"
 )
 
 // Inputs are what one object says to Freshbind.
@@ -55,6 +56,7 @@ var checks = map[string]check{
 	RestartedAtKey:      checkTime,
 	InjectedPathsKey:    checkPaths,
 	ClaimsKey:           oneOf("by-name"),
+	RepairKey:           oneOf("true", "false"),
 }
 
 // Refusals lists what cannot be accepted in after and is not in before already:
@@ -116,6 +118,9 @@ var outputs = map[string]bool{
 	Prefix + "rollout-observed-revision": true, Prefix + "rollout-status": true,
 	Prefix + "attribution-suspended": true,
 }
+
+// IsOutput reports whether Freshbind itself writes this annotation of a pool.
+func IsOutput(key string) bool { return outputs[key] }
 
 // fresh returns the keys of ours, sorted, whose value in after is not the one in
 // before.

@@ -83,7 +83,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestIgnored(t *testing.T) {
-	const known = " has no effect: it is not one of claims, enforcement, injected-paths, max-unavailable, min-ready-seconds, paused, progress-deadline, restarted-at, rollout-strategy"
+	const known = " has no effect: it is not one of claims, enforcement, injected-paths, max-unavailable, min-ready-seconds, paused, progress-deadline, repair, restarted-at, rollout-strategy"
 	cases := map[string]struct {
 		before, after Inputs
 		want          []string

@@ -71,10 +71,12 @@ type EventType string
 const (
 	// Listed is an object that a consistent LIST returned: this version was stored, what was before it is not known.
 	Listed EventType = "LISTED"
-	// Added, Modified and Deleted are the watch's. A Deleted object carries the resourceVersion of its deletion.
-	Added    EventType = "ADDED"
+	// Added is the first version of an object that its watch delivered.
+	Added EventType = "ADDED"
+	// Modified is a later version of it.
 	Modified EventType = "MODIFIED"
-	Deleted  EventType = "DELETED"
+	// Deleted carries the resourceVersion of the deletion.
+	Deleted EventType = "DELETED"
 	// Synced ends a LIST: RV is the list's. What the resource held before and the LIST did not return is gone.
 	Synced EventType = "SYNCED"
 	// Progress says that the resource's watch has delivered everything up to RV.

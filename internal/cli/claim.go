@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/platform"
 )
 
 // Finding is what a claim's sandbox is beside what was in force for it. The set
@@ -24,6 +24,7 @@ type Finding string
 const (
 	// FindFresh: not older than what was in force when the claim was created.
 	FindFresh Finding = "Fresh"
+	// FindStale: older than what was in force when the claim was created.
 	FindStale Finding = "Stale"
 	// FindOlder: older than what is in force now; whether it was already when
 	// the claim was created is not recorded.
@@ -57,6 +58,9 @@ type ClaimStory struct {
 	Sure bool `json:"inForceAtCreationIsSure,omitempty"`
 	// PodRuns is set when its Pod was built from something else.
 	PodRuns string `json:"podRuns,omitempty"`
+	// RepairedFrom is the revision that its sandbox was rendered from, where that was
+	// rewritten when it was created.
+	RepairedFrom string `json:"repairedFrom,omitempty"`
 	// Refusals are the oldest first.
 	Refusals []Refusal `json:"refusals"`
 	// Status is the claim's own words while it is not ready.
@@ -78,7 +82,7 @@ type Refusal struct {
 
 // ExplainClaim reads everything about a claim.
 func (c *Cluster) ExplainClaim(ctx context.Context, namespace, name string) (*ClaimStory, error) {
-	claim, err := c.Get(ctx, agentsandbox.Claims, namespace, name)
+	claim, err := c.Get(ctx, c.Objects.Kinds().Claim.GroupResource(), namespace, name)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +115,7 @@ func (c *Cluster) ExplainClaim(ctx context.Context, namespace, name string) (*Cl
 
 // demanded tells what the claim asked for, and returns its template's history.
 func (c *Cluster) demanded(ctx context.Context, s *Store, claim *unstructured.Unstructured, story *ClaimStory) ([]Revision, error) {
-	story.Pool, story.Template = agentsandbox.Asked(claim)
+	story.Pool, story.Template = c.Objects.Asked(claim)
 	story.Status, story.Ready = readiness(claim)
 	story.Mode = s.modes.in(story.Namespace)
 	if story.Pool != "" {
@@ -125,14 +129,14 @@ func (c *Cluster) demanded(ctx context.Context, s *Store, claim *unstructured.Un
 			story.Waits = fmt.Sprintf("%s: %d of %d members ready, %d claimable, %s", p.Name, p.Ready, p.Replicas, p.Claimable, p.Words())
 		}
 	}
-	template, err := c.Get(ctx, agentsandbox.Templates, story.Namespace, story.Template)
+	template, err := c.Get(ctx, c.Objects.Kinds().Template.GroupResource(), story.Namespace, story.Template)
 	if story.Template == "" || apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	live, err := renderOf(template)
+	live, err := c.renderOf(template)
 	if err != nil {
 		return nil, err
 	}
@@ -166,15 +170,15 @@ func readiness(claim *unstructured.Unstructured) (words string, since metav1.Tim
 
 // heldBy returns the sandbox that a claim has; nil for none.
 func (c *Cluster) heldBy(ctx context.Context, claim *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	for _, name := range agentsandbox.Holdings(claim) {
-		sandbox, err := c.Get(ctx, agentsandbox.Sandboxes, claim.GetNamespace(), name)
+	for _, name := range c.Objects.Holdings(claim) {
+		sandbox, err := c.Get(ctx, c.Objects.Kinds().Member.GroupResource(), claim.GetNamespace(), name)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(agentsandbox.ClaimsOf(sandbox), func(o freshness.Owner) bool { return o.UID == string(claim.GetUID()) }) {
+		if slices.ContainsFunc(c.Objects.Claims(sandbox), func(o freshness.Owner) bool { return o.UID == string(claim.GetUID()) }) {
 			return sandbox, nil
 		}
 	}
@@ -182,19 +186,20 @@ func (c *Cluster) heldBy(ctx context.Context, claim *unstructured.Unstructured) 
 }
 
 func (c *Cluster) tellSandbox(ctx context.Context, claim, sandbox *unstructured.Unstructured, history []Revision, story *ClaimStory) error {
-	story.Sandbox, story.Launch, story.Waits = sandbox.GetName(), agentsandbox.LaunchType(sandbox, claim), ""
-	platform, _ := c.live()
-	stamp, err := platform.SandboxRevision(ctx, sandbox)
+	story.Sandbox, story.Launch, story.Waits = sandbox.GetName(), c.Objects.LaunchType(sandbox, claim), ""
+	live, _ := c.live()
+	stamp, err := live.SandboxRevision(ctx, sandbox)
 	if err != nil {
 		return err
 	}
 	story.Runs = stamp.Hash
-	pod, err := platform.Get(ctx, agentsandbox.Pods, sandbox.GetNamespace(), agentsandbox.PodNameOf(sandbox))
+	story.RepairedFrom, _, _ = platform.ParseRepaired(sandbox.GetAnnotations()[platform.RepairedKey])
+	pod, err := live.Get(ctx, podResource, sandbox.GetNamespace(), c.Objects.PodOf(sandbox))
 	if err != nil && !apierrors.IsForbidden(err) {
 		return err
 	}
-	if pod != nil && agentsandbox.PodSandbox(pod) == sandbox.GetName() {
-		ran, err := platform.PodRevision(ctx, pod)
+	if pod != nil && c.Objects.MemberOf(pod) == sandbox.GetName() {
+		ran, err := live.PodRevision(ctx, pod)
 		if err != nil {
 			return err
 		}
@@ -247,7 +252,7 @@ func (c *Cluster) refusals(ctx context.Context, claim *unstructured.Unstructured
 	for i := range events.Items {
 		e := &events.Items[i]
 		kind := schema.FromAPIVersionAndKind(e.Regarding.APIVersion, e.Regarding.Kind).GroupKind()
-		if !agentsandbox.IsClaim(kind) || e.Regarding.UID != claim.GetUID() || !slices.Contains(freshness.Reasons(), freshness.Reason(e.Reason)) {
+		if kind != c.Objects.Kinds().Claim.GroupKind || e.Regarding.UID != claim.GetUID() || !slices.Contains(freshness.Reasons(), freshness.Reason(e.Reason)) {
 			continue
 		}
 		r := Refusal{Time: e.EventTime, Reason: e.Reason, Note: e.Note, Count: 1}

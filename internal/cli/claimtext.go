@@ -24,7 +24,7 @@ func (s *ClaimStory) Text(colour bool) string {
 	s.refused(&b)
 	switch {
 	case s.Status != "" && len(s.Refusals) > 0:
-		fmt.Fprintf(&b, "The claim's own status says %q: agent-sandbox's words, for a refused bind too.\n", s.Status)
+		fmt.Fprintf(&b, "The claim's own status says %q: agent-sandbox says this about a refused bind as well.\n", s.Status)
 	case s.Status != "":
 		fmt.Fprintf(&b, "The claim's own status says %q.\n", s.Status)
 	}
@@ -65,9 +65,12 @@ func (s *ClaimStory) content(b *strings.Builder) {
 	if s.PodRuns != "" {
 		fmt.Fprintf(b, "  but       its pod was built from %s\n", title(s.numbers[s.PodRuns], s.PodRuns))
 	}
+	if s.RepairedFrom != "" {
+		fmt.Fprintf(b, "  repaired  rendered from %s by a late cache, and rewritten when it was created\n", title(s.numbers[s.RepairedFrom], s.RepairedFrom))
+	}
 	switch s.AtCreation {
 	case "":
-		fmt.Fprintf(b, "  in force  %s now; what was when the claim was created is not recorded\n", title(s.numbers[s.InForce], s.InForce))
+		fmt.Fprintf(b, "  in force  %s now; what was in force when the claim was created is not recorded\n", title(s.numbers[s.InForce], s.InForce))
 	case s.InForce:
 		fmt.Fprintf(b, "  in force  %s %s, and now\n", title(s.numbers[s.InForce], s.InForce), s.when())
 	default:

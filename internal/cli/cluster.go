@@ -18,7 +18,6 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/platform"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 // The modes of a namespace or pool. UnknownMode is one that may not be read.
@@ -38,27 +37,36 @@ type Defaults struct {
 // Cluster is where everything is read from, and written to.
 type Cluster struct {
 	Client   client.WithWatch
-	Resolver agentsandbox.Resolver
+	Resolver platform.Resolver
 	// Reader reads single objects as they are stored.
-	Reader agentsandbox.Reader
+	Reader platform.Reader
+	// Objects and Judging are the platform's.
+	Objects Objects
+	Judging func(Sources) Judging
 	// History decodes recorded revisions.
-	History  func(client.Reader) agentsandbox.History
+	History  func(client.Reader) platform.History
 	Defaults Defaults
 	// Now is the time of the API server, as far as it is known.
 	Now func() time.Time
 }
 
-var kindNames = map[schema.GroupResource]string{
-	agentsandbox.Pools: "SandboxWarmPool", agentsandbox.Templates: "SandboxTemplate",
-	agentsandbox.Claims: "SandboxClaim", agentsandbox.Sandboxes: "Sandbox", agentsandbox.Pods: "Pod",
+// kindName is the kind of what is read as that resource.
+func (c *Cluster) kindName(gr schema.GroupResource) string {
+	kinds := c.Objects.Kinds()
+	for _, k := range []platform.Kind{kinds.Pool, kinds.Template, kinds.Claim, kinds.Member} {
+		if k.GroupResource() == gr {
+			return k.Kind
+		}
+	}
+	return "Pod"
 }
 
 func (c *Cluster) kind(ctx context.Context, gr schema.GroupResource) (schema.GroupVersionKind, error) {
 	gvr, err := c.Resolver.Resource(ctx, gr)
 	if err != nil {
-		return schema.GroupVersionKind{}, fmt.Errorf("looking for agent-sandbox, with extensions, in this cluster: %w", err)
+		return schema.GroupVersionKind{}, fmt.Errorf("looking for %s in this cluster: %w", c.Objects.Kinds().Product, err)
 	}
-	return gvr.GroupVersion().WithKind(kindNames[gr]), nil
+	return gvr.GroupVersion().WithKind(c.kindName(gr)), nil
 }
 
 // Get reads one object; a NotFound error when it does not exist.
@@ -94,21 +102,21 @@ func (c *Cluster) Names(ctx context.Context, gr schema.GroupResource, namespace 
 }
 
 // live judges single objects as admission does, from what is stored now.
-func (c *Cluster) live() (*agentsandbox.Platform, *kindReader) {
+func (c *Cluster) live() (Judging, *kindReader) {
 	reader := &kindReader{Reader: c.Reader}
-	return &agentsandbox.Platform{
+	return c.Judging(Sources{
 		Reader: reader, Resolver: c.Resolver, History: c.History(c.Client), DefaultStrategy: c.Defaults.Strategy,
 		Floor: func(ctx context.Context, namespace string) (freshness.Strategy, error) {
 			m, err := c.modes(ctx, namespace)
 			return m.floors[namespace], err
 		},
-	}, reader
+	}), reader
 }
 
 // kindReader gives a node that may not be read the benefit of the doubt:
 // whoever owns a namespace seldom may read nodes.
 type kindReader struct {
-	agentsandbox.Reader
+	platform.Reader
 	blind atomic.Bool
 }
 

@@ -2,24 +2,30 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 // PoolName is what -o name prints, as kubectl does.
-func PoolName(p Pool) string { return "sandboxwarmpool." + agentsandbox.ExtensionsGroup + "/" + p.Name }
+func PoolName(p Pool) string { return objectName(p.Object.GroupVersionKind().GroupKind(), p.Name) }
 
 // MemberName is what -o name prints.
-func MemberName(m Member) string { return "sandbox." + agentsandbox.CoreGroup + "/" + m.Name }
+func MemberName(m Member) string { return objectName(m.kind, m.Name) }
 
 // TemplateName is what says which template was written.
-func TemplateName(name string) string {
-	return "sandboxtemplate." + agentsandbox.ExtensionsGroup + "/" + name
+func TemplateName(template *unstructured.Unstructured) string {
+	return objectName(template.GroupVersionKind().GroupKind(), template.GetName())
+}
+
+func objectName(kind schema.GroupKind, name string) string {
+	return strings.ToLower(kind.Kind) + "." + kind.Group + "/" + name
 }
 
 // PoolColumns are those of status. now dates what is relative.

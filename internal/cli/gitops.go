@@ -42,5 +42,5 @@ func KeptWarning(what string, obj metav1.Object) string {
 	if who == "" {
 		return ""
 	}
-	return fmt.Sprintf("Warning: %s is kept by %s (%s), which will revert this: change it at its source, or suspend the sync first.", what, who, mark)
+	return fmt.Sprintf("Warning: %s is managed by %s (%s), which will revert this: change it at its source, or suspend the sync first.", what, who, mark)
 }

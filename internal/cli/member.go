@@ -10,7 +10,6 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/internal/revision"
 )
 
@@ -42,7 +41,7 @@ type MemberStory struct {
 
 // ExplainMember judges a member as a bind would be, from what is stored now.
 func (c *Cluster) ExplainMember(ctx context.Context, namespace, name string) (*MemberStory, error) {
-	sandbox, err := c.Get(ctx, agentsandbox.Sandboxes, namespace, name)
+	sandbox, err := c.Get(ctx, c.Objects.Kinds().Member.GroupResource(), namespace, name)
 	if err != nil {
 		return nil, err
 	}
@@ -60,11 +59,11 @@ func (c *Cluster) ExplainMember(ctx context.Context, namespace, name string) (*M
 	if err != nil {
 		return nil, fmt.Errorf("naming what member %s runs: %w", name, err)
 	}
-	since := agentsandbox.ReadySince(sandbox)
+	is := c.Objects.DescribeMember(sandbox)
 	m := &MemberStory{
 		Namespace: namespace, Name: name, UID: string(sandbox.GetUID()), Created: sandbox.GetCreationTimestamp(),
 		Allowed: v.Allowed, Tolerated: v.Tolerated, Reason: v.Reason, Detail: v.Detail,
-		Runs: runs, Ready: metav1.NewTime(since), Hidden: !agentsandbox.Shown(sandbox),
+		Runs: runs, Ready: metav1.NewTime(is.ReadySince), Hidden: !is.Shown,
 		NodeUnread: reader.blind.Load(),
 	}
 	if v.Found != "" {
@@ -80,7 +79,7 @@ func (c *Cluster) ExplainMember(ctx context.Context, namespace, name string) (*M
 	if err := c.tellMode(ctx, m, facts.Enforcement); err != nil {
 		return nil, err
 	}
-	m.Claimable = !since.IsZero() && !m.Hidden && (m.Allowed || m.Mode == Audit && m.inPool())
+	m.Claimable = !is.ReadySince.IsZero() && !m.Hidden && (m.Allowed || m.Mode == Audit && m.inPool())
 	return m, c.tellNumbers(ctx, m)
 }
 
@@ -109,7 +108,7 @@ func (c *Cluster) tellNumbers(ctx context.Context, m *MemberStory) error {
 	if err != nil {
 		return err
 	}
-	template, err := c.Get(ctx, agentsandbox.Templates, m.Namespace, m.Template)
+	template, err := c.Get(ctx, c.Objects.Kinds().Template.GroupResource(), m.Namespace, m.Template)
 	if err != nil {
 		return err
 	}
@@ -143,7 +142,7 @@ func (m *MemberStory) Text(colour bool) string {
 	line("state", "%s, %s", m.readiness(), m.shown())
 	line("a claim", "%s", m.answer())
 	if m.NodeUnread {
-		line("not read", "its node, which you may not read: that the node is about to go was not looked for")
+		line("not read", "its node, which you may not read: it may be about to go")
 	}
 	return b.String()
 }
@@ -166,17 +165,17 @@ func (m *MemberStory) shown() string {
 func (m *MemberStory) answer() string {
 	switch {
 	case m.Allowed && m.Tolerated:
-		return "is given it all the same: the pool tolerates stale members"
+		return "gets it all the same: the pool tolerates stale members"
 	case m.Allowed && m.Claimable:
-		return "is given it"
+		return "gets it"
 	case m.Allowed:
-		return "would be given it, once it is ready and shown"
+		return "will get it once it is ready and shown"
 	case m.Mode == Audit:
-		return "is given it: mode audit refuses nothing, and counts it"
+		return "gets it: mode audit refuses nothing, and counts it"
 	case m.Reason == freshness.MemberClaimed:
 		return "has it already"
 	case m.Reason.Fault() == freshness.FaultMember:
-		return "is refused it, for good: the controller replaces it as the pool's strategy says"
+		return "is refused, for good: the controller replaces the member as the pool's strategy says"
 	}
-	return "is refused it for now: this passes by itself"
+	return "is refused for now: this passes by itself"
 }

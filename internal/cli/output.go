@@ -5,17 +5,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
-	"sigs.k8s.io/yaml"
+	"github.com/spf13/cobra"
 )
 
 // Output says how results are printed.
 type Output struct {
 	Format    string
 	NoHeaders bool
+	// Tables and Names are whether the command knows wide tables, and names.
+	Tables, Names bool
 	// Colour is whether the writer shows colours.
 	Colour bool
 }
@@ -28,50 +28,125 @@ const (
 	Name = "name"
 )
 
-var formats = []string{JSON, YAML, Wide, Name}
+// formats are those that the command knows.
+func (o *Output) formats() []string {
+	out := []string{JSON, YAML}
+	if o.Tables {
+		out = append(out, Wide)
+	}
+	if o.Names {
+		out = append(out, Name)
+	}
+	return append(out, templated...)
+}
 
-// AddFlags adds the flags to fs.
-func (o *Output) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVarP(&o.Format, "output", "o", o.Format, "Output format: json, yaml, wide or name; a table without it.")
-	fs.BoolVar(&o.NoHeaders, "no-headers", o.NoHeaders, "Print no headers.")
+// AddFlags adds the flags, and completes their values.
+func (o *Output) AddFlags(cmd *cobra.Command) {
+	without := "text"
+	if o.Tables {
+		without = "a table"
+		cmd.Flags().BoolVar(&o.NoHeaders, "no-headers", o.NoHeaders, "Print no headers.")
+	}
+	cmd.Flags().StringVarP(&o.Format, "output", "o", o.Format,
+		"Output format: "+strings.Join(o.formats(), ", ")+"; "+without+" by default.")
+	// It fails only for a flag that does not exist.
+	_ = cmd.RegisterFlagCompletionFunc("output", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return o.formats(), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	})
 }
 
 // Validate says what is wrong with the flags.
 func (o *Output) Validate() error {
-	if o.Format != "" && !slices.Contains(formats, o.Format) {
-		return fmt.Errorf("-o %q: accepted are %s", o.Format, strings.Join(formats, ", "))
+	if o.Format == "" || o.Format == Wide && o.Tables || o.Format == Name && o.Names {
+		return nil
 	}
-	return nil
+	encode, err := encoder(o.Format, o.NoHeaders)
+	if err == nil && encode == nil {
+		err = fmt.Errorf("-o %q: accepted are %s", o.Format, strings.Join(o.formats(), ", "))
+	}
+	return err
 }
 
 // Machine reports whether a program reads the output.
-func (o *Output) Machine() bool { return o.Format == JSON || o.Format == YAML || o.Format == Name }
+func (o *Output) Machine() bool { return o.Format != "" && o.Format != Wide }
+
+// Structured reports whether objects are printed, and not a table, words or names.
+func (o *Output) Structured() bool { return o.Machine() && o.Format != Name }
+
+// PrintObject prints what a program reads.
+func (o *Output) PrintObject(out io.Writer, kind string, v any) error {
+	encode, err := encoder(o.Format, o.NoHeaders)
+	if err != nil {
+		return err
+	}
+	doc, err := Document(kind, v)
+	if err != nil {
+		return err
+	}
+	return encode(out, doc)
+}
 
 // Printer prints rows in the format asked for. It keeps what a watch needs from
 // one call to the next.
 type Printer[T any] struct {
 	output Output
 	table  Table[T]
+	kind   string
 	name   func(T) string
 	calls  int
 }
 
-// NewPrinter returns one that knows rows by their columns and by name.
-func NewPrinter[T any](o Output, name func(T) string, columns []Column[T]) *Printer[T] {
-	return &Printer[T]{output: o, name: name, table: Table[T]{
+// NewPrinter returns one that knows rows by their kind, their columns and by name.
+func NewPrinter[T any](o Output, kind string, name func(T) string, columns []Column[T]) *Printer[T] {
+	return &Printer[T]{output: o, kind: kind, name: name, table: Table[T]{
 		Columns: columns, Wide: o.Format == Wide, NoHeaders: o.NoHeaders, Colour: o.Colour,
 	}}
 }
 
 // Print prints the rows as a list.
 func (p *Printer[T]) Print(out io.Writer, rows []T) error {
-	if rows == nil {
-		rows = []T{}
+	if !p.output.Structured() {
+		return p.printPlain(out, rows)
 	}
-	switch p.output.Format {
-	case JSON, YAML:
-		return p.encode(out, map[string]any{"items": rows})
-	case Name:
+	encode, err := encoder(p.output.Format, p.output.NoHeaders)
+	if err != nil {
+		return err
+	}
+	items := make([]any, 0, len(rows))
+	for _, row := range rows {
+		doc, err := Document(p.kind, row)
+		if err != nil {
+			return err
+		}
+		items = append(items, doc.Object)
+	}
+	return encode(out, List(items))
+}
+
+// PrintEach prints each row as an object of its own: for a watch, and for what
+// was asked for by name.
+func (p *Printer[T]) PrintEach(out io.Writer, rows []T) error {
+	if !p.output.Structured() {
+		return p.printPlain(out, rows)
+	}
+	for _, row := range rows {
+		if p.calls > 0 && p.output.Format == YAML {
+			if _, err := io.WriteString(out, "---\n"); err != nil {
+				return fmt.Errorf("write output: %w", err)
+			}
+		}
+		output := p.output
+		output.NoHeaders = output.NoHeaders || p.calls > 0
+		p.calls++
+		if err := output.PrintObject(out, p.kind, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Printer[T]) printPlain(out io.Writer, rows []T) error {
+	if p.output.Format == Name {
 		for _, row := range rows {
 			if _, err := fmt.Fprintln(out, p.name(row)); err != nil {
 				return fmt.Errorf("write output: %w", err)
@@ -83,37 +158,6 @@ func (p *Printer[T]) Print(out io.Writer, rows []T) error {
 		return nil
 	}
 	return p.table.Write(out, rows)
-}
-
-// PrintEach prints each row as a document of its own, for a watch.
-func (p *Printer[T]) PrintEach(out io.Writer, rows []T) error {
-	if p.output.Format != JSON && p.output.Format != YAML {
-		return p.Print(out, rows)
-	}
-	for _, row := range rows {
-		if err := p.encode(out, row); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *Printer[T]) encode(out io.Writer, v any) error {
-	raw, err := IndentedJSON(v)
-	if p.output.Format == YAML {
-		raw, err = yaml.Marshal(v)
-		if p.calls > 0 {
-			raw = append([]byte("---\n"), raw...)
-		}
-	}
-	p.calls++
-	if err != nil {
-		return fmt.Errorf("encode output: %w", err)
-	}
-	if _, err := out.Write(raw); err != nil {
-		return fmt.Errorf("write output: %w", err)
-	}
-	return nil
 }
 
 // IndentedJSON is for people too: <, > and & stay as they are.

@@ -11,12 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 // Pool is a pool and what its idle members are beside its template.
@@ -83,6 +83,7 @@ type Member struct {
 	Labels labels.Set `json:"-"`
 
 	readySince time.Time
+	kind       schema.GroupKind
 }
 
 // Selection narrows down pools. Empty fields select all.
@@ -91,9 +92,9 @@ type Selection struct {
 	Labels         labels.Selector
 }
 
-func (s Selection) takes(pool *unstructured.Unstructured) bool {
+func (s Selection) takes(pool *unstructured.Unstructured, template string) bool {
 	return (s.Name == "" || s.Name == pool.GetName()) &&
-		(s.Template == "" || s.Template == agentsandbox.TemplateOf(pool)) &&
+		(s.Template == "" || s.Template == template) &&
 		(s.Labels == nil || s.Labels.Matches(labels.Set(pool.GetLabels())))
 }
 
@@ -101,19 +102,23 @@ func (s Selection) takes(pool *unstructured.Unstructured) bool {
 func (j *Judge) Pools(ctx context.Context, which Selection) ([]Pool, error) {
 	byPool := map[types.UID][]*unstructured.Unstructured{}
 	for _, m := range all[*unstructured.Unstructured](j.store, members) {
-		if len(agentsandbox.ClaimsOf(m)) == 0 {
-			_, uid := agentsandbox.PoolOf(m)
-			byPool[types.UID(uid)] = append(byPool[types.UID(uid)], m)
+		if len(j.objects.Claims(m)) == 0 {
+			uid := types.UID("")
+			if owner := j.objects.DescribeMember(m).Controller; owner.Kind == freshness.OwnedByPool {
+				uid = types.UID(owner.UID)
+			}
+			byPool[uid] = append(byPool[uid], m)
 		}
 	}
 	stored := all[*unstructured.Unstructured](j.store, templates)
 	pods := all[*unstructured.Unstructured](j.store, memberPods)
 	var out []Pool
 	for key, pool := range all[*unstructured.Unstructured](j.store, pools) {
-		if !which.takes(pool) {
+		named := j.objects.Pool(pool).Template
+		if !which.takes(pool, named) {
 			continue
 		}
-		template := stored[types.NamespacedName{Namespace: key.Namespace, Name: agentsandbox.TemplateOf(pool)}]
+		template := stored[types.NamespacedName{Namespace: key.Namespace, Name: named}]
 		p, err := j.pool(ctx, pool, template, byPool[pool.GetUID()], pods)
 		if err != nil {
 			return nil, fmt.Errorf("pool %s: %w", key, err)
@@ -129,29 +134,30 @@ func (j *Judge) Pools(ctx context.Context, which Selection) ([]Pool, error) {
 // Judge compares what a store holds.
 type Judge struct {
 	store    *Store
-	platform *agentsandbox.Platform
+	objects  Objects
+	platform platform.Inspector
 	defaults Defaults
 	now      func() time.Time
 }
 
 // Judge returns a judge of the store as it is at each question.
 func (c *Cluster) Judge(s *Store) *Judge {
-	return &Judge{store: s, defaults: c.Defaults, now: c.Now, platform: &agentsandbox.Platform{
+	return &Judge{store: s, defaults: c.Defaults, now: c.Now, objects: c.Objects, platform: c.Judging(Sources{
 		History: c.History(s.recorded()), DefaultStrategy: c.Defaults.Strategy,
 		Floor: func(_ context.Context, namespace string) (freshness.Strategy, error) {
 			return s.modes.floors[namespace], nil
 		},
-	}}
+	})}
 }
 
 func (j *Judge) pool(
 	ctx context.Context, pool, template *unstructured.Unstructured, idle []*unstructured.Unstructured,
 	pods map[types.NamespacedName]*unstructured.Unstructured,
 ) (Pool, error) {
-	said := pool.GetAnnotations()
+	said, is := pool.GetAnnotations(), j.objects.Pool(pool)
 	p := Pool{
-		Namespace: pool.GetNamespace(), Name: pool.GetName(), Template: agentsandbox.TemplateOf(pool),
-		Mode: j.store.modes.of(pool), Replicas: agentsandbox.Replicas(pool), Admit: said[platform.AdmitKey],
+		Namespace: pool.GetNamespace(), Name: pool.GetName(), Template: is.Template,
+		Mode: j.store.modes.of(pool), Replicas: is.Replicas, Admit: said[platform.AdmitKey],
 		MaxUnavailable: cmp.Or(said[advice.MaxUnavailableKey], freshness.DefaultMaxUnavailable), Deadline: freshness.DefaultDeadline,
 		Object: pool,
 	}
@@ -172,7 +178,7 @@ func (j *Judge) pool(
 	rollout := j.rollout(&p)
 	p.Fate = rollout.Fate()
 	for _, sandbox := range idle {
-		m, err := member(inspection, sandbox, pods[types.NamespacedName{Namespace: p.Namespace, Name: agentsandbox.PodNameOf(sandbox)}])
+		m, err := j.member(inspection, sandbox, pods[types.NamespacedName{Namespace: p.Namespace, Name: j.objects.PodOf(sandbox)}])
 		if err != nil {
 			return Pool{}, err
 		}
@@ -199,16 +205,16 @@ func (j *Judge) rollout(p *Pool) advice.Rollout {
 }
 
 // member judges one member by itself.
-func member(inspection *agentsandbox.Inspection, sandbox, pod *unstructured.Unstructured) (Member, error) {
-	v, err := inspection.Sandbox(sandbox, pod)
+func (j *Judge) member(inspection *platform.Inspection, sandbox, pod *unstructured.Unstructured) (Member, error) {
+	v, err := inspection.Object(sandbox, pod)
 	if err != nil {
 		return Member{}, err
 	}
-	since := agentsandbox.ReadySince(sandbox)
+	is := j.objects.DescribeMember(sandbox)
 	return Member{
 		Namespace: sandbox.GetNamespace(), Name: sandbox.GetName(), Class: freshness.ClassOf(v), Reason: v.Reason,
 		Detail: v.Detail, Revision: v.Found, Created: sandbox.GetCreationTimestamp(),
-		Ready: !since.IsZero(), readySince: since, Hidden: !agentsandbox.Shown(sandbox),
+		Ready: !is.ReadySince.IsZero(), readySince: is.ReadySince, Hidden: !is.Shown, kind: sandbox.GroupVersionKind().GroupKind(),
 		Leaving: sandbox.GetDeletionTimestamp() != nil, Labels: sandbox.GetLabels(),
 	}, nil
 }

@@ -207,7 +207,7 @@ prod        python   OnReplenish   enforce   2/2     1/2          2           1 
 		t.Run(name, func(t *testing.T) {
 			var b strings.Builder
 			columns := cli.PoolColumns(true, tc.output.Format == cli.Wide, c.Now)
-			if err := cli.NewPrinter(tc.output, cli.PoolName, columns).Print(&b, found); err != nil {
+			if err := cli.NewPrinter(tc.output, "PoolStatus", cli.PoolName, columns).Print(&b, found); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, b.String()); diff != "" {

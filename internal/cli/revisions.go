@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/platform"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/internal/revision"
 )
 
@@ -78,7 +77,7 @@ type Revision struct {
 	// Digests: its values were not kept.
 	Digests bool `json:"digestsOnly,omitempty"`
 
-	Recorded agentsandbox.Recorded `json:"-"`
+	Recorded platform.Recorded `json:"-"`
 	// first is when it was recorded first.
 	first time.Time
 }
@@ -112,7 +111,7 @@ func Short(hash string) string {
 
 // Revisions returns the recorded revisions of a template, the oldest first.
 func (c *Cluster) Revisions(ctx context.Context, s *Store, template *unstructured.Unstructured) ([]Revision, error) {
-	live, err := renderOf(template)
+	live, err := c.renderOf(template)
 	if err != nil {
 		return nil, err
 	}
@@ -163,8 +162,8 @@ func numbers(s *Store, template *unstructured.Unstructured) map[string]int64 {
 	return out
 }
 
-func renderOf(template *unstructured.Unstructured) (revision.Blueprint, error) {
-	b, err := agentsandbox.RenderMember(template)
+func (c *Cluster) renderOf(template *unstructured.Unstructured) (revision.Blueprint, error) {
+	b, err := c.Objects.Render(template)
 	if err != nil {
 		return revision.Blueprint{}, fmt.Errorf("reading template %s: %w", template.GetName(), err)
 	}

@@ -87,7 +87,7 @@ func (p *Pool) waiting(upToDate string, trouble *Trouble) Outcome {
 		text += fmt.Sprintf(" (max-unavailable %s)", p.MaxUnavailable)
 	}
 	if p.State == Pending {
-		text += "; the controller has not told of it yet"
+		text += "; the controller has not reported on it yet"
 	}
 	return Outcome{Text: text + "...", Key: text}
 }

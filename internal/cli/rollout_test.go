@@ -41,7 +41,7 @@ func TestOutcome(t *testing.T) {
 		},
 		"not told of": {
 			pool: at(cli.Pending, 0, 20, fate(advice.Deleted)),
-			want: `Waiting for rollout of pool "python" to revision 8 (v1-a0710000): 0 of 20 up to date, 18 claimable, 2 being replaced; the controller has not told of it yet...`,
+			want: `Waiting for rollout of pool "python" to revision 8 (v1-a0710000): 0 of 20 up to date, 18 claimable, 2 being replaced; the controller has not reported on it yet...`,
 		},
 		"in trouble": {
 			pool: at(cli.Progressing, 5, 15), trouble: &cli.Trouble{Member: "python-9qz", For: 190 * time.Second, Why: "ImagePullBackOff (container c)"},

@@ -17,6 +17,7 @@ import (
 // one of what is in force now, else what can be seen. The set is closed.
 type State string
 
+// The first four are the controller's own.
 const (
 	Complete    = State(freshness.Complete)
 	Progressing = State(freshness.Progressing)

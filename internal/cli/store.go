@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/platform"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 const (
@@ -99,14 +98,6 @@ func (c *Cluster) sources(ctx context.Context, namespace string) (map[shelf]sour
 	if err != nil {
 		return nil, fmt.Errorf("selecting revisions: %w", err)
 	}
-	pooled, err := labels.NewRequirement(agentsandbox.WarmPoolLabel, selection.Exists, nil)
-	if err != nil {
-		return nil, fmt.Errorf("selecting members: %w", err)
-	}
-	podded, err := labels.NewRequirement(agentsandbox.PodSandboxLabel, selection.Exists, nil)
-	if err != nil {
-		return nil, fmt.Errorf("selecting pods of members: %w", err)
-	}
 	within := client.InNamespace(namespace)
 	out := map[shelf]source{memberPods: {
 		list: func() client.ObjectList {
@@ -114,18 +105,19 @@ func (c *Cluster) sources(ctx context.Context, namespace string) (map[shelf]sour
 			list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
 			return list
 		},
-		options: []client.ListOption{within, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*podded)}},
+		options: []client.ListOption{within, client.MatchingLabelsSelector{Selector: c.Objects.MemberPods()}},
 	}, revisions: {
 		list:    func() client.ObjectList { return &appsv1.ControllerRevisionList{} },
 		options: []client.ListOption{within, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*stamped)}},
 	}}
+	kinds := c.Objects.Kinds()
 	for sh, of := range map[shelf]struct {
 		resource schema.GroupResource
 		options  []client.ListOption
 	}{
-		pools:     {agentsandbox.Pools, nil},
-		templates: {agentsandbox.Templates, nil},
-		members:   {agentsandbox.Sandboxes, []client.ListOption{client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*pooled)}}},
+		pools:     {kinds.Pool.GroupResource(), nil},
+		templates: {kinds.Template.GroupResource(), nil},
+		members:   {kinds.Member.GroupResource(), []client.ListOption{client.MatchingLabelsSelector{Selector: c.Objects.PooledMembers()}}},
 	} {
 		gvk, err := c.kind(ctx, of.resource)
 		if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/cli/clitest"
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -55,6 +56,8 @@ func TestExplainClaim(t *testing.T) {
 	bound := func(content *unstructured.Unstructured) client.Object {
 		return builders.Bound(one(p, content, "python-a").Obj(), claimed.Obj(), content).Obj()
 	}
+	repaired := builders.MakeColdStart(claimed.Obj(), v2).
+		Annotation(platform.RepairedKey, platform.Repair{From: clitest.Hash(t, v1), To: clitest.Hash(t, v2)}.Note()).Obj()
 	r1, r2 := clitest.Revision(t, v1, 7, clitest.Now.Add(-time.Hour)), clitest.Revision(t, v2, 8, clitest.Now.Add(-time.Minute))
 	late := clitest.Revision(t, v2, 8, clitest.Now.Add(time.Minute))
 	// Shortened hashes are the tail of the lines below.
@@ -75,6 +78,14 @@ func TestExplainClaim(t *testing.T) {
 Refused (from events, which the API server keeps for an hour):
   12:00:00.204   python-b   StaleRevision       image (3 times)
   12:00:00.871   python-c   MemberTerminating   deletion began
+`,
+		},
+		"repaired": {
+			objs: []client.Object{ready().Obj(), repaired, r1, r2, namespace("enforce")},
+			want: `Claim c42 (uid uid-c42, created 2026-01-31 12:00:00) holds sandbox c42: FRESH, started cold, ready 2026-01-31 12:00:02 (+2 s)
+  runs      template python revision 8 (` + h2 + `), equal in content
+  repaired  rendered from revision 7 (` + h1 + `) by a late cache, and rewritten when it was created
+  in force  revision 8 (` + h2 + `) when the claim was created, and now
 `,
 		},
 		"stale": {
@@ -106,7 +117,7 @@ Not refused, in mode audit (from events, which the API server keeps for an hour)
 			objs: []client.Object{ready().Obj(), bound(other), namespace("enforce")},
 			want: `Claim c42 (uid uid-c42, created 2026-01-31 12:00:00) holds sandbox python-a: UNKNOWN, bound warm, ready 2026-01-31 12:00:02 (+2 s)
   runs      ` + h3 + `, which equals no recorded revision of template python
-  in force  a revision without a number (` + h2 + `) now; what was when the claim was created is not recorded
+  in force  a revision without a number (` + h2 + `) now; what was in force when the claim was created is not recorded
 `,
 		},
 		"a cold start": {
@@ -179,41 +190,41 @@ func TestExplainMember(t *testing.T) {
   runs      template python revision 8 (` + h2 + `), equal in content
   in force  revision 8 (` + h2 + `)
   state     ready since 2026-01-31 11:59:30, shown to claims
-  a claim   is given it
+  a claim   gets it
 `},
 		"stale": {pool: strict(), mode: "enforce", objs: with(member(v1)), want: head + `NOT CLAIMABLE, StaleRevision
   why       containers[name=c].image: "v2" -> "v1"
   runs      template python revision 7 (` + h1 + `), equal in content
   in force  revision 8 (` + h2 + `)
   state     ready since 2026-01-31 11:59:30, shown to claims
-  a claim   is refused it, for good: the controller replaces it as the pool's strategy says
+  a claim   is refused, for good: the controller replaces the member as the pool's strategy says
 `},
 		"stale in audit": {pool: strict(), mode: "audit", objs: with(member(v1)), want: head + `CLAIMABLE, StaleRevision
   why       containers[name=c].image: "v2" -> "v1"
   runs      template python revision 7 (` + h1 + `), equal in content
   in force  revision 8 (` + h2 + `)
   state     ready since 2026-01-31 11:59:30, shown to claims
-  a claim   is given it: mode audit refuses nothing, and counts it
+  a claim   gets it: mode audit refuses nothing, and counts it
 `},
 		"stale and tolerated": {pool: p, mode: "enforce", objs: with(member(v1)), want: head + `CLAIMABLE, StaleRevision
   why       containers[name=c].image: "v2" -> "v1"
   runs      template python revision 7 (` + h1 + `), equal in content
   in force  revision 8 (` + h2 + `)
   state     ready since 2026-01-31 11:59:30, shown to claims
-  a claim   is given it all the same: the pool tolerates stale members
+  a claim   gets it all the same: the pool tolerates stale members
 `},
 		"without a pod": {pool: p, mode: "enforce", objs: []client.Object{one(p, v2, "python-a").Obj()}, want: head + `NOT CLAIMABLE, PodNotYet
   why       sandbox python-a has no pod yet
   runs      template python revision 8 (` + h2 + `), equal in content
   in force  revision 8 (` + h2 + `)
   state     not ready, shown to claims
-  a claim   is refused it for now: this passes by itself
+  a claim   is refused for now: this passes by itself
 `},
 		"hidden": {pool: p, mode: "enforce", objs: with(member(v2).NoLabel(builders.LabelTemplateRef)), want: head + `NOT CLAIMABLE, Fresh
   runs      template python revision 8 (` + h2 + `), equal in content
   in force  revision 8 (` + h2 + `)
   state     ready since 2026-01-31 11:59:30, hidden: the claim controller passes it over
-  a claim   would be given it, once it is ready and shown
+  a claim   will get it once it is ready and shown
 `},
 	}
 	for name, tc := range cases {

@@ -13,9 +13,13 @@ import (
 type Tone int
 
 const (
+	// Plain is what needs no second look.
 	Plain Tone = iota
+	// Good is what a command was asked to wait for.
 	Good
+	// Busy is under way.
 	Busy
+	// Bad needs somebody to act.
 	Bad
 )
 

@@ -7,8 +7,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 // patience is how long a member may take to become ready before it is trouble.
@@ -30,7 +28,7 @@ func (c *Cluster) TroubleOf(ctx context.Context, s *Store, p *Pool) (*Trouble, e
 	if sandbox == nil {
 		return nil, nil
 	}
-	pod, err := c.Get(ctx, agentsandbox.Pods, p.Namespace, agentsandbox.PodNameOf(sandbox))
+	pod, err := c.Get(ctx, podResource, p.Namespace, c.Objects.PodOf(sandbox))
 	switch {
 	case apierrors.IsNotFound(err):
 		return t, nil

@@ -132,7 +132,7 @@ func (c *Cluster) Undo(ctx context.Context, template *unstructured.Unstructured,
 		return "", fmt.Errorf("reading %s: %w", to.Title(), err)
 	}
 	back.Object["spec"] = spec
-	change, err := changed(template, to)
+	change, err := c.changed(template, to)
 	if err != nil || dry == ClientSide {
 		return change, err
 	}
@@ -149,8 +149,8 @@ func (c *Cluster) Undo(ctx context.Context, template *unstructured.Unstructured,
 // shownDifferences bounds how many differences one line lists.
 const shownDifferences = 3
 
-func changed(template *unstructured.Unstructured, to Revision) (string, error) {
-	live, err := renderOf(template)
+func (c *Cluster) changed(template *unstructured.Unstructured, to Revision) (string, error) {
+	live, err := c.renderOf(template)
 	if err != nil {
 		return "", err
 	}

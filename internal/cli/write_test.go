@@ -184,10 +184,10 @@ func TestKeeper(t *testing.T) {
 		want                string
 	}{
 		"nobody":           {labels: map[string]string{"app.kubernetes.io/instance": "x"}},
-		"argo, annotation": {annotations: map[string]string{"argocd.argoproj.io/tracking-id": "app:x"}, want: "Warning: template python is kept by Argo CD (annotation argocd.argoproj.io/tracking-id: app:x), which will revert this: change it at its source, or suspend the sync first."},
-		"argo, label":      {labels: map[string]string{"argocd.argoproj.io/instance": "app"}, want: "Warning: template python is kept by Argo CD (argocd.argoproj.io/instance: app), which will revert this: change it at its source, or suspend the sync first."},
-		"flux":             {labels: map[string]string{"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}, want: "Warning: template python is kept by Flux (Kustomization flux-system/apps), which will revert this: change it at its source, or suspend the sync first."},
-		"flux, helm":       {labels: map[string]string{"helm.toolkit.fluxcd.io/name": "apps", "helm.toolkit.fluxcd.io/namespace": "prod"}, want: "Warning: template python is kept by Flux (HelmRelease prod/apps), which will revert this: change it at its source, or suspend the sync first."},
+		"argo, annotation": {annotations: map[string]string{"argocd.argoproj.io/tracking-id": "app:x"}, want: "Warning: template python is managed by Argo CD (annotation argocd.argoproj.io/tracking-id: app:x), which will revert this: change it at its source, or suspend the sync first."},
+		"argo, label":      {labels: map[string]string{"argocd.argoproj.io/instance": "app"}, want: "Warning: template python is managed by Argo CD (argocd.argoproj.io/instance: app), which will revert this: change it at its source, or suspend the sync first."},
+		"flux":             {labels: map[string]string{"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}, want: "Warning: template python is managed by Flux (Kustomization flux-system/apps), which will revert this: change it at its source, or suspend the sync first."},
+		"flux, helm":       {labels: map[string]string{"helm.toolkit.fluxcd.io/name": "apps", "helm.toolkit.fluxcd.io/namespace": "prod"}, want: "Warning: template python is managed by Flux (HelmRelease prod/apps), which will revert this: change it at its source, or suspend the sync first."},
 		"flux, told to leave it alone": {
 			labels:      map[string]string{"kustomize.toolkit.fluxcd.io/name": "apps"},
 			annotations: map[string]string{"kustomize.toolkit.fluxcd.io/reconcile": "disabled"},

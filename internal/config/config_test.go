@@ -155,6 +155,8 @@ func TestParseRefuses(t *testing.T) {
 		"a namespace of no Secret":       {head + "webhook: {certificate: {secretNamespace: a}}\n", []string{"webhook.certificate.secretName: Required"}},
 		"no port":                        {head + "webhook: {bindAddress: localhost}\n", []string{"webhook.bindAddress", "host:port"}},
 		"a named port":                   {head + "metrics: {bindAddress: ':http'}\n", []string{"metrics.bindAddress", "the port a number"}},
+		"profiles for everybody":         {head + "profiling: {bindAddress: ':6060'}\n", []string{"profiling.bindAddress", "of this host only"}},
+		"profiles for a network":         {head + "profiling: {bindAddress: '10.0.0.1:6060'}\n", []string{"profiling.bindAddress", "127.0.0.1"}},
 		"a bad namespace":                {head + "namespaces: [a, B]\n", []string{"namespaces[1]", "lower case"}},
 		"a namespace twice":              {head + "namespaces: [a, a]\n", []string{"namespaces[1]: Duplicate"}},
 		"a self-test where nobody looks": {head + "namespaces: [a]\nselfTest: {namespace: b}\n", []string{"selfTest.namespace", "one of namespaces"}},

@@ -8,18 +8,27 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 )
 
+// The values of an enforcement.
 const (
-	// Audit and Enforce are the values of an enforcement.
-	Audit, Enforce = "audit", "enforce"
-	// JSON and Text are those of a log format.
-	JSON, Text = "json", "text"
-	// SchedulingNone, SchedulingExtender and SchedulingSecond are those of a
-	// scheduling mode.
-	SchedulingNone, SchedulingExtender, SchedulingSecond = "None", "Extender", "SecondScheduler"
-
-	// defaultDirectory is used when neither Secret nor directory is named.
-	defaultDirectory = "/etc/freshbind/certs"
+	Audit   = "audit"
+	Enforce = "enforce"
 )
+
+// The values of a log format.
+const (
+	JSON = "json"
+	Text = "text"
+)
+
+// The values of a scheduling mode.
+const (
+	SchedulingNone     = "None"
+	SchedulingExtender = "Extender"
+	SchedulingSecond   = "SecondScheduler"
+)
+
+// defaultDirectory is used when neither Secret nor directory is named.
+const defaultDirectory = "/etc/freshbind/certs"
 
 // Default is what holds where a file says nothing, and without a file.
 func Default() Configuration {
@@ -34,6 +43,7 @@ func given() Configuration {
 		TypeMeta:          metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
 		Defaults:          Defaults{Enforcement: Audit, RolloutStrategy: string(freshness.OnReplenish)},
 		Floors:            []Floor{},
+		Repair:            true,
 		Revisions:         Revisions{Limit: 10},
 		ReplacementBudget: 50,
 		Namespaces:        []string{},
@@ -41,6 +51,7 @@ func given() Configuration {
 		Webhook:           Webhook{BindAddress: ":9443", Clients: Clients{Names: []string{}}},
 		Metrics:           Listener{BindAddress: ":8080"},
 		Health:            Listener{BindAddress: ":8081"},
+		Profiling:         Listener{BindAddress: "0"},
 		GracePeriod:       Duration{Duration: 20 * time.Second},
 		SelfTest:          SelfTest{Enabled: true, Interval: Duration{Duration: 30 * time.Second}},
 		Scheduling: Scheduling{

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// What a file has to say that it is.
 const (
-	// APIVersion and Kind are what a file has to say that it is.
 	APIVersion = "config.freshbind.dev/v1alpha1"
 	Kind       = "FreshbindConfiguration"
 )
@@ -20,7 +20,9 @@ type Configuration struct {
 	Defaults Defaults `json:"defaults"`
 	// Floors are what tenants cannot go below. Of several that select one
 	// namespace the strictest counts.
-	Floors    []Floor   `json:"floors"`
+	Floors []Floor `json:"floors"`
+	// Repair has stale cold starts rewritten instead of refused.
+	Repair    bool      `json:"repair"`
 	Revisions Revisions `json:"revisions"`
 	// ReplacementBudget bounds the members in replacement at any moment, over all
 	// pools.
@@ -31,6 +33,9 @@ type Configuration struct {
 	Webhook        Webhook        `json:"webhook"`
 	Metrics        Listener       `json:"metrics"`
 	Health         Listener       `json:"health"`
+	// Profiling serves net/http/pprof, which shows what the program has in memory:
+	// only where nobody but administrators reaches it.
+	Profiling Listener `json:"profiling"`
 	// GracePeriod is how long running requests may take after a stop signal.
 	GracePeriod Duration   `json:"gracePeriod"`
 	SelfTest    SelfTest   `json:"selfTest"`

@@ -41,6 +41,7 @@ func (c *Configuration) Validate() error {
 	errs = append(errs, c.validateNamespaces()...)
 	errs = append(errs, c.Webhook.validate(field.NewPath("webhook"))...)
 	errs = append(errs, c.Metrics.validate(field.NewPath("metrics"))...)
+	errs = append(errs, c.Profiling.validateLocal(field.NewPath("profiling"))...)
 	errs = append(errs, c.Health.validate(field.NewPath("health"))...)
 	errs = append(errs, c.GracePeriod.validate(field.NewPath("gracePeriod"), 0)...)
 	errs = append(errs, c.SelfTest.Interval.validate(field.NewPath("selfTest", "interval"), minInterval)...)
@@ -118,6 +119,24 @@ func (l Listener) validate(at *field.Path) field.ErrorList {
 		return nil
 	}
 	return address(at.Child("bindAddress"), l.BindAddress)
+}
+
+// validateLocal is for what has secrets in it.
+func (l Listener) validateLocal(at *field.Path) field.ErrorList {
+	if errs := l.validate(at); len(errs) > 0 {
+		return errs
+	}
+	if !IsLocal(l.BindAddress) {
+		return field.ErrorList{field.Invalid(at.Child("bindAddress"), l.BindAddress, "has to be of this host only, as 127.0.0.1:6060 is, or 0")}
+	}
+	return nil
+}
+
+// IsLocal reports whether nobody but processes of this host reaches an address; 0 is
+// reached by nobody.
+func IsLocal(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return address == "0" || err == nil && net.ParseIP(host).IsLoopback()
 }
 
 func (s Scheduling) validate(at *field.Path) field.ErrorList {

@@ -28,11 +28,11 @@ func (d *Doctor) clients(ctx context.Context) ([]Finding, error) {
 	case err != nil:
 		return nil, fmt.Errorf("reading the configuration %s/%s: %w", at.Namespace, at.Name, err)
 	case config.Data[clientCAKey] == "":
-		return ok("whoever reaches the webhooks is answered; to answer the API server alone see docs/security.md"), nil
+		return ok("the webhooks answer whoever reaches them; to answer the API server alone, see docs/security.md"), nil
 	}
 	if _, err := parse([]byte(config.Data[clientCAKey])); err != nil {
 		return []Finding{failed("set webhooks.clients.caBundle to the CA of the API server's client certificate",
 			"the CAs of clients in ConfigMap %s/%s cannot be read: %v", at.Namespace, at.Name, err)}, nil
 	}
-	return ok("only clients with a certificate of the CAs in ConfigMap %s/%s are answered", at.Namespace, at.Name), nil
+	return ok("the webhooks answer only clients with a certificate of the CAs in ConfigMap %s/%s", at.Namespace, at.Name), nil
 }

@@ -6,12 +6,15 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freshbind/freshbind/internal/platform"
 )
 
 // Status is how well something is.
@@ -39,7 +42,7 @@ type Finding struct {
 	Do string `json:"do,omitempty"`
 }
 
-// Kinds are those of agent-sandbox that the API server serves.
+// Kinds are those of the platform that the API server serves.
 type Kinds struct{ Sandboxes, Claims, Pools schema.GroupVersionKind }
 
 // Doctor has what the checks need.
@@ -51,7 +54,10 @@ type Doctor struct {
 	Validating *admissionregistrationv1.ValidatingWebhookConfiguration
 	// Policies are those that this version installs.
 	Policies []client.Object
-	// Kinds finds agent-sandbox; false when it is not served.
+	// Platform is what Freshbind guards, Name what it is called.
+	Platform platform.Kinds
+	Name     string
+	// Kinds finds its kinds; false when they are not served.
 	Kinds func(context.Context) (Kinds, bool, error)
 	// Enforced reports whether Freshbind denies in a namespace with these labels.
 	Enforced func(namespace labels.Set) bool
@@ -83,12 +89,13 @@ func (d *Doctor) Run(ctx context.Context) []Finding {
 		{"Rights", d.rights},
 		{"Leader", d.leader},
 		{"SelfTest", d.selfTest},
+		{"Controllers", d.controllers},
 		{"Refusal", d.refusal},
 		{"Enforcement", d.enforcement},
 	} {
 		found, err := c.run(ctx)
 		if err != nil {
-			found = append(found, Finding{Status: Unknown, Found: err.Error(), Do: "ask with more rights, or when the API server answers"})
+			found = append(found, Finding{Status: Unknown, Found: err.Error(), Do: "run it with more rights, or once the API server answers"})
 		}
 		for _, f := range found {
 			f.Check = c.name
@@ -106,6 +113,12 @@ func Sick(findings []Finding) bool {
 		}
 	}
 	return false
+}
+
+// Blind reports whether something could not be found out. What is unknown is
+// neither well nor broken.
+func Blind(findings []Finding) bool {
+	return slices.ContainsFunc(findings, func(f Finding) bool { return f.Status == Unknown })
 }
 
 func ok(format string, args ...any) []Finding {

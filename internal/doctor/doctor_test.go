@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 var now = time.Now()
@@ -83,6 +84,7 @@ func newDoctor(t *testing.T, funcs interceptor.Funcs, objs ...client.Object) *Do
 	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objs...).WithInterceptorFuncs(funcs).
 		WithIndex(&coordinationv1.Lease{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build()
 	return &Doctor{
+		Platform: agentsandbox.Objects{}.Kinds(), Name: agentsandbox.Name,
 		Client: c, Mutating: mutating(), Validating: bind(t), User: "system:serviceaccount:own:freshbind", TestNamespace: "default",
 		Kinds:    func(context.Context) (Kinds, bool, error) { return Kinds{}, false, nil },
 		Enforced: func(l labels.Set) bool { return l[platform.EnforcementKey] == "enforce" },
@@ -227,8 +229,8 @@ func TestWhatCannotBeReadIsUnknown(t *testing.T) {
 			t.Errorf("%s is %s: %s", f.Check, f.Status, f.Found)
 		}
 	}
-	if len(found) != 11 || Sick(found) {
-		t.Errorf("%d findings, sick %t; want 11, none of them failed", len(found), Sick(found))
+	if len(found) != 12 || Sick(found) || !Blind(found) {
+		t.Errorf("%d findings, sick %t, blind %t; want 12, none of them failed", len(found), Sick(found), Blind(found))
 	}
 }
 

@@ -2,13 +2,16 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/clock"
@@ -28,10 +31,10 @@ func (d *Doctor) platforms(ctx context.Context) ([]Finding, error) {
 		return nil, err
 	}
 	if !found {
-		return []Finding{warning("install agent-sandbox with its extensions; Freshbind finds it within seconds",
-			"agent-sandbox is not installed: there is nothing to guard")}, nil
+		return []Finding{warning("install "+d.Platform.Product+"; Freshbind finds it within seconds",
+			"%s is not installed: there is nothing to guard", d.Name)}, nil
 	}
-	return ok("agent-sandbox: sandboxes %s, pools %s", k.Sandboxes.Version, k.Pools.Version), nil
+	return ok("%s: sandboxes %s, pools %s", d.Name, k.Sandboxes.Version, k.Pools.Version), nil
 }
 
 func (d *Doctor) lease(ctx context.Context, name string) (*coordinationv1.Lease, error) {
@@ -56,7 +59,7 @@ func (d *Doctor) late(l *coordinationv1.Lease) time.Duration {
 }
 
 func (d *Doctor) leader(ctx context.Context) ([]Finding, error) {
-	const look = "look at the logs of all replicas: without a leader nothing is replaced, hidden or put back"
+	const look = "look at the logs of all replicas: without a leader nobody replaces, hides or offers members again"
 	l, err := d.lease(ctx, leaderLease)
 	switch {
 	case err != nil:
@@ -86,7 +89,7 @@ func (d *Doctor) selfTest(ctx context.Context) ([]Finding, error) {
 	case d.late(l) > 0:
 		return []Finding{warning(look, "the last self-test was %s ago", ago)}, nil
 	case said != selftest.Passed:
-		return []Finding{failed("what it says is what the API server answers to a bind; look at the checks above", "the self-test of %s ago failed: %s", ago, said)}, nil
+		return []Finding{failed("look at the checks above: the message is the API server's answer to a bind", "the self-test of %s ago failed: %s", ago, said)}, nil
 	}
 	return ok("the self-test of %s ago passed", ago), nil
 }
@@ -97,10 +100,25 @@ func (d *Doctor) refusal(ctx context.Context) ([]Finding, error) {
 	if err != nil || !found {
 		return nil, err
 	}
+	mine := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: d.TestNamespace, Verb: "create", Group: k.Sandboxes.Group, Version: "*", Resource: "sandboxes",
+		},
+	}}
+	if err := d.Client.Create(ctx, mine); err != nil {
+		return nil, fmt.Errorf("asking what you may do: %w", err)
+	}
+	if !mine.Status.Allowed {
+		return nil, fmt.Errorf("you may not create sandboxes in namespace %s, not even in a dry run, so Freshbind was not tried", d.TestNamespace)
+	}
 	t := &selftest.Tester{
 		Client: d.Client, Namespace: d.TestNamespace, Sandboxes: k.Sandboxes, Claims: k.Claims, Clock: clock.RealClock{},
 	}
 	if err := t.Test(ctx); err != nil {
+		if answer := apierrors.APIStatus(nil); !errors.As(err, &answer) && !strings.Contains(err.Error(), "was accepted") {
+			// The API server has not answered.
+			return nil, err
+		}
 		return []Finding{failed("look at the checks above, and at the log of the replicas", "%v", err)}, nil
 	}
 	return ok("a dry run in namespace %s was refused by Freshbind, as it has to be", d.TestNamespace), nil

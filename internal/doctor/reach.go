@@ -36,7 +36,7 @@ func (d *Doctor) authorities(ctx context.Context) ([]Finding, error) {
 		certs, err := parse(h.config.CABundle)
 		switch {
 		case len(h.config.CABundle) == 0:
-			out = append(out, failed(repairCA, "webhook %s has an empty caBundle: the API server trusts no certificate of ours", h.name))
+			out = append(out, failed(repairCA, "webhook %s has an empty caBundle: the API server trusts no certificate of Freshbind's", h.name))
 			continue
 		case err != nil:
 			out = append(out, failed(repairCA, "webhook %s has a caBundle that cannot be read: %v", h.name, err))
@@ -50,7 +50,7 @@ func (d *Doctor) authorities(ctx context.Context) ([]Finding, error) {
 			soonest = last.NotAfter
 		}
 		if !bytes.Equal(h.config.CABundle, first) && len(first) > 0 {
-			out = append(out, warning("look whether an injector is at work; a replaced CA shows for a moment",
+			out = append(out, warning("check whether something injects the CA right now; that shows for a moment",
 				"webhook %s has another caBundle than %s", h.name, hooks[0].name))
 		}
 	}
@@ -120,7 +120,7 @@ func (d *Doctor) endpoints(ctx context.Context, namespace, service string) (Find
 	case ready == 0:
 		return failed(look, "service %s/%s has %d replicas, none of them ready: binds wait", namespace, service, all), nil
 	case ready < all || ready == 1:
-		return warning(look, "service %s/%s has %d of %d replicas ready: with one less binds wait", namespace, service, ready, all), nil
+		return warning(look, "service %s/%s has %d of %d replicas ready: with one less, binds wait", namespace, service, ready, all), nil
 	}
 	return ok("service %s/%s has %d of %d replicas ready", namespace, service, ready, all)[0], nil
 }

@@ -10,29 +10,35 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freshbind/freshbind/internal/platform"
 )
 
-// Rights are what Freshbind may do, and no more: a verb that the code needs and
-// that is missing here fails tests, which run with these.
-var Rights = []rbacv1.PolicyRule{
-	right("", "get list watch", "namespaces"),
-	right("", "get list watch", "nodes"),
-	// Deleted are bare Pods that a pool of v0.1 or v0.2 has as its members.
-	right("", "get list watch patch delete", "pods"),
-	right("apps", "get list watch create update delete", "controllerrevisions"),
-	right("agents.x-k8s.io", "get list watch patch delete", "sandboxes"),
-	right("agents.x-k8s.io", "patch", "sandboxes/status"),
-	right("events.k8s.io", "create patch", "events"),
-	right("extensions.agents.x-k8s.io", "get list patch", "sandboxclaims"),
-	right("extensions.agents.x-k8s.io", "get list watch", "sandboxtemplates"),
-	right("extensions.agents.x-k8s.io", "get list watch patch", "sandboxwarmpools"),
+// Rights are what Freshbind may do with a platform of these kinds, and no more: a verb
+// that the code needs and that is missing here fails tests, which run with these.
+func Rights(k platform.Kinds) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		right("", "get list watch", "namespaces"),
+		right("", "get list watch", "nodes"),
+		// Deleted are bare Pods that a pool of v0.1 or v0.2 has as its members.
+		right("", "get list watch patch delete", "pods"),
+		right("apps", "get list watch create update delete", "controllerrevisions"),
+		right(k.Member.Group, "get list watch patch delete", k.Member.Resource),
+		right(k.Member.Group, "patch", k.Member.Resource+"/status"),
+		right("events.k8s.io", "create patch", "events"),
+		right(k.Claim.Group, "get list patch", k.Claim.Resource),
+		right(k.Template.Group, "get list watch", k.Template.Resource),
+		right(k.Pool.Group, "get list watch patch", k.Pool.Resource),
+	}
 }
 
 // LeaseRights are needed in the namespace of the leases only.
 var LeaseRights = right("coordination.k8s.io", "get create update", "leases")
 
 // SelfTestRights are needed in the namespace of the self-test only, for dry runs.
-var SelfTestRights = right("agents.x-k8s.io", "create", "sandboxes")
+func SelfTestRights(k platform.Kinds) rbacv1.PolicyRule {
+	return right(k.Member.Group, "create", k.Member.Resource)
+}
 
 func right(group, verbs string, resources ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Verbs: strings.Fields(verbs), Resources: resources}
@@ -42,7 +48,7 @@ func (d *Doctor) rights(ctx context.Context) ([]Finding, error) {
 	var out []Finding
 	count := 0
 	for _, n := range d.needs() {
-		missing, err := d.missing(ctx, n.namespace, n.rule)
+		missing, err := d.missing(ctx, d.User, n.namespace, n.rule)
 		if err != nil {
 			return out, err
 		}
@@ -66,7 +72,7 @@ type need struct {
 
 func (d *Doctor) needs() []need {
 	var out []need
-	for _, r := range Rights {
+	for _, r := range Rights(d.Platform) {
 		clusterWide := r.Resources[0] == "namespaces" || r.Resources[0] == "nodes"
 		if clusterWide || len(d.Namespaces) == 0 {
 			out = append(out, need{metav1.NamespaceAll, r})
@@ -76,7 +82,7 @@ func (d *Doctor) needs() []need {
 			out = append(out, need{namespace, r})
 		}
 	}
-	return append(out, need{d.TestNamespace, SelfTestRights})
+	return append(out, need{d.TestNamespace, SelfTestRights(d.Platform)})
 }
 
 func where(namespace string) string {
@@ -86,19 +92,20 @@ func where(namespace string) string {
 	return "namespace " + namespace
 }
 
-func (d *Doctor) missing(ctx context.Context, namespace string, r rbacv1.PolicyRule) ([]string, error) {
+// missing are the verbs of a rule that a user lacks.
+func (d *Doctor) missing(ctx context.Context, user, namespace string, r rbacv1.PolicyRule) ([]string, error) {
 	resource, sub, _ := strings.Cut(r.Resources[0], "/")
 	var out []string
 	for _, verb := range r.Verbs {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: d.User, Groups: groupsOf(d.User),
+			User: user, Groups: groupsOf(user),
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
 				Namespace: namespace, Verb: verb, Group: r.APIGroups[0], Version: "*", Resource: resource, Subresource: sub,
 			},
 		}}
 		err := d.Client.Create(ctx, review)
 		if apierrors.IsForbidden(err) {
-			return nil, fmt.Errorf("asking what %s may do: %w", d.User, err)
+			return nil, fmt.Errorf("asking what %s may do: %w", user, err)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reviewing access: %w", err)
@@ -132,7 +139,7 @@ func (d *Doctor) policies(ctx context.Context) ([]Finding, error) {
 		kind := want.GetObjectKind().GroupVersionKind().Kind
 		switch {
 		case apierrors.IsNotFound(err):
-			out = append(out, failed(reinstall, "%s %s does not exist: stamps and used sandboxes are not guarded", kind, want.GetName()))
+			out = append(out, failed(reinstall, "%s %s does not exist: nothing guards stamps and used sandboxes", kind, want.GetName()))
 		case err != nil:
 			return out, fmt.Errorf("reading %s %s: %w", kind, want.GetName(), err)
 		}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const reinstall = "put it back as the release has it: helm upgrade, or freshbind webhook-config | kubectl apply -f -"
+const reinstall = "restore it as the release has it: helm upgrade, or freshbind webhook-config | kubectl apply -f -"
 
 // hook is what a mutating and a validating webhook have in common.
 type hook struct {
@@ -115,7 +115,7 @@ func differences(have, want hook) []Finding {
 		out = append(out, failed(reinstall, "webhook %s has other matchConditions than this version installs", have.name))
 	}
 	if have.objects != nil && (len(have.objects.MatchLabels) > 0 || len(have.objects.MatchExpressions) > 0) {
-		out = append(out, failed(reinstall, "webhook %s has an objectSelector: whoever sets labels of a sandbox gets around it", have.name))
+		out = append(out, failed(reinstall, "webhook %s has an objectSelector: whoever may label a sandbox gets around it", have.name))
 	}
 	open := strings.HasSuffix(pathOf(have.config), "/open")
 	if slices.Contains(judging, have.kind()) && open != (have.policy == admissionregistrationv1.Ignore) {
@@ -128,7 +128,7 @@ func differences(have, want hook) []Finding {
 // fixed are the conditions that no installation chooses.
 func fixed(conditions []admissionregistrationv1.MatchCondition) []admissionregistrationv1.MatchCondition {
 	return slices.DeleteFunc(slices.Clone(conditions), func(c admissionregistrationv1.MatchCondition) bool {
-		return c.Name == "by-a-pool-controller" || c.Name == "not-freshbind"
+		return c.Name == byAPoolController || c.Name == "not-born-"+byAPoolController || c.Name == "not-freshbind"
 	})
 }
 

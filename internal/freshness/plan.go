@@ -268,6 +268,10 @@ func (p *planner) replace() {
 	// With nothing in replacement it failed for want of deletes, not of what they
 	// would bring.
 	p.outlook.Failed = p.plan.Rollout.State == Failed && r.Deleted() > 0
+	before := *p
+	if p.plan.before = &before; !slices.ContainsFunc(p.Members, MemberState.mayGo) {
+		return
+	}
 	wanted := p.inOrder(func(m MemberState) bool { return m.Class == Lost && p.outlook.Goes(m) })
 	stuck := p.inOrder(func(m MemberState) bool { return m.Class != Lost && p.stuck(m) })
 	// The youngest may stand in place of members that were deleted before.
@@ -284,8 +288,7 @@ func (p *planner) replace() {
 	p.plan.Wanted = max(0, p.deleting(wanted).Deleted()-already)
 	most := max(already, p.Granted)
 	n := sort.Search(len(wanted), func(n int) bool { return p.deleting(wanted[:n+1]).Deleted() > most })
-	before := *p
-	p.plan.Delete, p.plan.Waiting, p.plan.before = wanted[:n], len(wanted)-n, &before
+	p.plan.Delete, p.plan.Waiting = wanted[:n], len(wanted)-n
 	*r = p.deleting(p.plan.Delete)
 }
 
@@ -299,6 +302,9 @@ func (p *planner) costs(i int) int {
 
 // deleting is what is being replaced once those members are deleted.
 func (p *planner) deleting(members []int) Replacements {
+	if len(members) == 0 {
+		return p.plan.Rollout.Replacing
+	}
 	available, unavailable, stuck := 0, 0, 0
 	for _, m := range p.Members {
 		if p.stuck(m) {

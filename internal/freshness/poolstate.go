@@ -63,6 +63,9 @@ func (m MemberState) bornSince(at time.Time) bool {
 	return !m.Edited && !m.Created.Before(at)
 }
 
+// mayGo reports whether the member could be one to delete, in whatever pool it is.
+func (m MemberState) mayGo() bool { return m.Class != Current || m.Stray }
+
 func (s *PoolState) availableAt(m MemberState) (bool, time.Duration) {
 	if m.Leaving || m.Class == Lost || m.ReadySince.IsZero() {
 		return false, 0

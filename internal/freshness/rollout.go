@@ -65,10 +65,16 @@ func (r Rollout) Resume() Rollout {
 type State string
 
 const (
-	Complete    State = "Complete"
+	// Complete: every member is of the revision, and what was deleted is replaced.
+	Complete State = "Complete"
+	// Progressing: some members are still to be replaced, or wait for their
+	// replacement.
 	Progressing State = "Progressing"
-	Failed      State = "Failed"
-	Paused      State = "Paused"
+	// Failed: no member of the revision became ready for the pool's progress
+	// deadline.
+	Failed State = "Failed"
+	// Paused: the pool asked for it, with members still to be replaced.
+	Paused State = "Paused"
 )
 
 // Held says whether the rollout has to wait for others now. Time that it was
@@ -119,21 +125,44 @@ const suspicious = 5
 // reported of the same revision before. Only what a pool's controller made counts:
 // whoever else makes members chooses what they are built from.
 func Incomprehensible(was bool, members []MemberState, replicas int, since time.Time) bool {
-	var newest []MemberState
-	for _, m := range members {
-		if m.Class != Lost && m.Class != Unclassified && !m.Edited && m.ByPool {
-			newest = append(newest, m)
+	if was {
+		return !slices.ContainsFunc(members, func(m MemberState) bool {
+			return m.tells() && m.Class == Current && m.bornSince(since)
+		})
+	}
+	// The newest that speaks against it; of equal age, the first.
+	against := -1
+	for i, m := range members {
+		if m.tells() && !m.bornUnknown(since) && (against < 0 || m.Created.After(members[against].Created)) {
+			against = i
 		}
 	}
-	if was {
-		return !slices.ContainsFunc(newest, func(m MemberState) bool { return m.Class == Current && m.bornSince(since) })
+	enough, newer := min(suspicious, replicas), 0
+	for i, m := range members {
+		if m.tells() && m.bornUnknown(since) && newerThan(members, i, against) {
+			newer++
+		}
 	}
-	slices.SortStableFunc(newest, func(a, b MemberState) int { return b.Created.Compare(a.Created) })
-	enough := min(suspicious, replicas)
-	if enough == 0 || len(newest) < enough {
-		return false
+	return enough > 0 && newer >= enough
+}
+
+// tells reports whether what the member is built from says something about those
+// that are born now.
+func (m MemberState) tells() bool {
+	return m.Class != Lost && m.Class != Unclassified && !m.Edited && m.ByPool
+}
+
+// bornUnknown reports whether the member is unknown, and has been since its birth.
+func (m MemberState) bornUnknown(since time.Time) bool {
+	return m.Class == Unknown && m.bornSince(since)
+}
+
+// newerThan reports whether a member is newer than another one; none when its index
+// is negative.
+func newerThan(members []MemberState, i, other int) bool {
+	if other < 0 {
+		return true
 	}
-	return !slices.ContainsFunc(newest[:enough], func(m MemberState) bool {
-		return m.Class != Unknown || !m.bornSince(since)
-	})
+	order := members[i].Created.Compare(members[other].Created)
+	return order > 0 || order == 0 && i < other
 }

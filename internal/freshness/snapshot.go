@@ -41,9 +41,14 @@ const (
 type OwnerKind string
 
 const (
-	OwnedByNobody  OwnerKind = ""
-	OwnedByPool    OwnerKind = "Pool"
-	OwnedByClaim   OwnerKind = "Claim"
+	// OwnedByNobody: it has no controller.
+	OwnedByNobody OwnerKind = ""
+	// OwnedByPool: it is a pool's member.
+	OwnedByPool OwnerKind = "Pool"
+	// OwnedByClaim: a claim has it.
+	OwnedByClaim OwnerKind = "Claim"
+	// OwnedByAnother: its controller is neither pool nor claim by its kind. The
+	// platform may take it for a claim all the same, by its UID.
 	OwnedByAnother OwnerKind = "Another"
 )
 
@@ -143,6 +148,9 @@ type Pool struct {
 	Deleting  bool
 	Template  string
 	Strategy  Strategy
+	// Replenishes: the platform's own controller leaves members alone that are not
+	// what its cache says.
+	Replenishes bool
 	// AdmitAny: while it rolls, it asks to serve stale members too.
 	AdmitAny bool
 	// ByName: claims that will take any pool's member do not get its.

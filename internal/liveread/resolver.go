@@ -2,6 +2,7 @@ package liveread
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -35,6 +36,9 @@ type Resolver struct {
 	asked time.Time
 }
 
+// ErrNotServed says that discovery answered, and does not know the resource.
+var ErrNotServed = errors.New("no version of it is served")
+
 // refreshEvery bounds how often discovery is asked again.
 const refreshEvery = time.Second
 
@@ -65,7 +69,7 @@ func (r *Resolver) Resource(ctx context.Context, gr schema.GroupResource) (schem
 	}
 	gvr, known := r.lookUp(gr)
 	if !known {
-		return schema.GroupVersionResource{}, fmt.Errorf("asking discovery for %s: no version of it is served", gr)
+		return schema.GroupVersionResource{}, fmt.Errorf("asking discovery for %s: %w", gr, ErrNotServed)
 	}
 	return gvr, nil
 }

@@ -13,17 +13,16 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/platform"
 )
 
 var (
-	podKind      = corev1.SchemeGroupVersion.WithKind("Pod")
-	podResource  = corev1.SchemeGroupVersion.WithResource("pods")
-	podsSelector = agentsandbox.PodSandboxLabel
+	podKind     = corev1.SchemeGroupVersion.WithKind("Pod")
+	podResource = corev1.SchemeGroupVersion.WithResource("pods")
 )
 
 // Cache is a cache whose Sandboxes, read by their metadata, come from a Store:
-// with their owners, and with those labels and annotations that agent-sandbox and
+// with their owners, and with those labels and annotations that the platform and
 // Freshbind write. Everything else it caches as usual.
 type Cache struct {
 	cache.Cache
@@ -33,9 +32,11 @@ type Cache struct {
 	client   dynamic.Interface
 	resource schema.GroupVersionResource
 	kind     schema.GroupVersionKind
+	// podsOf selects the Pods of Sandboxes.
+	podsOf string
 
-	sandboxes []*reflector[Member]
-	pods      []*reflector[Pod]
+	sandboxes []*Feed[Member]
+	pods      []*Feed[Pod]
 
 	started atomic.Bool
 	// synced is closed when everything was listed once.
@@ -43,9 +44,19 @@ type Cache struct {
 	waiting atomic.Int32
 }
 
+// Source says what a Cache looks at.
+type Source struct {
+	Reducer *platform.Reducer
+	// Kind and Resource are those of Sandboxes, in the version that is served.
+	Kind     schema.GroupVersionKind
+	Resource string
+	// Pods is a label that all Pods of Sandboxes have.
+	Pods string
+}
+
 // NewCache returns a Cache on another one. It looks at these namespaces only, at
 // all when there are none.
-func NewCache(base cache.Cache, cfg *rest.Config, sandboxes schema.GroupVersionKind, namespaces map[string]cache.Config) (*Cache, error) {
+func NewCache(base cache.Cache, cfg *rest.Config, of Source, namespaces map[string]cache.Config) (*Cache, error) {
 	cfg = rest.CopyConfig(cfg)
 	// A list that is read page by page must not wait between its pages.
 	cfg.QPS = -1
@@ -53,10 +64,10 @@ func NewCache(base cache.Cache, cfg *rest.Config, sandboxes schema.GroupVersionK
 	if err != nil {
 		return nil, fmt.Errorf("creating the client of the cache of members: %w", err)
 	}
-	store := NewStore()
+	store := NewStore(of.Reducer)
 	c := &Cache{
-		Cache: base, Store: store, metadata: newMetadata(store, sandboxes), client: client, kind: sandboxes,
-		resource: sandboxes.GroupVersion().WithResource(agentsandbox.Sandboxes.Resource), synced: make(chan struct{}),
+		Cache: base, Store: store, metadata: newMetadata(store, of.Kind), client: client, kind: of.Kind,
+		resource: of.Kind.GroupVersion().WithResource(of.Resource), podsOf: of.Pods, synced: make(chan struct{}),
 	}
 	names := []string{""}
 	if len(namespaces) > 0 {
@@ -68,8 +79,8 @@ func NewCache(base cache.Cache, cfg *rest.Config, sandboxes schema.GroupVersionK
 	}
 	c.waiting.Store(int32(2 * len(names)))
 	for _, namespace := range names {
-		c.sandboxes = append(c.sandboxes, &reflector[Member]{table: &store.sandboxes, namespace: namespace, synced: sync.OnceFunc(c.listed)})
-		c.pods = append(c.pods, &reflector[Pod]{table: &store.pods, namespace: namespace, synced: sync.OnceFunc(c.listed)})
+		c.sandboxes = append(c.sandboxes, store.FeedSandboxes(namespace, c.listed))
+		c.pods = append(c.pods, store.FeedPods(namespace, c.listed))
 	}
 	return c, nil
 }
@@ -88,7 +99,7 @@ func (c *Cache) Start(ctx context.Context) error {
 		wg.Go(func() { r.run(ctx, c.client.Resource(c.resource), c.kind, "") })
 	}
 	for _, r := range c.pods {
-		wg.Go(func() { r.run(ctx, c.client.Resource(podResource), podKind, podsSelector) })
+		wg.Go(func() { r.run(ctx, c.client.Resource(podResource), podKind, c.podsOf) })
 	}
 	err := c.Cache.Start(ctx)
 	wg.Wait()

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -101,13 +102,15 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+var source = Source{Reducer: agentsandbox.NewReducer(), Kind: sandboxKind, Resource: "sandboxes", Pods: agentsandbox.PodSandboxLabel}
+
 func startCache(t *testing.T, a *api) *Cache {
 	t.Helper()
 	a.ended, a.later = make(chan struct{}), make(chan *unstructured.Unstructured)
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(a.ended) })
-	c, err := NewCache(&informertest.FakeInformers{}, &rest.Config{Host: server.URL}, sandboxKind, nil)
+	c, err := NewCache(&informertest.FakeInformers{}, &rest.Config{Host: server.URL}, source, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +151,7 @@ func TestAFirstListIsReducedOnTheWay(t *testing.T) {
 func TestMetadataOfSandboxes(t *testing.T) {
 	const byClaim = "claim"
 	claim := builders.MakeClaim("ns", "c").Obj()
-	store := NewStore()
+	store := NewStore(agentsandbox.NewReducer())
 	c := &Cache{Store: store, kind: sandboxKind, metadata: newMetadata(store, sandboxKind), synced: make(chan struct{})}
 	sandbox := func() *metav1.PartialObjectMetadata {
 		m := &metav1.PartialObjectMetadata{}
@@ -229,5 +232,25 @@ func TestMetadataOfSandboxes(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"new a", "new b", "gone b"}, told); diff != "" {
 		t.Errorf("told (-want,+got):\n%s", diff)
+	}
+}
+
+// What is none of Sandboxes is read where everything else is.
+func TestListsOfOtherKinds(t *testing.T) {
+	store := NewStore(agentsandbox.NewReducer())
+	put(t, store, member("a", noon))
+	c := &Cache{Cache: &informertest.FakeInformers{}, Store: store, kind: sandboxKind, metadata: newMetadata(store, sandboxKind), synced: make(chan struct{})}
+	c.started.Store(true)
+	close(c.synced)
+	for _, kind := range []schema.GroupVersionKind{
+		{Group: builders.GroupCore, Version: builders.V1Beta1, Kind: "SandboxTemplateList"},
+		{Group: builders.GroupCore, Version: builders.V1Alpha1, Kind: "SandboxList"},
+		{Version: "v1", Kind: "SandboxList"},
+	} {
+		var into metav1.PartialObjectMetadataList
+		into.SetGroupVersionKind(kind)
+		if err := c.List(t.Context(), &into); err != nil || len(into.Items) > 0 {
+			t.Errorf("a list of %s has %d Sandboxes, error %v", kind, len(into.Items), err)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package members
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,8 +19,6 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 // metadata makes the metadata of Sandboxes out of a Store.
@@ -222,7 +221,7 @@ func (i *informer) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegi
 }
 
 func (i *informer) AddIndexers(toolscache.Indexers) error {
-	return fmt.Errorf("the metadata of %s is indexed by fields only", agentsandbox.Sandboxes)
+	return errors.New("the metadata of sandboxes is indexed by fields only")
 }
 
 func (i *informer) HasSynced() bool {

@@ -27,41 +27,49 @@ type item[T any] struct{ object *T }
 func (i *item[T]) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 func (i *item[T]) DeepCopyObject() runtime.Object   { return i }
 
-// reflector fills a table with the objects of one namespace, "" for all.
-type reflector[T any] struct {
+// Feed fills a Store with objects of one kind, of one namespace, "" for all. It is
+// what a Reflector tells what it lists and sees.
+type Feed[T any] struct {
 	table     *table[T]
 	namespace string
 	// synced is called when it was listed.
 	synced func()
 }
 
-var _ toolscache.TransformingStore = &reflector[Member]{}
+var _ toolscache.TransformingStore = &Feed[Member]{}
 
-func (r *reflector[T]) Add(obj any) error    { return r.table.put(obj) }
-func (r *reflector[T]) Update(obj any) error { return r.table.put(obj) }
-func (r *reflector[T]) Resync() error        { return nil }
+// Add keeps an object that the watch has seen for the first time.
+func (f *Feed[T]) Add(obj any) error { return f.table.put(obj) }
 
-func (r *reflector[T]) Delete(obj any) error {
+// Update keeps a later version in place of the one before.
+func (f *Feed[T]) Update(obj any) error { return f.table.put(obj) }
+
+// Resync has nothing to do: nobody is told twice.
+func (f *Feed[T]) Resync() error { return nil }
+
+// Delete drops an object, by its name.
+func (f *Feed[T]) Delete(obj any) error {
 	gone, err := meta.Accessor(obj)
 	if err != nil {
 		return fmt.Errorf("caching members: %w", err)
 	}
-	r.table.remove(types.NamespacedName{Namespace: gone.GetNamespace(), Name: gone.GetName()})
+	f.table.remove(types.NamespacedName{Namespace: gone.GetNamespace(), Name: gone.GetName()})
 	return nil
 }
 
-func (r *reflector[T]) Replace(objs []any, _ string) error {
-	if err := r.table.replace(r.namespace, objs); err != nil {
+// Replace takes a list for all that there is in the namespace.
+func (f *Feed[T]) Replace(objs []any, _ string) error {
+	if err := f.table.replace(f.namespace, objs); err != nil {
 		return err
 	}
-	r.synced()
+	f.synced()
 	return nil
 }
 
 // Transformer has objects reduced as soon as each is read.
-func (r *reflector[T]) Transformer() toolscache.TransformFunc {
+func (f *Feed[T]) Transformer() toolscache.TransformFunc {
 	return func(obj any) (any, error) {
-		reduced, err := r.table.reduced(obj)
+		reduced, err := f.table.reduced(obj)
 		if err != nil {
 			return nil, err
 		}
@@ -70,12 +78,12 @@ func (r *reflector[T]) Transformer() toolscache.TransformFunc {
 }
 
 // run lists and watches until ctx ends.
-func (r *reflector[T]) run(ctx context.Context, client dynamic.NamespaceableResourceInterface, kind schema.GroupVersionKind, selector string) {
-	resource := client.Namespace(r.namespace)
+func (f *Feed[T]) run(ctx context.Context, client dynamic.NamespaceableResourceInterface, kind schema.GroupVersionKind, selector string) {
+	resource := client.Namespace(f.namespace)
 	lw := &toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.LabelSelector = selector
-			return r.list(ctx, resource, options)
+			return f.list(ctx, resource, options)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.LabelSelector = selector
@@ -84,15 +92,15 @@ func (r *reflector[T]) run(ctx context.Context, client dynamic.NamespaceableReso
 	}
 	expected := &unstructured.Unstructured{}
 	expected.SetGroupVersionKind(kind)
-	toolscache.NewReflectorWithOptions(lw, expected, r, toolscache.ReflectorOptions{Name: "members"}).RunWithContext(ctx)
+	toolscache.NewReflectorWithOptions(lw, expected, f, toolscache.ReflectorOptions{Name: "members"}).RunWithContext(ctx)
 }
 
 // list reduces page by page. It asks etcd, never the memory of an API server,
 // which may be older than what was seen before (kubernetes#59848).
-func (r *reflector[T]) list(ctx context.Context, resource dynamic.ResourceInterface, options metav1.ListOptions) (runtime.Object, error) {
+func (f *Feed[T]) list(ctx context.Context, resource dynamic.ResourceInterface, options metav1.ListOptions) (runtime.Object, error) {
 	out := &metainternalversion.List{}
 	options.ResourceVersion, options.ResourceVersionMatch, options.Limit = "", "", 0
-	transform := r.Transformer()
+	transform := f.Transformer()
 	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		page, err := resource.List(ctx, options)
 		if err == nil {

@@ -9,10 +9,9 @@ import (
 	"slices"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/platform"
 )
 
 // Handler is told what changed: old is nil for what is new, now for what is gone.
@@ -20,35 +19,54 @@ import (
 type Handler[T any] func(old, now *T)
 
 type (
-	// Member and Pod are what is kept.
-	Member = agentsandbox.Member
-	Pod    = agentsandbox.MemberPod
+	// Member is what is kept of a Sandbox.
+	Member = platform.Member
+	// Pod is what is kept of a Sandbox's Pod.
+	Pod = platform.MemberPod
 )
 
-// Store has Sandboxes and their Pods. The zero Store is empty.
-type Store struct {
-	reducer agentsandbox.Reducer
+// WithPod is a Sandbox, and the Pod of which it says that it runs in it; nil when
+// none is shown.
+type WithPod struct {
+	*Member
+	Pod *Pod
+}
 
+// Store has Sandboxes and their Pods.
+type Store struct {
 	sandboxes table[Member]
 	pods      table[Pod]
 
 	mu sync.RWMutex
-	// byPool are the members of pools, the oldest first.
-	byPool map[types.UID][]*Member
-	// special are the Pods of which Special tells, onNode how many there are on
-	// each node.
-	special map[types.NamespacedName]*Pod
-	onNode  map[string]int
+	// byPool are the members of pools, the oldest first, inPod those whose Pods have
+	// other names than they.
+	byPool map[types.UID][]WithPod
+	inPod  map[types.NamespacedName][]*Member
+	// onNode is how many Pods there are on each node.
+	onNode map[string]int
 	// nodes counts how often a node got its first Pod, or lost its last one.
 	nodes int
 }
 
-// NewStore returns an empty Store.
-func NewStore() *Store {
-	s := &Store{byPool: map[types.UID][]*Member{}, special: map[types.NamespacedName]*Pod{}, onNode: map[string]int{}}
-	s.sandboxes.reduce, s.sandboxes.index = s.reducer.Sandbox, s.index
-	s.pods.reduce, s.pods.index = s.reducer.Pod, s.indexPod
+// NewStore returns an empty Store of what a Reducer makes.
+func NewStore(reducer *platform.Reducer) *Store {
+	s := &Store{
+		byPool: map[types.UID][]WithPod{}, inPod: map[types.NamespacedName][]*Member{}, onNode: map[string]int{},
+	}
+	s.sandboxes.reduce, s.sandboxes.index = reducer.Member, s.index
+	s.pods.reduce, s.pods.index = reducer.Pod, s.indexPod
 	return s
+}
+
+// FeedSandboxes returns what puts the Sandboxes of a namespace, "" for all, into the
+// Store, and calls synced once they were listed.
+func (s *Store) FeedSandboxes(namespace string, synced func()) *Feed[Member] {
+	return &Feed[Member]{table: &s.sandboxes, namespace: namespace, synced: sync.OnceFunc(synced)}
+}
+
+// FeedPods does so for the Pods of Sandboxes.
+func (s *Store) FeedPods(namespace string, synced func()) *Feed[Pod] {
+	return &Feed[Pod]{table: &s.pods, namespace: namespace, synced: sync.OnceFunc(synced)}
 }
 
 // Sandbox returns a Sandbox; nil when none is shown.
@@ -57,8 +75,8 @@ func (s *Store) Sandbox(key types.NamespacedName) *Member { return s.sandboxes.g
 // Pod returns the Pod of a Sandbox; nil when none is shown.
 func (s *Store) Pod(key types.NamespacedName) *Pod { return s.pods.get(key) }
 
-// OfPool returns the members that a pool has.
-func (s *Store) OfPool(pool types.UID) []*Member {
+// OfPool returns the members that a pool has, the oldest first.
+func (s *Store) OfPool(pool types.UID) []WithPod {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return slices.Clone(s.byPool[pool])
@@ -72,14 +90,6 @@ func (s *Store) Sandboxes(namespace string) []*Member {
 // PodsOn returns the Pods that are on a node. It looks at all of them.
 func (s *Store) PodsOn(node string) []*Pod {
 	return s.pods.list(func(p *Pod) bool { return p.Node() == node })
-}
-
-// Special returns the Pod of a Sandbox when it is held back from scheduling, or
-// when another scheduler than the cluster's own is to place it; nil otherwise.
-func (s *Store) Special(key types.NamespacedName) *Pod {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.special[key]
 }
 
 // Nodes returns the nodes with Pods on them, unless nothing has changed since the
@@ -106,28 +116,45 @@ func (s *Store) index(old, now *Member) {
 	defer s.mu.Unlock()
 	if old != nil {
 		if _, pool := old.Pool(); pool != "" {
-			remove(s.byPool, pool, old)
+			s.remove(pool, old)
 		}
 	}
 	if now != nil {
 		if _, pool := now.Pool(); pool != "" {
-			insert(s.byPool, pool, now)
+			s.insert(pool, now)
 		}
 	}
+}
+
+// podKeyOf is the Pod that a Sandbox says it runs in.
+func podKeyOf(m *Member) types.NamespacedName {
+	return types.NamespacedName{Namespace: m.GetNamespace(), Name: m.PodName()}
 }
 
 func (s *Store) indexPod(old, now *Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old != nil {
-		delete(s.special, keyOf(old))
 		s.count(old.Node(), -1)
 	}
 	if now != nil {
-		if scheduler := now.Scheduler(); now.Gated() || scheduler != "" && scheduler != corev1.DefaultSchedulerName {
-			s.special[keyOf(now)] = now
-		}
 		s.count(now.Node(), 1)
+	}
+	key := keyOf(cmp.Or(now, old))
+	if m := s.sandboxes.get(key); m != nil && m.PodName() == m.Name {
+		s.runs(m, now)
+	}
+	for _, m := range s.inPod[key] {
+		s.runs(m, now)
+	}
+}
+
+// runs notes what a member runs in. One that is not there yet, or as another version,
+// has that noted when it comes. It has mu held.
+func (s *Store) runs(m *Member, in *Pod) {
+	_, pool := m.Pool()
+	if i, found := slices.BinarySearchFunc(s.byPool[pool], m, byAge); found {
+		s.byPool[pool][i].Pod = in
 	}
 }
 
@@ -145,22 +172,39 @@ func (s *Store) count(node string, n int) {
 	}
 }
 
-// byAge orders members, the oldest first.
-func byAge(a, b *Member) int {
+// ByAge orders members, the oldest first.
+func ByAge(a, b *Member) int {
 	return cmp.Or(a.Created().Compare(b.Created()), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
-func remove(in map[types.UID][]*Member, key types.UID, m *Member) {
-	if i, found := slices.BinarySearchFunc(in[key], m, byAge); found {
-		in[key] = slices.Delete(in[key], i, i+1)
+func byAge(a WithPod, b *Member) int { return ByAge(a.Member, b) }
+
+// remove has mu held.
+func (s *Store) remove(pool types.UID, m *Member) {
+	of := s.byPool[pool]
+	if i, found := slices.BinarySearchFunc(of, m, byAge); found {
+		s.byPool[pool] = slices.Delete(of, i, i+1)
 	}
-	if len(in[key]) == 0 {
-		delete(in, key)
+	if len(s.byPool[pool]) == 0 {
+		delete(s.byPool, pool)
+	}
+	if m.PodName() == m.Name {
+		return
+	}
+	key := podKeyOf(m)
+	s.inPod[key] = slices.DeleteFunc(s.inPod[key], func(o *Member) bool { return o == m })
+	if len(s.inPod[key]) == 0 {
+		delete(s.inPod, key)
 	}
 }
 
-func insert(in map[types.UID][]*Member, key types.UID, m *Member) {
-	if i, found := slices.BinarySearchFunc(in[key], m, byAge); !found {
-		in[key] = slices.Insert(in[key], i, m)
+// insert has mu held.
+func (s *Store) insert(pool types.UID, m *Member) {
+	of := s.byPool[pool]
+	if i, found := slices.BinarySearchFunc(of, m, byAge); !found {
+		s.byPool[pool] = slices.Insert(of, i, WithPod{m, s.pods.get(podKeyOf(m))})
+	}
+	if m.PodName() != m.Name {
+		s.inPod[podKeyOf(m)] = append(s.inPod[podKeyOf(m)], m)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -38,7 +39,7 @@ func put(t testing.TB, s *Store, objs ...*unstructured.Unstructured) {
 	}
 }
 
-func names(of []*Member) []string {
+func names(of []WithPod) []string {
 	var out []string
 	for _, m := range of {
 		out = append(out, m.Name)
@@ -51,7 +52,7 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 // The order is the same each time: which of equal members goes first must not
 // change from one look to the next.
 func TestMembersOfAPoolTheOldestFirst(t *testing.T) {
-	s := NewStore()
+	s := NewStore(agentsandbox.NewReducer())
 	claim := builders.MakeClaim("ns", "c").Obj()
 	young, old, older := member("a", noon), member("c", noon.Add(-time.Hour)), member("b", noon.Add(-time.Hour))
 	put(t, s, young, old, older)
@@ -70,7 +71,7 @@ func TestMembersOfAPoolTheOldestFirst(t *testing.T) {
 
 // A list after a cut watch says what went meanwhile, in its own namespace only.
 func TestAListReplacesWhatWasThere(t *testing.T) {
-	s := NewStore()
+	s := NewStore(agentsandbox.NewReducer())
 	elsewhere := member("z", noon)
 	elsewhere.SetNamespace("other")
 	put(t, s, member("a", noon), member("b", noon), elsewhere)
@@ -99,32 +100,58 @@ func TestAListReplacesWhatWasThere(t *testing.T) {
 	}
 }
 
-func TestPodsThatAreSpecial(t *testing.T) {
-	cases := map[string]struct {
-		pod  *builders.Pod
-		want bool
-	}{
-		"placed by the cluster's scheduler": {builders.MakePod(member("a", noon)).Set("default-scheduler", "spec", "schedulerName"), false},
-		"held back":                         {builders.MakePod(member("a", noon)).Set([]any{map[string]any{"name": "x/y"}}, "spec", "schedulingGates"), true},
-		"placed by another":                 {builders.MakePod(member("a", noon)).Set("other", "spec", "schedulerName"), true},
+// Whatever comes first, and whichever of them changes, a member is shown in the Pod
+// that it names.
+func TestMembersWithTheirPods(t *testing.T) {
+	podOf := func(name, version string) *unstructured.Unstructured {
+		pod := builders.MakePod(member(name, noon)).Stored("node-1").Obj()
+		pod.SetResourceVersion(version)
+		return pod
 	}
-	key := types.NamespacedName{Namespace: "ns", Name: "a"}
+	elsewhere := builders.SandboxFrom(member("a", noon)).PodName("b").Obj()
+	cases := map[string]struct {
+		do   func(s *Store)
+		want map[string]string
+	}{
+		"the pod comes last":           {func(s *Store) { put(t, s, member("a", noon), podOf("a", "1")) }, map[string]string{"a": "1"}},
+		"the pod comes first":          {func(s *Store) { put(t, s, podOf("a", "1"), member("a", noon)) }, map[string]string{"a": "1"}},
+		"no pod":                       {func(s *Store) { put(t, s, member("a", noon)) }, map[string]string{"a": ""}},
+		"the pod changes":              {func(s *Store) { put(t, s, member("a", noon), podOf("a", "1"), podOf("a", "2")) }, map[string]string{"a": "2"}},
+		"the pod goes":                 {func(s *Store) { put(t, s, member("a", noon), podOf("a", "1")); s.pods.remove(at("a")) }, map[string]string{"a": ""}},
+		"the member changes":           {func(s *Store) { put(t, s, member("a", noon), podOf("a", "1"), member("a", noon)) }, map[string]string{"a": "1"}},
+		"another name, comes last":     {func(s *Store) { put(t, s, elsewhere, podOf("a", "1"), podOf("b", "2")) }, map[string]string{"a": "2"}},
+		"another name, comes first":    {func(s *Store) { put(t, s, podOf("a", "1"), podOf("b", "2"), elsewhere) }, map[string]string{"a": "2"}},
+		"two in one":                   {func(s *Store) { put(t, s, elsewhere, member("b", noon), podOf("b", "2")) }, map[string]string{"a": "2", "b": "2"}},
+		"from another to its own name": {func(s *Store) { put(t, s, elsewhere, podOf("a", "1"), member("a", noon), podOf("b", "2")) }, map[string]string{"a": "1"}},
+	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := NewStore()
-			put(t, s, tc.pod.Obj())
-			if got := s.Special(key) != nil; got != tc.want {
-				t.Errorf("special: %t, want %t", got, tc.want)
+			s := NewStore(agentsandbox.NewReducer())
+			tc.do(s)
+			got := map[string]string{}
+			for _, m := range s.OfPool(pool.GetUID()) {
+				got[m.Name] = ""
+				if m.Pod != nil {
+					got[m.Name] = m.Pod.ResourceVersion
+				}
 			}
-			if s.pods.remove(key); s.Special(key) != nil {
-				t.Error("it is special although it is gone")
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("versions of pods (-want,+got):\n%s", diff)
+			}
+			for _, name := range []string{"a", "b"} {
+				s.sandboxes.remove(at(name))
+			}
+			if len(s.byPool)+len(s.inPod) > 0 {
+				t.Errorf("%v and %v are left of members that are gone", s.byPool, s.inPod)
 			}
 		})
 	}
 }
 
+func at(name string) types.NamespacedName { return types.NamespacedName{Namespace: "ns", Name: name} }
+
 func TestNodesInUse(t *testing.T) {
-	s := NewStore()
+	s := NewStore(agentsandbox.NewReducer())
 	on := func(name, node string) *unstructured.Unstructured {
 		return builders.MakePod(member(name, noon)).Stored(node).Obj()
 	}
@@ -147,7 +174,7 @@ func TestNodesInUse(t *testing.T) {
 
 // What members of a pool have in common is in memory once.
 func TestMembersShareWhatTheyHaveInCommon(t *testing.T) {
-	s := NewStore()
+	s := NewStore(agentsandbox.NewReducer())
 	other := builders.TemplateFrom(template).Image("sandbox:v2").Obj()
 	put(t, s, member("a", noon), member("b", noon), builders.MakeMember(pool, other).Name("c").Obj())
 	get := func(name string) *Member { return s.Sandbox(types.NamespacedName{Namespace: "ns", Name: name}) }
@@ -164,7 +191,7 @@ const bytesAMember = 1024
 
 func TestMemoryOfAMember(t *testing.T) {
 	const count = 4_000
-	s := NewStore()
+	s := NewStore(agentsandbox.NewReducer())
 	// What all share is not what each takes.
 	put(t, s, member("first", noon), builders.MakePod(member("first", noon)).Stored("node-0").Obj())
 	before := heap()

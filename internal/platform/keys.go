@@ -18,8 +18,12 @@ const (
 	// CreatedByKey is the annotation, with the value CreatedByPool, of a Sandbox
 	// that was created by a pool's controller, as the API server knows it. Nobody
 	// else can set it, and nobody changes it.
-	CreatedByKey  = "freshbind.dev/created-by"
+	CreatedByKey = "freshbind.dev/created-by"
+	// CreatedByPool is the only value of CreatedByKey.
 	CreatedByPool = "pool-controller"
+	// RepairedKey is the annotation of a cold start, or of a member, that was
+	// rewritten when it was created: from which revision to which.
+	RepairedKey = "freshbind.dev/repaired"
 	// SelfTestKey is the annotation with which the object of a dry run asks for
 	// the answer of mode enforce. Nothing that is stored has it.
 	SelfTestKey = "freshbind.dev/self-test"
@@ -29,11 +33,15 @@ const (
 	// AttributionKey is the annotation of a pool that names the revision in force
 	// for which attribution is suspended.
 	AttributionKey = "freshbind.dev/attribution-suspended"
-	// RolloutStateKey, RolloutReasonKey and RolloutRevisionKey are annotations of
-	// a pool with the outcome of its rollout as plain words, for
-	// `kubectl wait --for=jsonpath`; RolloutStatusKey has all of it as JSON.
-	RolloutStateKey    = "freshbind.dev/rollout-state"
-	RolloutReasonKey   = "freshbind.dev/rollout-reason"
+	// RolloutStateKey is the annotation of a pool with the state of its rollout in
+	// one word, for `kubectl wait --for=jsonpath`.
+	RolloutStateKey = "freshbind.dev/rollout-state"
+	// RolloutReasonKey is the annotation that says why the rollout is in that state,
+	// in one word.
+	RolloutReasonKey = "freshbind.dev/rollout-reason"
+	// RolloutRevisionKey is the annotation that names the revision which state and
+	// reason are about.
 	RolloutRevisionKey = "freshbind.dev/rollout-observed-revision"
-	RolloutStatusKey   = "freshbind.dev/rollout-status"
+	// RolloutStatusKey is the annotation that has all of it as JSON.
+	RolloutStatusKey = "freshbind.dev/rollout-status"
 )

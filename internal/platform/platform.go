@@ -3,6 +3,8 @@
 package platform
 
 import (
+	"crypto/sha256"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freshbind/freshbind/internal/freshness"
@@ -39,8 +41,17 @@ type Facts struct {
 	Enforcement string
 	// Taken is the bare Pod that a WarmStart names; nil when it does not exist.
 	Taken *unstructured.Unstructured
+	// Node is the one that the Pod is on; nil when it is on none.
+	Node *Node
 	// AlwaysCold: the claim asks for what no member of a pool has, or for none.
 	AlwaysCold bool
+}
+
+// Node is a Node as it was read.
+type Node struct {
+	Name string
+	// ResourceVersion is empty when it does not exist.
+	ResourceVersion string
 }
 
 // Class is what the member is by itself, its Pod left aside.
@@ -57,6 +68,17 @@ type Stamp struct {
 	// Sendable: it is the Pod of a member whose template leaves open who schedules
 	// it.
 	Sendable bool
+	// Repaired is the value of RepairedKey; "" for none.
+	Repaired string
+	// Repair is what it has to be rewritten to; nil for what it may stay.
+	Repair *Repair
+	// Refused is the verdict on a cold start that is going to be refused, and
+	// Question what it answers; nil for anything else.
+	Refused  *freshness.Verdict
+	Question Question
 	// Enforcement is the pool's own mode, as written; "" when it says none.
 	Enforcement string
 }
+
+// Question names all that a verdict depends on in the write itself.
+type Question [sha256.Size]byte

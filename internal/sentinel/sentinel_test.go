@@ -244,19 +244,26 @@ func TestReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, Pace{Interval: interval, Rate: 1, Timeout: time.Second}, url1)
 		var told atomic.Int64
+		all := make(chan struct{})
 		s.set("gateway-1", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			var m kruisegateway.Route
 			if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
 				t.Error(err)
 			}
-			if m.Name == "s0" {
+			switch m.Name {
+			case "first":
+				<-all
+			case "s0":
 				told.Add(1)
 			}
 		}))
+		s.memory.Deleted(Key{"a", "first"}, "u1", 20)
 		synctest.Wait()
+		// The latest is told first, and so s0 last.
 		for i := range 20 {
 			s.memory.Deleted(Key{"a", "s" + strconv.Itoa(i)}, "u1", 20)
 		}
+		close(all)
 		time.Sleep(10 * time.Second)
 		s.memory.Present(Key{"a", "s0"}, 30)
 		time.Sleep(time.Minute)

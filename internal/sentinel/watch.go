@@ -2,10 +2,12 @@ package sentinel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
 	"strconv"
+	"sync/atomic"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +34,16 @@ type Watch struct {
 	URLs     []string
 	Services []types.NamespacedName
 	Port     int
+
+	follows atomic.Bool
+}
+
+// Ready is an error until the Sandboxes are listed and watched.
+func (w *Watch) Ready() error {
+	if !w.follows.Load() {
+		return errors.New("OpenKruise's Sandboxes are not listed yet")
+	}
+	return nil
 }
 
 // Start follows until ctx ends.
@@ -43,6 +55,7 @@ func (w *Watch) Start(ctx context.Context) error {
 	if err := w.followSandboxes(ctx); err != nil {
 		return err
 	}
+	w.follows.Store(true)
 	<-ctx.Done()
 	return nil
 }

@@ -18,8 +18,13 @@ import (
 	"github.com/freshbind/freshbind/internal/config"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/members"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/webhooks"
+)
+
+var (
+	podKind     = corev1.SchemeGroupVersion.WithKind("Pod")
+	podResource = schema.GroupResource{Resource: "pods"}
 )
 
 // aftermath passes hints to the controllers that follow up.
@@ -37,31 +42,32 @@ type aftermath struct {
 }
 
 func newAftermath(
-	mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks.Modes, k kinds, o *ManagerOptions, store *members.Cache, reg prometheus.Registerer,
+	mgr manager.Manager, p livePlatform, foresight recreate.Inspector, modes *webhooks.Modes, k kinds, o *ManagerOptions, store *members.Cache, reg prometheus.Registerer,
 ) (aftermath, error) {
 	view, err := recreate.NewView(mgr, recreate.ViewOptions{
 		Members: store, Namespaces: o.cachedNamespaces(), Scheduling: o.Scheduling.Mode != config.SchedulingNone,
+		Objects: p, BarePods: barePods,
 		Kinds: recreate.PoolKinds{Pools: k.pools, Templates: k.templates, Sandboxes: k.sandboxes},
 	})
 	if err != nil {
 		return aftermath{}, err
 	}
 	outage := view.Outage()
-	refused, err := recreate.SetupRefused(mgr, liveOf(p, agentsandbox.Sandboxes), p, outage)
+	refused, err := recreate.SetupRefused(mgr, liveOf(p, p.Kinds().Member.GroupResource()), p, p, outage)
 	if err != nil {
 		return aftermath{}, err
 	}
-	passed, err := recreate.SetupOverlooked(mgr, k.sandboxes, refused)
+	passed, err := recreate.SetupOverlooked(mgr, k.sandboxes, p, refused)
 	if err != nil {
 		return aftermath{}, err
 	}
-	pods, err := recreate.SetupPods(mgr, liveOf(p, agentsandbox.Pods), p,
-		recreate.Kinds{Sandboxes: k.sandboxes, Claims: k.claims}, outage)
+	pods, err := recreate.SetupPods(mgr, liveOf(p, podResource), p,
+		recreate.Kinds{Sandboxes: k.sandboxes, Claims: k.claims}, p, barePods, outage)
 	if err != nil {
 		return aftermath{}, err
 	}
 	forecast, err := recreate.SetupPools(mgr, recreate.PoolsOptions{
-		Platform: p, Foresight: agentsandbox.Foresight{Platform: p, KnownFloor: modes.KnownStrategy}, Enforced: modes.Known, EnforcedNow: modes.Acts,
+		Platform: p, Kinds: p.Kinds(), Visibility: p, Foresight: foresight, Enforced: modes.Known, EnforcedNow: modes.Acts,
 		Refused: refused, Pods: pods, View: view, Budget: o.Budget, Strays: o.Scheduling.strays(), Leads: o.leads, Metrics: recreate.NewMetrics(reg),
 	})
 	if err != nil {
@@ -82,7 +88,7 @@ func newAftermath(
 	return a, nil
 }
 
-func liveOf(p *agentsandbox.Platform, gr schema.GroupResource) recreate.Live {
+func liveOf(p livePlatform, gr schema.GroupResource) recreate.Live {
 	return func(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
 		obj, err := p.Get(ctx, gr, key.Namespace, key.Name)
 		if obj == nil {
@@ -94,11 +100,21 @@ func liveOf(p *agentsandbox.Platform, gr schema.GroupResource) recreate.Live {
 }
 
 func (a aftermath) Refused(member *unstructured.Unstructured, fault freshness.Fault) {
-	if agentsandbox.IsPod(member) {
+	if member.GroupVersionKind() == podKind {
 		a.pods.Note(member)
 		return
 	}
 	a.refused.Note(member, fault)
+}
+
+// eventRepaired is on a claim whose cold start was rewritten.
+const eventRepaired = "ColdStartRepaired"
+
+// Repaired records an event on the claim.
+func (a aftermath) Repaired(w platform.Write, note string) {
+	claim := reference(a.kinds.claims, w.Judged().GetNamespace(), w.Claim.Name, w.Claim.UID)
+	a.events.Eventf(claim, nil, corev1.EventTypeNormal, eventRepaired, "ColdStart", "%s",
+		truncate("its sandbox was rendered from an older revision, and Freshbind rewrote it to the one in force: "+note))
 }
 
 func (a aftermath) Undecided(namespace, claim string) { a.waiting.Note(namespace, claim) }

@@ -68,6 +68,20 @@ func TestDeniedTellsTheOwners(t *testing.T) {
 	}
 }
 
+func TestRepairedTellsTheClaim(t *testing.T) {
+	template := builders.MakeTemplate("ns", "python").Obj()
+	stored := builders.MakeClaim("ns", "c1").Obj()
+	r := &eventLines{}
+	aftermath{events: r}.Repaired(platform.Write{
+		Operation: freshness.ColdStart, New: builders.MakeColdStart(stored, template).Obj(),
+		Claim: freshness.Owner{Kind: freshness.OwnedByClaim, Name: "c1", UID: "u"},
+	}, "v1-a -> v1-b")
+	want := []string{"Normal ColdStartRepaired on ColdStart ns/c1: its sandbox was rendered from an older revision, and Freshbind rewrote it to the one in force: v1-a -> v1-b"}
+	if diff := cmp.Diff(want, r.lines); diff != "" {
+		t.Errorf("events (-want,+got):\n%s", diff)
+	}
+}
+
 func TestTruncateCutsOnARune(t *testing.T) {
 	for _, s := range []string{"short", strings.Repeat("a", maxNote+1), strings.Repeat("é", maxNote), "x" + strings.Repeat("é", maxNote)} {
 		got := truncate(s)

@@ -23,5 +23,5 @@ func (o *ManagerOptions) anchor(mgr manager.Manager) error {
 		}
 		namespace = own
 	}
-	return anchor.Setup(mgr, namespace, scopeOf(o.Enforcement, o.Floors))
+	return anchor.Setup(mgr, namespace, admission(), scopeOf(o.Enforcement, o.Floors))
 }

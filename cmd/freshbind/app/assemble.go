@@ -48,7 +48,7 @@ func (o *ManagerOptions) assemble(mgr manager.Manager, kinds kinds, store *membe
 		}
 	}
 	err = history.Setup(mgr, history.Options{
-		Templates: kinds.templates, Pools: kinds.pools, Members: kinds.sandboxes, Limit: o.RevisionLimit, Digests: o.RevisionDigests,
+		Templates: kinds.templates, Pools: kinds.pools, Members: kinds.sandboxes, Platform: p, Limit: o.RevisionLimit, Digests: o.RevisionDigests,
 		Enforced: func(ctx context.Context, namespace, pool string) (bool, error) {
 			mode, err := modes.Of(ctx, namespace, pool)
 			return mode == webhooks.Enforce, err
@@ -57,13 +57,14 @@ func (o *ManagerOptions) assemble(mgr manager.Manager, kinds kinds, store *membe
 	if err != nil {
 		return err
 	}
-	if err := holdings.Setup(mgr, kinds.sandboxes, kinds.claims, modes.Marks, askedByPools(mgr.GetCache(), kinds.pools, p.EnforcementFor)); err != nil {
+	if err := holdings.Setup(mgr, kinds.sandboxes, kinds.claims, p, modes.Marks, askedByPools(mgr.GetCache(), kinds.pools, p.EnforcementFor)); err != nil {
 		return err
 	}
-	after, err := newAftermath(mgr, p, modes, kinds, o, store, reg)
+	after, err := newAftermath(mgr, p, foresight(p, modes.KnownStrategy), modes, kinds, o, store, reg)
 	if err != nil {
 		return err
 	}
+	modes.Pools = after.forecast.Pools
 	register(mgr.GetWebhookServer(), p, modes, after, webhooks.NewGiven(holdings.Index(mgr.GetCache(), kinds.sandboxes)), webhooks.NewMetrics(reg), o.Scheduling.sendsTo())
 	registerProtection(mgr, p, modes)
 	if err := registerScheduler(mgr, o.Scheduling, o.leads, after.forecast, reg); err != nil {
@@ -78,13 +79,20 @@ func (o *ManagerOptions) assemble(mgr manager.Manager, kinds kinds, store *membe
 	return registerAdvice(mgr, p, modes, kinds, after.forecast)
 }
 
+// cached is what the cache of members looks at.
+func cached(k kinds) members.Source {
+	return members.Source{
+		Reducer: agentsandbox.NewReducer(), Kind: k.sandboxes, Resource: builtIn.Kinds().Member.Resource, Pods: builtIn.MemberPods().String(),
+	}
+}
+
 // platform returns agent-sandbox with its live readers.
 func (o *ManagerOptions) platform(mgr manager.Manager, reg prometheus.Registerer) (*agentsandbox.Platform, error) {
 	getter, err := liveread.NewDynamicGetter(mgr.GetConfig())
 	if err != nil {
 		return nil, fmt.Errorf("creating the live reader: %w", err)
 	}
-	resolver, err := liveread.NewResolver(mgr.GetConfig(), agentsandbox.Versions...)
+	resolver, err := liveread.NewResolver(mgr.GetConfig(), builtIn.Kinds().Versions...)
 	if err != nil {
 		return nil, fmt.Errorf("creating the resolver of API versions: %w", err)
 	}
@@ -100,9 +108,10 @@ func (o *ManagerOptions) platform(mgr manager.Manager, reg prometheus.Registerer
 				o.doubt()
 			})),
 		Resolver:        resolver,
-		History:         history.NewReader(mgr.GetClient()),
+		History:         history.NewReader(mgr.GetClient(), builtIn),
 		DefaultStrategy: freshness.Strategy(o.Strategy),
 		SchedulerName:   o.Scheduling.SchedulerName,
+		RepairOff:       !o.Repair,
 		Turns:           o.turns,
 	}, nil
 }
@@ -141,19 +150,20 @@ func registerAdvice(mgr manager.Manager, p *agentsandbox.Platform, modes *webhoo
 
 func register(server webhook.Server, p *agentsandbox.Platform, modes *webhooks.Modes, after aftermath, given *webhooks.Given, m *webhooks.Metrics, sendTo string) {
 	patience := webhooks.NewPatience(clock.RealClock{})
+	foreseen := webhooks.NewForeseen(clock.RealClock{})
 	hooks := append(webhooks.Judged(), webhooks.BirthHook)
 	for _, hook := range webhooks.Judged() {
 		hooks = append(hooks, hook.Opened())
 	}
 	for _, hook := range hooks {
 		server.Register(hook.Path, &webhook.Admission{Handler: &webhooks.Guard{
-			PlatformName: agentsandbox.Name, Platform: p, Modes: modes, Metrics: m, Aftermath: after, Given: given, Patience: patience, PassedOver: after.passed.Note, Released: after.pods.NoteReleased,
+			PlatformName: platformName, Platform: p, Modes: modes, Metrics: m, Aftermath: after, Given: given, Patience: patience, Foreseen: foreseen, PassedOver: after.passed.Note, Released: after.pods.NoteReleased,
 			Clock: clock.RealClock{}, Turns: p.Turns, Timeout: hook.HandlerTimeout(), FailOpen: hook.FailOpen,
 		}})
 	}
 	for _, hook := range []webhooks.Hook{webhooks.StampHook, webhooks.StampBirthHook} {
 		server.Register(hook.Path, &webhook.Admission{Handler: &webhooks.Stamp{
-			Revisions: p, Modes: modes, Timeout: hook.HandlerTimeout(), SchedulerName: sendTo,
+			Revisions: p, Modes: modes, Timeout: hook.HandlerTimeout(), SchedulerName: sendTo, Foreseen: foreseen,
 			Birth: hook.Path == webhooks.StampBirthHook.Path,
 		}})
 	}

@@ -34,6 +34,7 @@ func TestEveryGuardHasWhatItNeeds(t *testing.T) {
 		hooks = append(hooks, hook, hook.Opened())
 	}
 	var patience *webhooks.Patience
+	var foreseen *webhooks.Foreseen
 	for _, hook := range hooks {
 		admission, ok := server.byPath[hook.Path].(*webhook.Admission)
 		if !ok {
@@ -46,9 +47,9 @@ func TestEveryGuardHasWhatItNeeds(t *testing.T) {
 			continue
 		}
 		if patience == nil {
-			patience = guard.Patience
+			patience, foreseen = guard.Patience, guard.Foreseen
 		}
-		if guard.Given != given || guard.Patience != patience {
+		if guard.Given != given || guard.Patience != patience || guard.Foreseen != foreseen {
 			t.Errorf("%s remembers by itself what all guards have to", hook.Path)
 		}
 		if guard.FailOpen != hook.FailOpen || guard.Timeout != hook.HandlerTimeout() {
@@ -58,6 +59,12 @@ func TestEveryGuardHasWhatItNeeds(t *testing.T) {
 			if value.IsZero() && field.Name != "FailOpen" {
 				t.Errorf("%s has no %s", hook.Path, field.Name)
 			}
+		}
+	}
+	for _, hook := range []webhooks.Hook{webhooks.StampHook, webhooks.StampBirthHook} {
+		stamp := server.byPath[hook.Path].(*webhook.Admission).Handler.(*webhooks.Stamp)
+		if stamp.Foreseen != foreseen {
+			t.Errorf("%s tells no guard what it foresees", hook.Path)
 		}
 	}
 }

@@ -27,9 +27,9 @@ func NewAuditCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Use:   "audit",
 		Short: "Find stale binds from the history of a cluster, read-only",
 		Long: "Audit watches agent-sandbox's objects and Pods, and judges from what was stored, and in which order, whether\n" +
-			"each claim got a sandbox of the template that was in force: alive, unused, and of the claim's own pool.\n" +
-			"It only reads (get, list, watch), needs nothing installed, and trusts none of Freshbind's marks: it reads what\n" +
-			"namespaces and pools ask for, and with --config what the manager's file does.",
+			"each claim got a fresh sandbox: of the template in force, alive, unused, and of the claim's own pool.\n" +
+			"It only reads (get, list, watch), needs nothing installed, and trusts none of Freshbind's marks. It takes modes and\n" +
+			"strategies from namespaces and pools, and with --config also from the manager's configuration file.",
 		Args: auditNoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -64,7 +64,7 @@ func auditResult(r *audit.Report) error {
 }
 
 // auditConfigUsage is the help of --config, for both commands.
-const auditConfigUsage = "The manager's configuration file: its defaults and floors are then known to the judgement."
+const auditConfigUsage = "The manager's configuration file, whose defaults and floors then count."
 
 // auditOptions are what the manager's configuration says to the judgement; no file says nothing.
 func auditOptions(file string) (audit.Options, error) {

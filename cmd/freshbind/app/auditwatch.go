@@ -44,7 +44,7 @@ func newAuditWatchCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Use:   "watch [-n NAMESPACE | -A]",
 		Short: "Watch a cluster and name each bind that was not fresh",
 		Long: "Watch names each bind that was not fresh as it happens, and counts all of them per namespace at the end\n" +
-			"(Ctrl-C, or --duration). What happened before the start is not known.\n\n" +
+			"(Ctrl-C, or --duration). It cannot judge what happened before it started.\n\n" +
 			"Exit codes: 0 nothing bad was found, 1 something stale or worse was found or the watch failed, 2 wrong usage.",
 		Example: "  freshbind audit watch -A\n" +
 			"  freshbind audit watch -n prod --duration 10m -o json\n" +

@@ -7,12 +7,13 @@ import (
 )
 
 // registerBuildInfo registers freshbind_build_info with reg. It panics if that
-// is registered already.
-func registerBuildInfo(reg prometheus.Registerer, version string) {
+// is registered already. component is the process: an alert has to tell the
+// manager from what serves routes beside it.
+func registerBuildInfo(reg prometheus.Registerer, component, version string) {
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "freshbind_build_info",
 		Help: "Always 1; its labels say what runs.",
-	}, []string{"version", "goversion", "goos", "goarch"})
-	info.WithLabelValues(version, runtime.Version(), runtime.GOOS, runtime.GOARCH).Set(1)
+	}, []string{"component", "version", "goversion", "goos", "goarch"})
+	info.WithLabelValues(component, version, runtime.Version(), runtime.GOOS, runtime.GOARCH).Set(1)
 	reg.MustRegister(info)
 }

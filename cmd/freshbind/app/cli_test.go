@@ -68,10 +68,12 @@ func (t *terminal) command() *cobra.Command {
 			return t.cluster, nil
 		},
 	}
+	release := newRelease(r)
+	release.poll, release.pause = time.Millisecond, time.Millisecond
 	root := &cobra.Command{Use: programName, SilenceErrors: true, SilenceUsage: true}
 	root.SetOut(&t.out)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newStatusCommand(r), newGetCommand(r), newRolloutCommand(r), newExplainCommand(r))
+	root.AddCommand(newStatusCommand(r), newGetCommand(r), newRolloutCommand(r), newExplainCommand(r), release.command())
 	nameCommands(root, r.program)
 	return root
 }
@@ -153,7 +155,7 @@ func TestCLIUsage(t *testing.T) {
 	}{
 		"status: two pools":           {[]string{"status", "a", "b"}, `unexpected argument "b": accepted is the name of one pool (see kubectl freshbind status --help)`},
 		"status: unknown flag":        {[]string{"status", "--nope"}, "unknown flag: --nope (see kubectl freshbind status --help)"},
-		"status: output":              {[]string{"status", "-o", "xml"}, `-o "xml": accepted are json, yaml, wide, name`},
+		"status: output":              {[]string{"status", "-o", "xml"}, `-o "xml": accepted are json, yaml, wide, name, jsonpath=, go-template=, custom-columns=`},
 		"status: name and -A":         {[]string{"status", "a", "-A"}, "a pool by name and -A or -l exclude each other"},
 		"status: selector":            {[]string{"status", "-l", "a in"}, `-l "a in": `},
 		"status: mode":                {[]string{"status", "--default-enforcement", "x"}, `--default-enforcement: "x" is not a mode: use enforce or audit`},

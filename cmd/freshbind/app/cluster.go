@@ -24,7 +24,7 @@ import (
 	"github.com/freshbind/freshbind/internal/config"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
@@ -84,13 +84,15 @@ func connect(streams genericiooptions.IOStreams, flags *genericclioptions.Config
 	if err != nil {
 		return nil, err
 	}
-	resolver, err := liveread.NewResolver(cfg, agentsandbox.Versions...)
+	resolver, err := liveread.NewResolver(cfg, builtIn.Kinds().Versions...)
 	if err != nil {
 		return nil, err
 	}
 	return &cli.Cluster{
 		Client: c, Resolver: resolver, Reader: liveread.NewReader(getter, nil, liveread.WithTimeout(patience)), Defaults: defaults, Now: clock.Now,
-		History: func(r client.Reader) agentsandbox.History { return history.NewReader(r) },
+		Objects: builtIn,
+		Judging: judging,
+		History: func(r client.Reader) platform.History { return history.NewReader(r, builtIn) },
 	}, nil
 }
 
@@ -118,10 +120,10 @@ func newTarget(r reach) *target {
 func (t *target) addFlags(cmd *cobra.Command) {
 	t.config.AddFlags(cmd.Flags())
 	t.said = cmd.Flags().Changed
-	cmd.Flags().StringVar(&t.configFile, "config", "", "The manager's configuration file: its defaults and floors count.")
-	cmd.Flags().StringVar(&t.enforcement, "default-enforcement", t.enforcement, "What the manager was started with: audit or enforce.")
+	cmd.Flags().StringVar(&t.configFile, "config", "", "The manager's configuration file, whose defaults and floors then count.")
+	cmd.Flags().StringVar(&t.enforcement, "default-enforcement", t.enforcement, "The manager's default mode: audit or enforce.")
 	cmd.Flags().StringVar(&t.strategy, "default-rollout-strategy", t.strategy,
-		"What the manager was started with: OnReplenish, Recreate or RollingUpdate.")
+		"The manager's default strategy: OnReplenish, Recreate or RollingUpdate.")
 }
 
 func (t *target) addListFlags(cmd *cobra.Command) {
@@ -152,7 +154,7 @@ func (t *target) defaults() (cli.Defaults, error) {
 	d := cli.Defaults{Mode: t.enforcement}
 	if t.configFile != "" {
 		if t.said("default-enforcement") || t.said("default-rollout-strategy") {
-			return cli.Defaults{}, usage("--config says the defaults: leave --default-enforcement and --default-rollout-strategy out")
+			return cli.Defaults{}, usage("--config has the defaults: leave out --default-enforcement and --default-rollout-strategy")
 		}
 		f, err := config.Load(t.configFile)
 		if err != nil {

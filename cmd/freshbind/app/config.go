@@ -25,7 +25,7 @@ func newConfigValidateCommand(streams genericiooptions.IOStreams) *cobra.Command
 	var file string
 	cmd := &cobra.Command{
 		Use:   "validate -f FILE",
-		Short: "Say what is wrong with a configuration file, by field",
+		Short: "Check a configuration file, and name the fields that are wrong",
 		Example: "  freshbind config validate -f config.yaml\n" +
 			"  freshbind config defaults | freshbind config validate -f -",
 		Args: cobra.NoArgs,
@@ -60,7 +60,7 @@ func checkConfig(file string, in io.Reader) error {
 func newConfigDefaultsCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	return &cobra.Command{
 		Use:     "defaults",
-		Short:   "Print a configuration file that says what holds without one",
+		Short:   "Print a configuration file with all defaults",
 		Example: "  freshbind config defaults > config.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

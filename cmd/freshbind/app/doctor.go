@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/freshbind/freshbind/internal/cli"
 	"github.com/freshbind/freshbind/internal/config"
 	"github.com/freshbind/freshbind/internal/doctor"
 	"github.com/freshbind/freshbind/webhooks"
@@ -22,8 +23,9 @@ import (
 
 type doctorOptions struct {
 	reach
-	flags                    *genericclioptions.ConfigFlags
-	configFile, user, output string
+	flags            *genericclioptions.ConfigFlags
+	configFile, user string
+	output           cli.Output
 }
 
 func newDoctorCommand(r reach) *cobra.Command {
@@ -31,46 +33,51 @@ func newDoctorCommand(r reach) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check an installation, and say what to do",
-		Long: "Doctor looks at webhooks, the CA that they trust, replicas, policies, rights, the leader, the self-test and the pools that\n" +
-			"nothing is enforced for, and asks the API server itself, in a dry run, for what Freshbind has to refuse. It writes\n" +
-			"nothing. What it may not read it says it does not know.\n\n" +
-			"Exit codes: 0 nothing failed, 1 a check failed, 2 wrong usage.",
+		Long: "Doctor checks webhooks and their CA, replicas, policies, rights, the leader, the self-test, and which pools are\n" +
+			"only audited. It also asks the API server, in a dry run, for what Freshbind has to refuse. It writes nothing, and\n" +
+			"reports Unknown where you lack read access.\n\n" +
+			"Exit codes: 0 nothing failed, 1 a check failed, 2 wrong usage, 5 none failed, but not everything could be found out.",
 		Example: "  freshbind doctor\n" +
 			"  freshbind doctor -o json | jq '.findings[] | select(.status == \"Failed\")'",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.flags.AddFlags(cmd.Flags())
-	cmd.Flags().StringVar(&o.configFile, "config", "", "The manager's configuration file; without it the defaults count.")
+	cmd.Flags().StringVar(&o.configFile, "config", "", "The manager's configuration file; the defaults count without it.")
 	cmd.Flags().StringVar(&o.user, "manager-user", "system:serviceaccount:freshbind-system:freshbind", "User that the manager runs as.")
-	cmd.Flags().StringVarP(&o.output, "output", "o", "", "json; a table for people without it.")
+	o.output.AddFlags(cmd)
 	return cmd
 }
 
-var errSick = errors.New("a check failed")
+var (
+	errSick  = errors.New("a check failed")
+	errBlind = errors.New("not everything could be found out")
+)
+
+// exitBlind says that no check failed, and that some could not be made.
+const exitBlind = 5
 
 func (o *doctorOptions) run(ctx context.Context) error {
-	if o.output != "" && o.output != "json" {
-		return usage("-o %q is not known: use json", o.output)
+	if err := o.output.Validate(); err != nil {
+		return usage("%w", err)
 	}
 	d, err := o.doctor()
 	if err != nil {
 		return err
 	}
 	findings := d.Run(ctx)
-	if o.output == "json" {
-		data, err := indentedJSON(map[string]any{"findings": findings})
-		if err != nil {
-			return fmt.Errorf("writing the findings: %w", err)
-		}
-		if _, err := o.streams.Out.Write(data); err != nil {
+	if o.output.Structured() {
+		if err := o.output.PrintObject(o.streams.Out, "DoctorReport", map[string]any{"findings": findings}); err != nil {
 			return err
 		}
 	} else if err := printFindings(o.streams.Out, findings); err != nil {
 		return err
 	}
-	if doctor.Sick(findings) {
+	switch {
+	case doctor.Sick(findings):
 		return &ExitError{Code: exitFailed, Err: errSick}
+	case doctor.Blind(findings):
+		return &ExitError{Code: exitBlind, Err: errBlind}
 	}
 	return nil
 }
@@ -103,14 +110,14 @@ func (o *doctorOptions) doctor() (*doctor.Doctor, error) {
 		return nil, fmt.Errorf("creating client for discovery: %w", err)
 	}
 	modes := &webhooks.Modes{Default: webhooks.Mode(c.Defaults.Enforcement), Floors: floors}
-	mutating, validating := webhooks.Configurations(webhooks.Endpoint{}, webhooks.Scope{})
+	mutating, validating := webhooks.Configurations(admission(), webhooks.Endpoint{}, webhooks.Scope{})
 	scope := scopeOf(c.Defaults.Enforcement, c.Floors)
 	scope.Self = o.user
-	policies := webhooks.NewPolicies(scope)
+	policies := webhooks.NewPolicies(admission(), scope)
 	d := &doctor.Doctor{
 		Client: api, Mutating: mutating, Validating: validating, Policies: policies.WithoutMutating().Objects(),
-		Enforced:   func(namespace labels.Set) bool { return modes.By(namespace) == webhooks.Enforce },
-		User:       o.user,
+		Enforced: func(namespace labels.Set) bool { return modes.By(namespace) == webhooks.Enforce },
+		User:     o.user, Platform: builtIn.Kinds(), Name: platformName,
 		Namespaces: c.Namespaces, TestNamespace: c.SelfTest.Namespace,
 		Now: time.Now,
 	}

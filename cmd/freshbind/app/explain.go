@@ -2,9 +2,9 @@ package app
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/freshbind/freshbind/internal/cli"
 )
@@ -14,7 +14,9 @@ type story interface{ Text(colour bool) string }
 
 type explain struct {
 	*target
-	format string
+	output cli.Output
+	// kind is that of the story for programs.
+	kind string
 }
 
 func newExplainCommand(r reach) *cobra.Command {
@@ -24,18 +26,18 @@ func newExplainCommand(r reach) *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE:  needsSubcommand, FParseErrWhitelist: anyFlags,
 	}
-	claim := &explain{target: newTarget(r)}
-	member := &explain{target: newTarget(r)}
+	claim := &explain{target: newTarget(r), kind: "ClaimExplanation"}
+	member := &explain{target: newTarget(r), kind: "MemberExplanation"}
 	cmd.AddCommand(
-		claim.command(claimKind, "Tell what a claim's sandbox was built from, what was in force, and what was refused before",
+		claim.command(claimKind, "Tell what a claim's sandbox was built from, what was in force, and which binds were refused",
 			"Claim compares the claim's sandbox, by content, with the revisions of its template, and lists the verdicts on the\n"+
-				"claim's earlier binds. Those are from events, which the API server keeps for an hour.",
+				"claim's earlier binds. Those come from events, which the API server keeps for an hour.",
 			"  freshbind explain claim c42 -n prod",
 			func(cmd *cobra.Command, c *cli.Cluster, namespace, name string) (story, error) {
 				return c.ExplainClaim(cmd.Context(), namespace, name)
 			}),
-		member.command(memberKind, "Tell whether a claim that comes now could be given a member, and why",
-			"Member judges a member as a bind would be: from what is stored now, its Pod and its node included.",
+		member.command(memberKind, "Tell whether a new claim could get a member, and why",
+			"Member judges a member as admission judges a bind: from what is stored now, with its Pod and its node.",
 			"  freshbind explain member python-7xk2p -n prod",
 			func(cmd *cobra.Command, c *cli.Cluster, namespace, name string) (story, error) {
 				return c.ExplainMember(cmd.Context(), namespace, name)
@@ -51,8 +53,8 @@ func (e *explain) command(kind, short, long, example string,
 		Use: kind + " NAME", Short: short, Long: long + "\n\n" + exitCodes, Example: example,
 		Args: one("the name of one " + kind), ValidArgsFunction: e.completeNames(kind),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if e.format != "" && e.format != cli.JSON && e.format != cli.YAML {
-				return usage("-o %q: accepted are json, yaml", e.format)
+			if err := e.output.Validate(); err != nil {
+				return usage("%w", err)
 			}
 			c, namespace, err := e.reachCluster()
 			if err != nil {
@@ -66,23 +68,15 @@ func (e *explain) command(kind, short, long, example string,
 		},
 	}
 	e.addFlags(cmd)
-	cmd.Flags().StringVarP(&e.format, "output", "o", "", "Output format: json or yaml; words without it.")
+	e.output.AddFlags(cmd)
 	return cmd
 }
 
 func (e *explain) print(told story) error {
-	raw := []byte(told.Text(cli.Colours(e.streams.Out)))
-	var err error
-	switch e.format {
-	case cli.JSON:
-		raw, err = cli.IndentedJSON(told)
-	case cli.YAML:
-		raw, err = yaml.Marshal(told)
+	if e.output.Structured() {
+		return e.output.PrintObject(e.streams.Out, e.kind, told)
 	}
-	if err != nil {
-		return fmt.Errorf("encode output: %w", err)
-	}
-	if _, err := e.streams.Out.Write(raw); err != nil {
+	if _, err := io.WriteString(e.streams.Out, told.Text(cli.Colours(e.streams.Out))); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 	return nil

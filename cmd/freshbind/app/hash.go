@@ -7,15 +7,14 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"sigs.k8s.io/yaml"
 
+	"github.com/freshbind/freshbind/internal/cli"
 	"github.com/freshbind/freshbind/internal/revision"
 )
 
@@ -24,14 +23,11 @@ var (
 	sandboxKind  = schema.GroupKind{Group: "agents.x-k8s.io", Kind: "Sandbox"}
 )
 
-// hashOutputs are the values of --output; the first is what is said by saying nothing.
-var hashOutputs = []string{"", "json", "yaml", "name"}
-
 type hashOptions struct {
 	streams genericiooptions.IOStreams
 	render  func(template *unstructured.Unstructured) (revision.Blueprint, error)
 	files   []string
-	output  string
+	output  cli.Output
 }
 
 // hashedObject is one line of output.
@@ -50,8 +46,8 @@ func NewHashCommand(streams genericiooptions.IOStreams, render func(template *un
 		Use:   "hash -f FILE",
 		Short: "Print the template-spec-hash of templates and sandboxes, offline",
 		Long: "Print the template-spec-hash of each SandboxTemplate and Sandbox in the files, without a cluster.\n\n" +
-			"The hash of a SandboxTemplate is that of the members a pool makes from it, with what the platform adds.\n" +
-			"That of a Sandbox is made of its own content. So equal hashes say that the sandbox is what the template asks for.\n\n" +
+			"A SandboxTemplate has the hash of the members that a pool makes from it, with what the platform adds. A Sandbox has\n" +
+			"the hash of its own content. So if the hashes are equal, the sandbox is what the template asks for.\n\n" +
 			"Fields with a default in the CRD have it only in what the API server stored: for the hash that a cluster\n" +
 			"shows, hash what kubectl get -o yaml prints.",
 		Example: "  freshbind hash -f template.yaml\n" +
@@ -65,7 +61,8 @@ func NewHashCommand(streams genericiooptions.IOStreams, render func(template *un
 		},
 	}
 	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "File with YAML or JSON documents, - for standard input. Can be given several times.")
-	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Output format: json, yaml, or name for the hashes alone.")
+	o.output.Names = true // the hashes alone
+	o.output.AddFlags(cmd)
 	return cmd
 }
 
@@ -77,8 +74,9 @@ func (o *hashOptions) validate(args []string) error {
 		return errors.New("-f is required: name a file, or - for standard input")
 	case slices.Contains(o.files, ""):
 		return errors.New("-f: the name of the file is empty")
-	case !slices.Contains(hashOutputs, o.output):
-		return fmt.Errorf("-o %q: accepted are %s", o.output, strings.Join(hashOutputs[1:], ", "))
+	}
+	if err := o.output.Validate(); err != nil {
+		return err
 	}
 	stdin := 0
 	for _, file := range o.files {
@@ -177,10 +175,10 @@ func ofSandbox(sandbox *unstructured.Unstructured) (revision.Blueprint, error) {
 }
 
 func (o *hashOptions) print(hashed []hashedObject) error {
-	switch o.output {
-	case "json", "yaml":
-		return o.printItems(hashed)
-	case "name":
+	switch {
+	case o.output.Structured():
+		return o.output.PrintObject(o.streams.Out, "TemplateSpecHashList", map[string]any{"items": hashed})
+	case o.output.Format == cli.Name:
 		for _, h := range hashed {
 			if _, err := fmt.Fprintln(o.streams.Out, h.Hash); err != nil {
 				return err
@@ -195,21 +193,6 @@ func (o *hashOptions) print(hashed []hashedObject) error {
 		}
 	}
 	return w.Flush()
-}
-
-func (o *hashOptions) printItems(hashed []hashedObject) error {
-	items := struct {
-		Items []hashedObject `json:"items"`
-	}{hashed}
-	data, err := yaml.Marshal(items)
-	if o.output == "json" {
-		data, err = indentedJSON(items)
-	}
-	if err != nil {
-		return fmt.Errorf("encode output: %w", err)
-	}
-	_, err = o.streams.Out.Write(data)
-	return err
 }
 
 func (h hashedObject) title() string {

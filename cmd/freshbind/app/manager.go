@@ -61,7 +61,7 @@ func (o *ManagerOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	registerBuildInfo(metrics.Registry, Version())
+	registerBuildInfo(metrics.Registry, "manager", Version())
 	if err := errors.Join(mgr.Add(part), o.addHealth(mgr, part)); err != nil {
 		return err
 	}
@@ -113,6 +113,7 @@ func (o *ManagerOptions) newManager(cfg *rest.Config) (manager.Manager, error) {
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Metrics:                 metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress:  o.HealthAddress,
+		PprofBindAddress:        o.ProfileAddress,
 		WebhookServer:           webhook.NewServer(server),
 		GracefulShutdownTimeout: &o.GracePeriod,
 	})

@@ -23,6 +23,7 @@ type setting struct {
 var settings = []setting{
 	{"default-enforcement", "defaults.enforcement", func(f *config.File) string { return f.Defaults.Enforcement }},
 	{"default-rollout-strategy", "defaults.rolloutStrategy", func(f *config.File) string { return f.Defaults.RolloutStrategy }},
+	{"repair", "repair", func(f *config.File) string { return strconv.FormatBool(f.Repair) }},
 	{"revision-history-limit", "revisions.limit", func(f *config.File) string { return strconv.Itoa(f.Revisions.Limit) }},
 	{"revision-digests", "revisions.digests", func(f *config.File) string { return strconv.FormatBool(f.Revisions.Digests) }},
 	{"replacement-budget", "replacementBudget", func(f *config.File) string { return strconv.Itoa(f.ReplacementBudget) }},
@@ -35,6 +36,7 @@ var settings = []setting{
 	{"cert-dir", "webhook.certificate", func(f *config.File) string { return f.Webhook.Certificate.Directory }},
 	{"metrics-bind-address", "metrics.bindAddress", func(f *config.File) string { return f.Metrics.BindAddress }},
 	{"health-probe-bind-address", "health.bindAddress", func(f *config.File) string { return f.Health.BindAddress }},
+	{"pprof-bind-address", "profiling.bindAddress", func(f *config.File) string { return f.Profiling.BindAddress }},
 	{"grace-period", "gracePeriod", func(f *config.File) string { return f.GracePeriod.String() }},
 	{"self-test", "selfTest.enabled", func(f *config.File) string { return strconv.FormatBool(f.SelfTest.Enabled) }},
 	{"scheduling", "scheduling.mode", func(f *config.File) string { return f.Scheduling.Mode }},

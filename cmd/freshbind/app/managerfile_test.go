@@ -40,6 +40,7 @@ leaderElection: {enabled: false, namespace: c}
 webhook: {bindAddress: "127.0.0.1:1", certificate: {secretName: tls, secretNamespace: d}}
 metrics: {bindAddress: ":2"}
 health: {bindAddress: ":3"}
+profiling: {bindAddress: "127.0.0.1:4"}
 gracePeriod: 4s
 selfTest: {enabled: false, interval: 5s}
 logging: {level: 2, format: text}
@@ -54,13 +55,14 @@ logging: {level: 2, format: text}
 		LeaseNamespace                      string
 		Namespaces                          []string
 		Webhook, Metrics, Health, SelfTests string
+		Profile                             string
 		Grace, Interval                     time.Duration
 		Certificate                         config.Certificate
 		Floors                              int
 	}
 	want := plain{
 		Enforcement: "enforce", Strategy: "Recreate", Limit: 3, Budget: 7, Digests: true, LeaseNamespace: "c",
-		Namespaces: []string{"a", "b"}, Webhook: "127.0.0.1:1", Metrics: ":2", Health: ":3", SelfTests: "a",
+		Namespaces: []string{"a", "b"}, Webhook: "127.0.0.1:1", Metrics: ":2", Health: ":3", SelfTests: "a", Profile: "127.0.0.1:4",
 		Grace: 4 * time.Second, Interval: 5 * time.Second,
 		Certificate: config.Certificate{SecretName: "tls", SecretNamespace: "d"}, Floors: 1,
 	}
@@ -68,7 +70,8 @@ logging: {level: 2, format: text}
 		Enforcement: o.Enforcement, Strategy: o.Strategy, Limit: o.RevisionLimit, Budget: o.Budget, Digests: o.RevisionDigests,
 		Elect: o.LeaderElect, SelfTest: o.SelfTest.Enabled, LeaseNamespace: o.LeaderElectNamespace, Namespaces: o.Namespaces,
 		Webhook: o.WebhookAddress, Metrics: o.MetricsAddress, Health: o.HealthAddress, SelfTests: o.SelfTest.Namespace,
-		Grace: o.GracePeriod, Interval: o.SelfTest.Interval.Duration, Certificate: o.Certificate, Floors: len(o.Floors),
+		Profile: o.ProfileAddress,
+		Grace:   o.GracePeriod, Interval: o.SelfTest.Interval.Duration, Certificate: o.Certificate, Floors: len(o.Floors),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want,+got)\n%s", diff)
@@ -88,6 +91,7 @@ func TestFlagsMayAddToTheFileButNotSayTheSame(t *testing.T) {
 	}
 	for content, flag := range map[string]string{
 		"revisions: {limit: 3}":                     "--revision-history-limit=3",
+		"repair: false":                             "--repair=true",
 		"leaderElection: {enabled: true}":           "--leader-elect=false",
 		"webhook: {certificate: {secretName: tls}}": "--cert-dir=/certs",
 		"logging: {level: 1}":                       "--zap-log-level=1",

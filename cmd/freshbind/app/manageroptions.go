@@ -37,14 +37,17 @@ type ManagerOptions struct {
 	ClientNames    []string
 	HealthAddress  string
 	MetricsAddress string
+	ProfileAddress string
 	// GracePeriod is how long running requests may take after a stop signal.
 	GracePeriod time.Duration
 
 	LeaderElect          bool
 	LeaderElectNamespace string
 
-	Enforcement     string
-	Strategy        string
+	Enforcement string
+	Strategy    string
+	// Repair has stale cold starts rewritten instead of refused.
+	Repair          bool
 	RevisionLimit   int
 	RevisionDigests bool
 	// Budget bounds the members in replacement at any moment, over all pools.
@@ -82,11 +85,13 @@ func NewManagerOptions() *ManagerOptions {
 		CertDir:              c.Webhook.Certificate.Directory,
 		HealthAddress:        c.Health.BindAddress,
 		MetricsAddress:       c.Metrics.BindAddress,
+		ProfileAddress:       c.Profiling.BindAddress,
 		GracePeriod:          c.GracePeriod.Duration,
 		LeaderElect:          c.LeaderElection.Enabled,
 		LeaderElectNamespace: c.LeaderElection.Namespace,
 		Enforcement:          c.Defaults.Enforcement,
 		Strategy:             c.Defaults.RolloutStrategy,
+		Repair:               c.Repair,
 		RevisionLimit:        c.Revisions.Limit,
 		RevisionDigests:      c.Revisions.Digests,
 		Budget:               c.ReplacementBudget,
@@ -100,25 +105,27 @@ func NewManagerOptions() *ManagerOptions {
 
 // AddFlags adds the options to fs.
 func (o *ManagerOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.ConfigFile, "config", o.ConfigFile, "Path of a configuration file ("+config.Kind+", see freshbind config defaults); what it says no flag may say, too.")
+	fs.StringVar(&o.ConfigFile, "config", o.ConfigFile, "Path of a configuration file ("+config.Kind+", see freshbind config defaults). No flag may repeat a setting of it.")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Path of a kubeconfig; empty for the in-cluster configuration or $KUBECONFIG.")
 	fs.StringVar(&o.Context, "context", o.Context, "Context of the kubeconfig.")
 	fs.StringVar(&o.WebhookAddress, "webhook-bind-address", o.WebhookAddress, "Address (host:port) that serves the webhooks over TLS.")
 	fs.StringVar(&o.CertDir, "cert-dir", o.CertDir, "Directory with tls.crt and tls.key, read again when they change.")
-	fs.StringVar(&o.ClientCAFile, "client-ca-file", o.ClientCAFile, "File with the CAs, PEM, of which the API server has to show a certificate to the webhooks; empty to answer whoever asks.")
-	fs.StringSliceVar(&o.ClientNames, "client-names", o.ClientNames, "Common names that such a certificate may have; any when empty.")
+	fs.StringVar(&o.ClientCAFile, "client-ca-file", o.ClientCAFile, "File with CAs, PEM: the webhooks answer only clients with a certificate of these, as the API server can show one; empty to answer everybody.")
+	fs.StringSliceVar(&o.ClientNames, "client-names", o.ClientNames, "Common names that such a certificate may have; any if empty.")
 	fs.StringVar(&o.HealthAddress, "health-probe-bind-address", o.HealthAddress, "Address that serves /healthz and /readyz; 0 for none.")
+	fs.StringVar(&o.ProfileAddress, "pprof-bind-address", o.ProfileAddress, "Address of this host only, as 127.0.0.1:6060, that serves /debug/pprof, which shows what is in memory; 0 for none.")
 	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress, "Address that serves /metrics; 0 for none.")
 	fs.DurationVar(&o.GracePeriod, "grace-period", o.GracePeriod, "How long running requests may take after a stop signal.")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Elect a leader, which runs the controllers; all replicas serve webhooks.")
 	fs.StringVar(&o.LeaderElectNamespace, "leader-election-namespace", o.LeaderElectNamespace, "Namespace of the lease; empty for the namespace this runs in.")
-	fs.StringVar(&o.Enforcement, "default-enforcement", o.Enforcement, "Mode where neither namespace nor pool says one: audit or enforce.")
-	fs.StringVar(&o.Strategy, "default-rollout-strategy", o.Strategy, "Strategy where the pool says none: OnReplenish, Recreate or RollingUpdate.")
-	fs.IntVar(&o.RevisionLimit, "revision-history-limit", o.RevisionLimit, "How many revisions of a template are kept, those in use not counted.")
+	fs.StringVar(&o.Enforcement, "default-enforcement", o.Enforcement, "Mode where neither namespace nor pool sets one: audit or enforce.")
+	fs.StringVar(&o.Strategy, "default-rollout-strategy", o.Strategy, "Strategy where the pool sets none: OnReplenish, Recreate or RollingUpdate.")
+	fs.BoolVar(&o.Repair, "repair", o.Repair, "Rewrite a cold start that was rendered from an older revision to the one in force, in mode enforce; without it, and for pools with the annotation freshbind.dev/repair=false, it is refused.")
+	fs.IntVar(&o.RevisionLimit, "revision-history-limit", o.RevisionLimit, "How many revisions of a template to keep, not counting those in use.")
 	fs.BoolVar(&o.RevisionDigests, "revision-digests", o.RevisionDigests, "Keep digests of a revision's values in mode enforce, too, as everywhere in mode audit: stale members are still named, but a rollout cannot be undone from history.")
 	fs.IntVar(&o.Budget, "replacement-budget", o.Budget, "How many members may be in replacement at once, over all pools.")
-	fs.StringSliceVar(&o.Namespaces, "namespaces", o.Namespaces, "The only namespaces to look at; all when empty.")
-	fs.BoolVar(&o.SelfTest.Enabled, "self-test", o.SelfTest.Enabled, "Ask the API server again and again for what has to be refused, in dry runs.")
+	fs.StringSliceVar(&o.Namespaces, "namespaces", o.Namespaces, "The only namespaces to look at; all if empty.")
+	fs.BoolVar(&o.SelfTest.Enabled, "self-test", o.SelfTest.Enabled, "Ask the API server regularly, in dry runs, for what has to be refused.")
 	o.Scheduling.AddFlags(fs)
 	logFlags := flag.NewFlagSet("log", flag.ContinueOnError)
 	o.log.BindFlags(logFlags)
@@ -160,6 +167,9 @@ func (o *ManagerOptions) Validate() error {
 	}
 	if len(o.ClientNames) > 0 && o.ClientCAFile == "" {
 		return fmt.Errorf("--client-names: --client-ca-file is missing, and nobody vouches for a name")
+	}
+	if !config.IsLocal(o.ProfileAddress) {
+		return fmt.Errorf("--pprof-bind-address: %q has to be of this host only, as 127.0.0.1:6060 is, or 0", o.ProfileAddress)
 	}
 	if o.GracePeriod < 0 {
 		return fmt.Errorf("--grace-period: %s is negative", o.GracePeriod)

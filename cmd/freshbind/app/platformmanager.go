@@ -102,7 +102,7 @@ func (o *ManagerOptions) newPlatformManager(cfg *rest.Config, k kinds, server we
 			if err != nil {
 				return nil, err
 			}
-			store, err = members.NewCache(base, cfg, k.sandboxes, o.cachedNamespaces())
+			store, err = members.NewCache(base, cfg, cached(k), o.cachedNamespaces())
 			return store, err
 		},
 		Cache: cache.Options{
@@ -127,6 +127,8 @@ func (o *ManagerOptions) newPlatformManager(cfg *rest.Config, k kinds, server we
 		o.leads = l.held
 		options.LeaderElection, options.LeaderElectionReleaseOnCancel = true, true
 		options.LeaderElectionResourceLockInterface = l
+		// With a lock of ours this only names the leader in metrics.
+		options.LeaderElectionID = leaseName
 		options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = ptr.To(leaseDuration), ptr.To(renewDeadline), ptr.To(retryPeriod)
 	}
 	mgr, err := ctrl.NewManager(cfg, options)

@@ -9,8 +9,6 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 // platformPart is all that needs agent-sandbox's resources: it runs while the API
@@ -60,13 +58,13 @@ func (p *platformPart) await(ctx context.Context) (kinds, bool) {
 		k, found, err := p.find(ctx)
 		switch {
 		case err != nil:
-			p.log.Error(err, "Cannot find out which warm-pool systems there are")
+			p.log.Error(err, "Cannot find out which warm-pool systems are installed")
 		case found:
 			p.looked.Store(true)
 			p.found.Store(true)
 			return k, true
 		case !said:
-			p.log.Info("Waiting for a warm-pool system", "platform", agentsandbox.Name)
+			p.log.Info("Waiting for a warm-pool system", "platform", platformName)
 			said = true
 		}
 		if err == nil {
@@ -90,14 +88,14 @@ func (p *platformPart) gone() {
 
 // serve runs an assembly for as long as these kinds are served.
 func (p *platformPart) serve(ctx context.Context, k kinds) error {
-	p.log.Info("Found a warm-pool system", "platform", agentsandbox.Name, "sandboxes", k.sandboxes.GroupVersion().String(),
+	p.log.Info("Found a warm-pool system", "platform", platformName, "sandboxes", k.sandboxes.GroupVersion().String(),
 		"pools", k.pools.GroupVersion().String())
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	go p.follow(running, k, stop)
 	err := p.run(running, k, func() { p.answers.Store(true) })
 	if ctx.Err() == nil && errors.Is(context.Cause(running), errOthers) {
-		p.log.Info("What is served of the warm-pool system has changed", "platform", agentsandbox.Name)
+		p.log.Info("The served API versions of the warm-pool system have changed", "platform", platformName)
 		return nil
 	}
 	return err
@@ -140,7 +138,7 @@ func (p *platformPart) follow(ctx context.Context, running kinds, stop context.C
 func (p *platformPart) check(*http.Request) error {
 	switch {
 	case !p.looked.Load():
-		return errors.New("the API server has not said yet which warm-pool systems there are")
+		return errors.New("the API server has not said yet which warm-pool systems are installed")
 	case p.found.Load() && !p.answers.Load():
 		return errors.New("caches are not synced yet")
 	}

@@ -9,8 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 const (
@@ -30,16 +28,22 @@ type kinds struct{ templates, sandboxes, claims, pools schema.GroupVersionKind }
 // served.
 type served func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 
-// kinds finds agent-sandbox's kinds, each in its preferred version; false when
+// kinds finds the platform's kinds, each in its preferred version; false when
 // one of them is missing. An error says that it could not be found out.
 func (s served) kinds(ctx context.Context) (kinds, bool, error) {
 	var k kinds
-	for group, want := range map[string]map[string]*schema.GroupVersionKind{
-		agentsandbox.CoreGroup: {"Sandbox": &k.sandboxes},
-		agentsandbox.ExtensionsGroup: {
-			"SandboxTemplate": &k.templates, "SandboxClaim": &k.claims, "SandboxWarmPool": &k.pools,
-		},
+	has := builtIn.Kinds()
+	groups := map[string]map[string]*schema.GroupVersionKind{}
+	for kind, into := range map[schema.GroupKind]*schema.GroupVersionKind{
+		has.Member.GroupKind: &k.sandboxes, has.Template.GroupKind: &k.templates,
+		has.Claim.GroupKind: &k.claims, has.Pool.GroupKind: &k.pools,
 	} {
+		if groups[kind.Group] == nil {
+			groups[kind.Group] = map[string]*schema.GroupVersionKind{}
+		}
+		groups[kind.Group][kind.Kind] = into
+	}
+	for group, want := range groups {
 		if complete, err := s.find(ctx, group, want); err != nil || !complete {
 			return kinds{}, false, err
 		}
@@ -49,7 +53,7 @@ func (s served) kinds(ctx context.Context) (kinds, bool, error) {
 
 func (s served) find(ctx context.Context, group string, want map[string]*schema.GroupVersionKind) (bool, error) {
 	missing := len(want)
-	for _, version := range agentsandbox.Versions {
+	for _, version := range builtIn.Kinds().Versions {
 		gv := schema.GroupVersion{Group: group, Version: version}
 		list, err := s(ctx, gv.String())
 		if apierrors.IsNotFound(err) {

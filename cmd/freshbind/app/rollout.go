@@ -20,8 +20,8 @@ const subjects = "pool/NAME or template/NAME"
 func newRolloutCommand(r reach) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
-		Short: "Follow and steer the rollout of a template to its pools",
-		Long: "Rollout commands are about one pool (pool/NAME), or about all pools of a template (template/NAME).\n\n" +
+		Short: "Follow and control the rollout of a template to its pools",
+		Long: "Rollout commands apply to one pool (pool/NAME), or to all pools of a template (template/NAME).\n\n" +
 			exitCodes,
 		Args: cobra.ArbitraryArgs,
 		RunE: needsSubcommand, FParseErrWhitelist: anyFlags,
@@ -55,9 +55,12 @@ func (s *steering) command(use, short, long, example string) *cobra.Command {
 }
 
 func addDryRun(cmd *cobra.Command, value *string) {
-	cmd.Flags().StringVar(value, "dry-run", string(cli.Real), "none, client (send nothing) or server (have it checked, and not stored).")
+	cmd.Flags().StringVar(value, "dry-run", string(cli.Real), "none, client (send nothing) or server (check it, and store nothing).")
 	// As with kubectl, the flag alone asks for the dry run that sends nothing.
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = string(cli.ClientSide)
+	// It fails only for a flag that does not exist.
+	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions(
+		[]cobra.Completion{string(cli.Real), string(cli.ClientSide), string(cli.ServerSide)}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // subjectArgs accepts kind/name, and kind and name apart.
@@ -77,7 +80,7 @@ func newPauseCommand(r reach) *cobra.Command {
 	}
 	return s.command("pause", "Stop replacing members",
 		"Pause stops Freshbind from replacing members of a pool. Claims are still refused what they may not have, and stale\n"+
-			"members stay hidden. A warm-pool system that recreates by itself (spec.updateStrategy) does not stop.",
+			"members stay hidden. It does not stop a warm-pool system that recreates members itself (spec.updateStrategy).",
 		"  freshbind rollout pause pool/python")
 }
 
@@ -98,9 +101,9 @@ func newRestartCommand(r reach) *cobra.Command {
 			return c.Restart(ctx, p, dry)
 		},
 	}
-	return s.command("restart", "Replace every member that there is now",
-		"Restart makes every member that there is now stale, though its template is the same: for a rotated secret, or an image\n"+
-			"tag that was built again. They are replaced as the pool's strategy says.",
+	return s.command("restart", "Replace every existing member",
+		"Restart makes every existing member stale, though its template is the same: for a rotated secret, or a rebuilt image\n"+
+			"tag. The pool's strategy says how they are replaced.",
 		"  freshbind rollout restart pool/python\n  freshbind rollout restart template/python && freshbind rollout status template/python")
 }
 

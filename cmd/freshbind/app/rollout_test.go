@@ -122,7 +122,7 @@ func TestUndoWarnsOfGitOps(t *testing.T) {
 	if _, errText, code := term.run("rollout", "undo", "template/python", "-n", "prod"); code != 0 {
 		t.Fatal(errText)
 	}
-	want := "Warning: template python is kept by Flux (Kustomization flux-system/apps), which will revert this: change it at its source, or suspend the sync first.\n"
+	want := "Warning: template python is managed by Flux (Kustomization flux-system/apps), which will revert this: change it at its source, or suspend the sync first.\n"
 	if diff := cmp.Diff(want, term.errOut.String()); diff != "" {
 		t.Errorf("error stream (-want,+got):\n%s", diff)
 	}

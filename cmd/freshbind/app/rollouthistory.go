@@ -23,8 +23,8 @@ func newRolloutHistoryCommand(r reach) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history (pool/NAME | template/NAME)",
 		Short: "List the revisions that a template has had",
-		Long: "History lists the recorded revisions of the template (of the pool's template), the oldest first. A revision that was\n" +
-			"in force again has a new number. With --revision it prints the template's spec of that revision.\n\n" + exitCodes,
+		Long: "History lists the recorded revisions of the template (of the pool's template), the oldest first. A revision that came\n" +
+			"into force again has a new number. With --revision it prints the template's spec of that revision.\n\n" + exitCodes,
 		Example: "  freshbind rollout history template/python\n" +
 			"  freshbind rollout history template/python --revision=7",
 		Args:              subjectArgs,
@@ -32,7 +32,8 @@ func newRolloutHistoryCommand(r reach) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return h.run(cmd.Context(), args) },
 	}
 	h.addFlags(cmd)
-	h.output.AddFlags(cmd.Flags())
+	h.output.Tables, h.output.Names = true, true
+	h.output.AddFlags(cmd)
 	cmd.Flags().Int64Var(&h.revision, "revision", 0, "Print this revision's spec.")
 	return cmd
 }
@@ -65,7 +66,7 @@ func (h *rolloutHistory) run(ctx context.Context, args []string) error {
 	cli.Changes(history)
 	h.output.Colour = cli.Colours(h.streams.Out)
 	name := func(r cli.Revision) string { return "controllerrevision.apps/" + r.Name }
-	return cli.NewPrinter(h.output, name, cli.RevisionColumns(c.Now)).Print(h.streams.Out, history)
+	return cli.NewPrinter(h.output, "TemplateRevision", name, cli.RevisionColumns(c.Now)).Print(h.streams.Out, history)
 }
 
 func recordedOf(ctx context.Context, c *cli.Cluster, namespace string, s subject) (*unstructured.Unstructured, []cli.Revision, error) {
@@ -87,10 +88,11 @@ func (h *rolloutHistory) printSpec(history []cli.Revision) error {
 		return err
 	}
 	spec := map[string]any{"spec": r.Recorded.Template.Object["spec"]}
-	raw, err := yaml.Marshal(spec)
-	if h.output.Format == cli.JSON {
-		raw, err = cli.IndentedJSON(spec)
+	if h.output.Structured() {
+		spec["name"], spec["revision"], spec["hash"] = r.Name, r.Number, r.Hash
+		return h.output.PrintObject(h.streams.Out, "TemplateRevision", spec)
 	}
+	raw, err := yaml.Marshal(spec)
 	if err != nil {
 		return fmt.Errorf("encode output: %w", err)
 	}
@@ -110,9 +112,9 @@ func newRolloutUndoCommand(r reach) *cobra.Command {
 		Use:   "undo (pool/NAME | template/NAME)",
 		Short: "Go back to an earlier revision of a template",
 		Long: "Undo writes the spec of an earlier revision into the template (into the pool's template), which then rolls out to all\n" +
-			"of its pools. Members of that revision that are still there are fresh again at once.\n\n" +
-			"It warns when Argo CD or Flux keeps the template and would revert it. Of revisions that were kept as digests\n" +
-			"(manager --revision-digests) only the name is known, so they cannot be undone.\n\n" + exitCodes,
+			"of its pools. Members of that revision that still exist are fresh again at once.\n\n" +
+			"It warns if Argo CD or Flux manages the template and would revert the change. It cannot restore revisions that were\n" +
+			"kept as digests (mode audit, or manager --revision-digests).\n\n" + exitCodes,
 		Example: "  freshbind rollout undo template/python --dry-run=server\n" +
 			"  freshbind rollout undo template/python --to-revision=7",
 		Args:              subjectArgs,
@@ -149,7 +151,7 @@ func (u *rolloutUndo) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("template %q: %w", template.GetName(), err)
 	}
-	title := cli.TemplateName(template.GetName())
+	title := cli.TemplateName(template)
 	if to.InForce {
 		return warn(u.streams.Out, fmt.Sprintf("%s skipped rollback (%s is in force)", title, to.Title()))
 	}

@@ -30,9 +30,9 @@ func newRolloutStatusCommand(r reach) *cobra.Command {
 		Use:   "status (pool/NAME | template/NAME)",
 		Short: "Wait until every member is up to date",
 		Long: "Status waits until every member of the pool, or of each pool of the template, is ready and of the revision in force,\n" +
-			"and says how far it is. It ends early when waiting changes nothing: after the pool's progress deadline, while it is\n" +
+			"and shows the progress. It ends early if waiting is useless: after the pool's progress deadline, while it is\n" +
 			"paused, or where nothing replaces stale members (OnReplenish, mode audit).\n\n" + exitCodes + "\n" +
-			"--timeout and --watch=false end with 3 when the rollout is still going on.",
+			"--timeout and --watch=false end with 3 if the rollout is still going on.",
 		Example: "  freshbind rollout status pool/python -n prod --timeout=10m\n" +
 			"  freshbind rollout status template/python || freshbind rollout undo template/python",
 		Args:              subjectArgs,

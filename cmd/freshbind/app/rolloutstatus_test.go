@@ -40,13 +40,13 @@ func TestRolloutStatus(t *testing.T) {
 		"by template":      {objs: complete, args: "template/python", out: `pool "b" successfully rolled out: 1 of 1 up to date, ` + title + "\n"},
 		"not waiting": {
 			objs: halfway(t, "enforce"), args: "pool/a --watch=false", code: cli.ExitTimeout, errText: "the rollout is still going on",
-			out: `Waiting for rollout of pool "a" to ` + title + ": 1 of 2 up to date, 1 claimable (max-unavailable 25%); the controller has not told of it yet...\n",
+			out: `Waiting for rollout of pool "a" to ` + title + ": 1 of 2 up to date, 1 claimable (max-unavailable 25%); the controller has not reported on it yet...\n",
 		},
 		"timeout": {
 			objs: halfway(t, "enforce"), args: "template/python --timeout=1ms", code: cli.ExitTimeout,
-			out: `Waiting for rollout of pool "a" to ` + title + ": 1 of 2 up to date, 1 claimable (max-unavailable 25%); the controller has not told of it yet...\n" +
+			out: `Waiting for rollout of pool "a" to ` + title + ": 1 of 2 up to date, 1 claimable (max-unavailable 25%); the controller has not reported on it yet...\n" +
 				`pool "b" successfully rolled out: 1 of 1 up to date, ` + title + "\n",
-			errText: `timed out after 1ms. Waiting for rollout of pool "a" to ` + title + ": 1 of 2 up to date, 1 claimable (max-unavailable 25%); the controller has not told of it yet...",
+			errText: `timed out after 1ms. Waiting for rollout of pool "a" to ` + title + ": 1 of 2 up to date, 1 claimable (max-unavailable 25%); the controller has not reported on it yet...",
 		},
 		"audit": {
 			objs: halfway(t, "audit"), args: "pool/a", code: cli.ExitFailed,

@@ -14,8 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
 const (
@@ -77,9 +75,10 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	r := newReach(streams)
 	cmd := &cobra.Command{
 		Use:   programName,
-		Short: "Claims on warm pools bind to fresh sandboxes only",
+		Short: "Give claims on warm pools fresh sandboxes only",
 		Long: "Freshbind stands beside an unmodified warm-pool system, judges every bind at the API server,\n" +
 			"and refuses those that would give a claim a stale, dead or used sandbox.",
+		Version:       Version(),
 		Args:          cobra.ArbitraryArgs,
 		RunE:          needsSubcommand,
 		SilenceErrors: true,
@@ -89,6 +88,7 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd.SetOut(streams.Out)
 	cmd.SetErr(streams.ErrOut)
 	cmd.SetFlagErrorFunc(flagError)
+	cmd.SetVersionTemplate(thisVersion().String() + "\n")
 	cmd.AddCommand(
 		newManagerCommand(),
 		newWebhookConfigCommand(streams),
@@ -97,14 +97,17 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		newVersionCommand(streams),
 		NewAuditCommand(streams),
 		NewSimulateCommand(streams),
-		NewHashCommand(streams, agentsandbox.RenderMember),
+		NewHashCommand(streams, builtIn.Render),
 		newStatusCommand(r),
 		newGetCommand(r),
 		newRolloutCommand(r),
 		newExplainCommand(r),
 		newDoctorCommand(r),
+		newRelease(r).command(),
 		newRoutesCommand(streams),
+		newOptionsCommand(streams),
 	)
+	hideClusterFlags(cmd)
 	nameCommands(cmd, r.program)
 	return cmd
 }

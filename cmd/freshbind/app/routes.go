@@ -8,9 +8,9 @@ import (
 func newRoutesCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "routes",
-		Short: "Say where sandboxes can be reached, and never where one was",
-		Long: "Routes commands are about where a sandbox can be reached. What they promise: a deleted sandbox is never\n" +
-			"routed to again, and no answer is from a view of the cluster that is older than a bound.",
+		Short: "Tell gateways where sandboxes are, and never where one was",
+		Long: "Routes commands help gateways to reach sandboxes. They promise that no request goes to a deleted sandbox, and\n" +
+			"that no answer comes from a view of the cluster that is older than a bound.",
 		Args: cobra.ArbitraryArgs,
 		RunE: needsSubcommand, FParseErrWhitelist: anyFlags,
 	}

@@ -43,8 +43,8 @@ func newConformanceCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "conformance --probe-url URL --canary-address IP[:PORT]",
 		Short: "Test whether a live gateway brings routes back, or believes anybody",
-		Long: "Conformance invents sandboxes that are where it listens itself, tells one replica of a gateway of them as a peer\n" +
-			"would, and sees whether requests arrive. It touches no real sandbox, and takes away what it invented.\n\n" +
+		Long: "Conformance invents sandboxes at the address where it listens itself, tells one replica of a gateway about them as a\n" +
+			"peer would, and sees whether requests arrive. It touches no real sandbox, and removes what it invented.\n\n" +
 			"Run it in the cluster, at an address that the gateway can reach. {id}, {namespace}, {name} and {port} in the\n" +
 			"probe's URL and headers stand for a sandbox's.\n\n" +
 			"Exit codes: 0 no test failed, 1 a test failed or the gateway does not answer, 2 wrong usage.",
@@ -69,17 +69,17 @@ func newConformanceCommand(streams genericiooptions.IOStreams) *cobra.Command {
 
 // AddFlags adds the flags to fs.
 func (o *ConformanceOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.RefreshURL, "refresh-url", "", "Where peers push to one replica of the gateway. Without it only what clients can do is tested.")
+	fs.StringVar(&o.RefreshURL, "refresh-url", "", "Where peers push to one replica of the gateway. Without it, only clients' requests are tested.")
 	fs.StringVar(&o.ProbeURL, "probe-url", "", "URL of a sandbox through the same replica.")
 	fs.StringArrayVar(&o.ProbeHeaders, "probe-header", nil, "Header of a request for a sandbox, as \"Name: value\". Can be given several times.")
 	fs.StringVar(&o.CanaryAddress, "canary-address", "", "IP address of this process that the gateway can reach, with or without a port.")
 	fs.DurationVar(&o.Timeout, "timeout", o.Timeout, "How long one request may take.")
-	fs.DurationVar(&o.FenceWait, "fence-wait", 0, "How long to wait after a delete before something late is pushed, such as 12m; 0 skips that test.")
+	fs.DurationVar(&o.FenceWait, "fence-wait", 0, "How long to wait after a delete before pushing something late, such as 12m; 0 skips that test.")
 	fs.StringVar(&o.Peer.BearerTokenFile, "token-file", "", "File with the token that pushes carry.")
 	fs.StringVar(&o.Peer.CAFile, "certificate-authority", "", "File with the CA of the gateway's certificate.")
-	fs.StringVar(&o.Peer.CertFile, "client-certificate", "", "File with the certificate that pushes are made with.")
+	fs.StringVar(&o.Peer.CertFile, "client-certificate", "", "File with the client certificate of pushes.")
 	fs.StringVar(&o.Peer.KeyFile, "client-key", "", "File with that certificate's key.")
-	fs.StringVarP(&o.Output, "output", "o", "", "json; a table for people without it.")
+	fs.StringVarP(&o.Output, "output", "o", "", "Output format: json; a table by default.")
 }
 
 // Complete fills in what follows from what was said.

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"net/http"
 	"strings"
@@ -14,13 +13,10 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/freshbind/freshbind/internal/sentinel"
 )
@@ -28,8 +24,7 @@ import (
 // SentinelOptions configure the process that keeps deleted sandboxes deleted in
 // OpenKruise's gateways.
 type SentinelOptions struct {
-	Kubeconfig string
-	Context    string
+	routesProcess
 
 	URLs     []string
 	Services []string
@@ -39,18 +34,14 @@ type SentinelOptions struct {
 	Keep         time.Duration
 	MaxDeletions int
 
-	HealthAddress  string
-	MetricsAddress string
-
 	services []types.NamespacedName
-	log      zap.Options
 }
 
 // NewSentinelOptions returns the defaults.
 func NewSentinelOptions() *SentinelOptions {
 	return &SentinelOptions{
-		Port: 7789, Pace: sentinel.Pace{Interval: 5 * time.Second, Rate: 200, Timeout: time.Second},
-		Keep: time.Hour, MaxDeletions: 10_000, HealthAddress: ":8081", MetricsAddress: ":8080",
+		routesProcess: newRoutesProcess(), Port: 7789, Pace: sentinel.Pace{Interval: 5 * time.Second, Rate: 200, Timeout: time.Second},
+		Keep: time.Hour, MaxDeletions: 10_000,
 	}
 }
 
@@ -61,7 +52,7 @@ func newSentinelCommand() *cobra.Command {
 		Short: "Keep deleted sandboxes deleted in unmodified OpenKruise gateways",
 		Long: "Sentinel watches OpenKruise's Sandboxes, and repeats to each gateway that a deleted one is dead, with the version\n" +
 			"of its deletion: gateways forget that after ten minutes, and when they restart. It is for gateways after v0.3.0.\n" +
-			"In the cluster it only reads. Several replicas do no harm.",
+			"It only reads from the cluster. Several replicas do no harm.",
 		Example: "  freshbind routes sentinel --gateway-service sandbox-system/sandbox-gateway",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -80,21 +71,15 @@ func newSentinelCommand() *cobra.Command {
 
 // AddFlags adds the options to fs.
 func (o *SentinelOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Path of a kubeconfig; empty for the in-cluster configuration or $KUBECONFIG.")
-	fs.StringVar(&o.Context, "context", o.Context, "Context of the kubeconfig.")
+	o.routesProcess.AddFlags(fs)
 	fs.StringSliceVar(&o.Services, "gateway-service", o.Services, "Service (namespace/name) whose endpoints are gateways. Can be given several times.")
-	fs.IntVar(&o.Port, "refresh-port", o.Port, "Port at which these take messages of their peers.")
+	fs.IntVar(&o.Port, "refresh-port", o.Port, "Port at which these gateways take messages of their peers.")
 	fs.StringSliceVar(&o.URLs, "gateway-url", o.URLs, "URL at which one gateway takes messages of its peers. Can be given several times.")
-	fs.DurationVar(&o.Pace.Interval, "interval", o.Pace.Interval, "How often each deletion is repeated: how long a route that comes back can stay.")
-	fs.IntVar(&o.Pace.Rate, "rate", o.Pace.Rate, "How many messages a second one gateway gets at most. With more deletions than rate times interval the interval grows.")
+	fs.DurationVar(&o.Pace.Interval, "interval", o.Pace.Interval, "How often to repeat each deletion: a route that comes back can stay that long.")
+	fs.IntVar(&o.Pace.Rate, "rate", o.Pace.Rate, "Most messages a second for one gateway. With more deletions than rate times interval, the interval grows.")
 	fs.DurationVar(&o.Pace.Timeout, "timeout", o.Pace.Timeout, "How long one message may take.")
-	fs.DurationVar(&o.Keep, "keep", o.Keep, "How long a deletion is repeated.")
-	fs.IntVar(&o.MaxDeletions, "max-deletions", o.MaxDeletions, "How many deletions are repeated at most; the oldest are forgotten first.")
-	fs.StringVar(&o.HealthAddress, "health-probe-bind-address", o.HealthAddress, "Address that serves /healthz and /readyz; 0 for none.")
-	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress, "Address that serves /metrics; 0 for none.")
-	logFlags := flag.NewFlagSet("log", flag.ContinueOnError)
-	o.log.BindFlags(logFlags)
-	fs.AddGoFlagSet(logFlags)
+	fs.DurationVar(&o.Keep, "keep", o.Keep, "How long to repeat a deletion.")
+	fs.IntVar(&o.MaxDeletions, "max-deletions", o.MaxDeletions, "How many deletions to repeat at most; the oldest are forgotten first.")
 }
 
 // Complete reads the names of Services.
@@ -139,17 +124,10 @@ func (o *SentinelOptions) Validate() error {
 
 // Run watches and repeats until ctx ends.
 func (o *SentinelOptions) Run(ctx context.Context) error {
-	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.log)))
-	cfg, err := serverConfig(o.Kubeconfig, o.Context)
-	if err != nil {
-		return err
-	}
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Metrics: metricsserver.Options{BindAddress: o.MetricsAddress}, HealthProbeBindAddress: o.HealthAddress, Cache: o.cacheOptions(),
-	})
-	if err != nil {
-		return fmt.Errorf("creating the manager: %w", err)
-	}
+	return o.run(ctx, o.cacheOptions(), o.assemble)
+}
+
+func (o *SentinelOptions) assemble(mgr manager.Manager) error {
 	m := sentinel.NewMetrics(metrics.Registry)
 	memory := sentinel.NewMemory(o.MaxDeletions, o.Keep, m)
 	s := sentinel.New(memory, &http.Client{
@@ -158,13 +136,9 @@ func (o *SentinelOptions) Run(ctx context.Context) error {
 	watch := &sentinel.Watch{
 		Cache: mgr.GetCache(), Memory: memory, Sentinel: s, URLs: o.URLs, Services: o.services, Port: o.Port,
 	}
-	err = errors.Join(mgr.Add(everyReplica(s.Start)), mgr.Add(everyReplica(watch.Start)), mgr.AddHealthzCheck("ping", healthz.Ping))
-	if err != nil {
+	ready := func(*http.Request) error { return watch.Ready() }
+	if err := errors.Join(mgr.Add(everyReplica(s.Start)), mgr.Add(everyReplica(watch.Start)), mgr.AddReadyzCheck("watch", ready)); err != nil {
 		return fmt.Errorf("assembling the sentinel: %w", err)
-	}
-	registerBuildInfo(metrics.Registry, Version())
-	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("repeating deletions: %w", err)
 	}
 	return nil
 }

@@ -42,10 +42,10 @@ func NewSchedulingOptions() SchedulingOptions {
 // AddFlags adds the options to fs.
 func (o *SchedulingOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Mode, "scheduling", o.Mode, "How members' pods get to nodes: None, Extender (the cluster's scheduler asks Freshbind, see scheduler-config) or SecondScheduler (they are sent to a scheduler of their own).")
-	fs.StringVar(&o.SchedulerName, "scheduler-name", o.SchedulerName, "Name of the second scheduler. With another value of --scheduling members whose pods have it are replaced.")
-	fs.IntVar(&o.Weights.Zone, "scheduling-weight-zone", o.Weights.Zone, "What each member of a pool in a node's zone counts against the node; 0 for nothing.")
-	fs.IntVar(&o.Weights.Node, "scheduling-weight-node", o.Weights.Node, "What each member of a pool on a node counts against it; 0 for nothing.")
-	fs.IntVar(&o.Weights.Image, "scheduling-weight-image", o.Weights.Image, "What having a pod's images counts for a node; 0 for nothing.")
+	fs.StringVar(&o.SchedulerName, "scheduler-name", o.SchedulerName, "Name of the second scheduler. With another value of --scheduling, members whose pods have it are replaced.")
+	fs.IntVar(&o.Weights.Zone, "scheduling-weight-zone", o.Weights.Zone, "How much each member of the pool in a node's zone counts against the node; 0 to ignore zones.")
+	fs.IntVar(&o.Weights.Node, "scheduling-weight-node", o.Weights.Node, "How much each member of the pool on a node counts against it; 0 to ignore them.")
+	fs.IntVar(&o.Weights.Image, "scheduling-weight-image", o.Weights.Image, "How much a pod's images on a node count for it; 0 to ignore images.")
 }
 
 // Validate reports the first option that cannot be used.
@@ -96,7 +96,7 @@ func (o *SchedulingOptions) strays() string {
 // registerScheduler serves the extender beside the webhooks.
 func registerScheduler(mgr manager.Manager, o SchedulingOptions, leads func() bool, forecast *recreate.Forecast, reg prometheus.Registerer) error {
 	if strays := o.strays(); strays != "" {
-		if err := scheduler.SetupStrays(mgr, forecast.Caches(), forecast.Kinds().Sandboxes, strays, leads); err != nil {
+		if err := scheduler.SetupStrays(mgr, forecast.Caches(), forecast.Kinds().Sandboxes, builtIn, strays, leads); err != nil {
 			return err
 		}
 	}

@@ -22,12 +22,12 @@ type schedulerConfigOptions struct {
 
 func (o *schedulerConfigOptions) AddFlags(fs *pflag.FlagSet) {
 	c := &o.config
-	fs.StringVar(&c.URL, "url", "", "Base URL of Freshbind, https://host:port, as the scheduler reaches it: one in the host's network resolves no Service names.")
+	fs.StringVar(&c.URL, "url", "", "Base URL of Freshbind, https://host:port, as the scheduler reaches it. A scheduler in the host's network resolves no Service names.")
 	fs.StringVar(&c.CAFile, "ca-file", "", "Path, where the scheduler runs, of a PEM file with the CA that signed Freshbind's serving certificate. Without one kube-scheduler would trust anybody.")
-	fs.StringVar(&c.ServerName, "server-name", "", "Name in the serving certificate, where --url has another one or an address.")
+	fs.StringVar(&c.ServerName, "server-name", "", "Name in the serving certificate, if --url has another name or an address.")
 	fs.DurationVar(&c.Timeout, "timeout", time.Second, "How long the scheduler waits for an answer.")
-	fs.Int64Var(&c.Weight, "weight", 10, "Weight of Freshbind's scores, 0 to 10, beside those of the scheduler's own plugins, 0 to 100: 10 is ten points of theirs for each of Freshbind's, times ten.")
-	fs.BoolVar(&c.Ignorable, "ignorable", true, "The scheduler goes on without Freshbind's answer. false only with --second-scheduler: Freshbind's own pods have to be scheduled without it.")
+	fs.Int64Var(&c.Weight, "weight", 10, "Weight of Freshbind's scores (0 to 10) beside those of the scheduler's own plugins (0 to 100). The scheduler multiplies it by ten: with 10, a point of Freshbind's counts as 100 of theirs.")
+	fs.BoolVar(&c.Ignorable, "ignorable", true, "Let the scheduler go on without Freshbind's answer. false only with --second-scheduler, because Freshbind's own pods have to be scheduled without it.")
 	fs.BoolVar(&o.second, "second-scheduler", false, "Print the whole configuration of a scheduler of its own for members' pods, not a stanza for an existing one.")
 	fs.StringVar(&c.SchedulerName, "scheduler-name", config.Default().Scheduling.SchedulerName, "Name of the second scheduler, of its profile and of its lease.")
 	fs.StringVar(&c.LeaseNamespace, "lease-namespace", "freshbind-system", "Namespace of the second scheduler's lease.")
@@ -60,7 +60,7 @@ func newSchedulerConfigCommand(streams genericiooptions.IOStreams) *cobra.Comman
 	o := &schedulerConfigOptions{}
 	cmd := &cobra.Command{
 		Use:   "scheduler-config",
-		Short: "Print what kube-scheduler has to be told",
+		Short: "Print the configuration that kube-scheduler needs",
 		Long: "Print the extenders stanza for the configuration of an existing kube-scheduler (1.34 to 1.37), or with\n" +
 			"--second-scheduler the whole configuration of one that schedules members' pods only.\n" +
 			"The manager has to run with --scheduling=Extender or --scheduling=SecondScheduler.",

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/internal/selftest"
 	"github.com/freshbind/freshbind/webhooks"
 )
@@ -83,7 +82,7 @@ func (m *idleMembers) next(ctx context.Context) (client.Object, error) {
 	for i := range list.Items {
 		member := &list.Items[i]
 		owner := metav1.GetControllerOfNoCopy(member)
-		if owner == nil || !agentsandbox.IsPoolOwner(owner) || member.DeletionTimestamp != nil || first[member.Namespace] != nil {
+		if owner == nil || !builtIn.IsPool(owner) || member.DeletionTimestamp != nil || first[member.Namespace] != nil {
 			continue
 		}
 		enforced, err := m.modes.Known(ctx, member.Namespace, "")

@@ -8,24 +8,21 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/freshbind/freshbind/internal/cli"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/webhooks"
 )
-
-// simulateOutputs are the values of --output; the first is what is said by saying nothing.
-var simulateOutputs = []string{"", "json", "yaml"}
 
 type simulateOptions struct {
 	streams genericiooptions.IOStreams
 	config  *genericclioptions.ConfigFlags
 	files   []string
-	output  string
+	output  cli.Output
 	// enforcement and strategy are the defaults that the manager was started with.
 	enforcement, strategy string
 }
@@ -38,13 +35,13 @@ func NewSimulateCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "simulate -f FILE",
-		Short: "Tell what applying templates, pools and claims would lead to, without a write",
-		Long: "Simulate tells what kubectl apply of the files would lead to, in the words of Freshbind's webhook: which idle members\n" +
-			"a template would make stale, pool by pool, and what becomes of them; what a claim would get; which inputs would be\n" +
-			"refused. It only reads (get, list; members are compared by content), and needs Freshbind itself nowhere.\n\n" +
-			"A document is taken as the whole of what is to be stored, with the defaults of the cluster's CRDs, and is held\n" +
-			"against the cluster by itself: what another document of the same file would create does not exist yet.\n\n" +
-			"Exit codes: 0 told, 1 an input would be refused or something could not be read, 2 wrong usage.",
+		Short: "Tell what would happen if you applied templates, pools and claims, without a write",
+		Long: "Simulate tells what kubectl apply of the files would do, in the words of Freshbind's webhook: which idle members\n" +
+			"a template would make stale, pool by pool, and what happens to them; what a claim would get; which inputs would be\n" +
+			"refused. It only reads (get, list), compares members by content, and does not need Freshbind in the cluster.\n\n" +
+			"It takes each document as the whole object to be stored, with the defaults of the cluster's CRDs, and compares it\n" +
+			"with the cluster by itself: what another document of the same file would create does not exist yet.\n\n" +
+			"Exit codes: 0 done, 1 an input would be refused or something could not be read, 2 wrong usage.",
 		Example: "  freshbind simulate -f template.yaml -n prod\n" +
 			"  kustomize build prod | freshbind simulate -f - -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,10 +53,10 @@ func NewSimulateCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	}
 	o.config.AddFlags(cmd.Flags())
 	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "File with YAML or JSON documents, - for standard input. Can be given several times.")
-	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Output format: json or yaml.")
-	cmd.Flags().StringVar(&o.enforcement, "default-enforcement", o.enforcement, "What the manager was started with: audit or enforce.")
+	o.output.AddFlags(cmd)
+	cmd.Flags().StringVar(&o.enforcement, "default-enforcement", o.enforcement, "The manager's default mode: audit or enforce.")
 	cmd.Flags().StringVar(&o.strategy, "default-rollout-strategy", o.strategy,
-		"What the manager was started with: OnReplenish, Recreate or RollingUpdate.")
+		"The manager's default strategy: OnReplenish, Recreate or RollingUpdate.")
 	return cmd
 }
 
@@ -73,8 +70,9 @@ func (o *simulateOptions) validate(args []string) error {
 		return errors.New("-f: the name of the file is empty")
 	case slices.Index(o.files, "-") != lastIndex(o.files, "-"):
 		return errors.New("-f -: standard input can be read only once")
-	case !slices.Contains(simulateOutputs, o.output):
-		return fmt.Errorf("-o %q: accepted are %s", o.output, strings.Join(simulateOutputs[1:], ", "))
+	}
+	if err := o.output.Validate(); err != nil {
+		return err
 	}
 	if _, err := webhooks.ParseMode(o.enforcement); err != nil {
 		return fmt.Errorf("--default-enforcement: %w", err)

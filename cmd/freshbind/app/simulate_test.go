@@ -14,6 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/freshbind/freshbind/internal/advice"
+	"github.com/freshbind/freshbind/internal/cli"
 )
 
 // What is wrong with the command line or the files is found before any cluster
@@ -131,7 +132,8 @@ SandboxClaim prod/<generated>: gets a member
 Namespace prod: would be refused
   metadata.labels: no
 `,
-		"yaml": `items:
+		"yaml": `apiVersion: cli.freshbind.dev/v1alpha1
+items:
 - after: v1-b
   before: v1-a
   difference: 'x: 1 -> 2'
@@ -164,12 +166,13 @@ Namespace prod: would be refused
   - 'metadata.labels: no'
   says: would be refused
   stored: true
+kind: SimulationList
 `,
 	}
 	for output, want := range cases {
 		t.Run("as "+output, func(t *testing.T) {
 			var out bytes.Buffer
-			o := &simulateOptions{streams: genericiooptions.IOStreams{Out: &out}, output: output}
+			o := &simulateOptions{streams: genericiooptions.IOStreams{Out: &out}, output: cli.Output{Format: output}}
 			if err := o.print(told); err != nil {
 				t.Fatal(err)
 			}

@@ -120,14 +120,20 @@ func simulatedResource(obj *unstructured.Unstructured) (schema.GroupResource, bo
 // tell compares one document with what is stored. Nothing is written.
 func (s *simulation) tell(ctx context.Context, obj *unstructured.Unstructured) (simulated, error) {
 	gr, _ := simulatedResource(obj)
-	if err := s.complete(gr, obj); err != nil {
+	unknown, err := s.complete(gr, obj)
+	if err != nil {
 		return simulated{}, err
 	}
 	stored, err := s.stored(ctx, gr, obj)
 	if err != nil {
 		return simulated{}, err
 	}
-	out := simulated{Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName(), Stored: stored != nil}
+	out := simulated{Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName(), Stored: stored != nil, Refused: unknown}
+	if len(unknown) > 0 {
+		// What it would lead to without them is not what was meant.
+		out.Says = "would be refused"
+		return out, nil
+	}
 	before, after := s.inputs(stored), s.inputs(obj)
 	for _, err := range advice.Refusals(before, after) {
 		out.Refused = append(out.Refused, err.Error())
@@ -149,21 +155,25 @@ func (s *simulation) tell(ctx context.Context, obj *unstructured.Unstructured) (
 	return out, err
 }
 
-// complete fills in what the API server would: the namespace, and defaults.
-func (s *simulation) complete(gr schema.GroupResource, obj *unstructured.Unstructured) error {
+// complete fills in what the API server would: the namespace, and defaults. It
+// returns the fields that the cluster does not know.
+func (s *simulation) complete(gr schema.GroupResource, obj *unstructured.Unstructured) (unknown []string, err error) {
 	if gr.Group == "" {
-		return nil
+		return nil, nil
 	}
 	switch namespace := obj.GetNamespace(); {
 	case namespace == "":
 		obj.SetNamespace(s.namespace)
 	case s.forced && namespace != s.namespace:
-		return fmt.Errorf("metadata.namespace: is %q, and --namespace is %q: leave one of them out", namespace, s.namespace)
+		return nil, fmt.Errorf("metadata.namespace: is %q, and --namespace is %q: leave one of them out", namespace, s.namespace)
 	}
 	if obj.GetName() == "" && obj.GetGenerateName() == "" {
-		return errors.New("metadata.name: required")
+		return nil, errors.New("metadata.name: required")
 	}
-	return s.defaults.apply(obj)
+	if unknown, err = s.defaults.unknownFields(obj); err != nil {
+		return nil, err
+	}
+	return unknown, s.defaults.apply(obj)
 }
 
 func (s *simulation) stored(ctx context.Context, gr schema.GroupResource, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {

@@ -38,15 +38,19 @@ type openAPISchema struct {
 	Properties           map[string]*openAPISchema `json:"properties"`
 	Items                *openAPISchema            `json:"items"`
 	AdditionalProperties schemaOrBool              `json:"additionalProperties"`
+	PreserveUnknown      bool                      `json:"x-kubernetes-preserve-unknown-fields"`
 }
 
-// schemaOrBool is nil for a boolean.
-type schemaOrBool struct{ *openAPISchema }
+// schemaOrBool has no schema for a boolean; Any is true for true.
+type schemaOrBool struct {
+	*openAPISchema
+	Any bool
+}
 
 // UnmarshalJSON reads either form.
 func (s *schemaOrBool) UnmarshalJSON(data []byte) error {
 	if len(data) == 0 || data[0] != '{' {
-		return nil
+		return json.Unmarshal(data, &s.Any)
 	}
 	s.openAPISchema = &openAPISchema{}
 	return json.Unmarshal(data, s.openAPISchema)

@@ -2,34 +2,21 @@ package app
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"k8s.io/cli-runtime/pkg/printers"
-	"sigs.k8s.io/yaml"
 )
 
 func (o *simulateOptions) print(told []simulated) error {
-	var data []byte
-	var err error
-	items := struct {
-		Items []simulated `json:"items"`
-	}{told}
-	switch o.output {
-	case "json":
-		data, err = indentedJSON(items)
-	case "yaml":
-		data, err = yaml.Marshal(items)
-	default:
-		var b strings.Builder
-		for _, s := range told {
-			s.write(&b)
-		}
-		data = []byte(b.String())
+	if o.output.Structured() {
+		return o.output.PrintObject(o.streams.Out, "SimulationList", map[string]any{"items": told})
 	}
-	if err != nil {
-		return fmt.Errorf("encode output: %w", err)
+	var b strings.Builder
+	for _, s := range told {
+		s.write(&b)
 	}
-	if _, err := o.streams.Out.Write(data); err != nil {
+	if _, err := io.WriteString(o.streams.Out, b.String()); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 	return nil

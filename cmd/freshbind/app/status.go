@@ -23,6 +23,8 @@ type listing[T any] struct {
 	output cli.Output
 	watch  bool
 
+	// kind is that of a row for programs.
+	kind    string
 	name    func(T) string
 	columns func(namespaces, wide bool, now func() time.Time) []cli.Column[T]
 	// rows are those of the pools that were found.
@@ -39,22 +41,23 @@ func (l *listing[T]) addFlags(cmd *cobra.Command) {
 	if l.labels != nil {
 		cmd.Flags().Lookup("selector").Usage = "Label selector of members."
 	}
-	l.output.AddFlags(cmd.Flags())
+	l.output.Tables, l.output.Names = true, true
+	l.output.AddFlags(cmd)
 	cmd.Flags().BoolVarP(&l.watch, "watch", "w", false, "After the list, print what changes, until Ctrl-C.")
 }
 
 func newStatusCommand(r reach) *cobra.Command {
 	l := &listing[cli.Pool]{
-		target: newTarget(r), name: cli.PoolName, columns: cli.PoolColumns, footer: true,
+		target: newTarget(r), kind: "PoolStatus", name: cli.PoolName, columns: cli.PoolColumns, footer: true,
 		rows: func(p []cli.Pool) []cli.Pool { return p },
 		key:  func(p cli.Pool) string { return p.Namespace + "/" + p.Name },
 	}
 	cmd := &cobra.Command{
 		Use:   "status [POOL]",
-		Short: "Tell how current the members of pools are",
+		Short: "Show how current the members of pools are",
 		Long: "Status compares each pool's idle members, by content, with the template in force. It only reads, and works in mode\n" +
-			"audit and without Freshbind in the cluster too. STATE and SINCE are the controller's where it tells of them.\n\n" +
-			"READY counts what is ready, hidden members too; CLAIMABLE only what a claim that comes now could be given.\n\n" +
+			"audit and without Freshbind in the cluster. STATE and SINCE come from the controller if it has reported them.\n\n" +
+			"READY counts all ready members, hidden ones as well; CLAIMABLE only those that a new claim could get.\n\n" +
 			exitCodes,
 		Example: "  freshbind status\n" +
 			"  freshbind status -A -o wide\n" +
@@ -72,7 +75,7 @@ func newGetCommand(r reach) *cobra.Command {
 		Use: "get", Short: "List members of pools", Args: cobra.ArbitraryArgs, RunE: needsSubcommand, FParseErrWhitelist: anyFlags,
 	}
 	l := &listing[cli.Member]{
-		target: newTarget(r), name: cli.MemberName, columns: cli.MemberColumns,
+		target: newTarget(r), kind: "MemberStatus", name: cli.MemberName, columns: cli.MemberColumns,
 		rows: membersOf, labels: func(m cli.Member) labels.Set { return m.Labels },
 		key: func(m cli.Member) string { return m.Namespace + "/" + m.Name },
 	}
@@ -80,8 +83,8 @@ func newGetCommand(r reach) *cobra.Command {
 		Use:     "members [POOL]",
 		Aliases: []string{"member"},
 		Short:   "List the idle members of pools, and what each was built from",
-		Long: "Members lists idle members, the oldest first, and judges each by its content. It only reads, and looks at no Pod:\n" +
-			"explain member does, and says why.\n\n" + exitCodes,
+		Long: "Members lists idle members, the oldest first, and judges each by its content. It only reads. For a judgement that\n" +
+			"includes the Pod, and the reason, use explain member.\n\n" + exitCodes,
 		Example: "  freshbind get members python -n prod\n" +
 			"  freshbind get members -A -o wide\n" +
 			"  freshbind get members -o json | jq '.items[] | select(.class == \"Stale\").name'",
@@ -151,10 +154,15 @@ func (l *listing[T]) list(ctx context.Context, c *cli.Cluster, namespace string,
 		return fmt.Errorf("pool %q does not exist in namespace %q", which.Name, namespace)
 	}
 	l.output.Colour = cli.Colours(l.streams.Out)
-	printer := cli.NewPrinter(l.output, l.name, l.columns(l.all, l.output.Format == cli.Wide, c.Now))
+	printer := cli.NewPrinter(l.output, l.kind, l.name, l.columns(l.all, l.output.Format == cli.Wide, c.Now))
 	rows := l.rows(found)
 	if !l.watch {
-		if err := printer.Print(l.streams.Out, rows); err != nil {
+		print := printer.Print
+		// One pool by its name is an object, not a list of one.
+		if _, pools := any(rows).([]cli.Pool); pools && which.Name != "" {
+			print = printer.PrintEach
+		}
+		if err := print(l.streams.Out, rows); err != nil {
 			return err
 		}
 		return l.end(ctx, c, namespace, len(rows))

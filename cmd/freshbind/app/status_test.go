@@ -59,6 +59,7 @@ func TestStatusAsJSON(t *testing.T) {
 		t.Fatalf("%v; exit code %d: %s", err, code, errText)
 	}
 	want := map[string]any{
+		"apiVersion": cli.APIVersion, "kind": "PoolStatus",
 		"namespace": "prod", "name": "a", "template": "python", "strategy": "RollingUpdate", "mode": "enforce", "replicas": 2.0,
 		"readyReplicas": 2.0, "updatedReplicas": 1.0, "updatedReadyReplicas": 1.0, "claimableReplicas": 1.0, "staleReplicas": 1.0,
 		"unknownReplicas": 0.0, "lostReplicas": 0.0, "hiddenReplicas": 0.0, "terminatingReplicas": 0.0,
@@ -66,6 +67,20 @@ func TestStatusAsJSON(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got.Items[0]); diff != "" {
 		t.Errorf("item (-want,+got):\n%s", diff)
+	}
+}
+
+// Asked for by name a pool is an object, and not a list of one.
+func TestStatusOfOnePool(t *testing.T) {
+	for format, want := range map[string]string{
+		"jsonpath={.kind}/{.name}":                   "PoolStatus/a",
+		"go-template={{.apiVersion}} {{.kind}}":      "cli.freshbind.dev/v1alpha1 PoolStatus",
+		"custom-columns=POOL:.name,S:.staleReplicas": "POOL   S\na      1\n",
+	} {
+		out, errText, code := newTerminal(t, halfway(t, "enforce")...).run("status", "a", "-n", "prod", "-o", format)
+		if out != want || code != 0 {
+			t.Errorf("-o %s: %q (%s), want %q", format, out, errText, want)
+		}
 	}
 }
 

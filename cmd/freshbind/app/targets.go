@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freshbind/freshbind/internal/cli"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/platform"
 )
 
 const (
@@ -26,12 +26,18 @@ type kindOfTarget struct {
 	aliases  []string
 }
 
-var kindsOfTargets = map[string]kindOfTarget{
-	poolKind:     {agentsandbox.Pools, []string{"pools", "swp", "sandboxwarmpool", "sandboxwarmpools"}},
-	templateWord: {agentsandbox.Templates, []string{"templates", "sandboxtemplate", "sandboxtemplates"}},
-	memberKind:   {agentsandbox.Sandboxes, []string{"members", "sandbox", "sandboxes"}},
-	claimKind:    {agentsandbox.Claims, []string{"claims", "sandboxclaim", "sandboxclaims"}},
-}
+var kindsOfTargets = func() map[string]kindOfTarget {
+	named := func(kind platform.Kind, aliases ...string) kindOfTarget {
+		return kindOfTarget{kind.GroupResource(), slices.Concat(aliases, kind.ShortNames, []string{strings.ToLower(kind.Kind), kind.Resource})}
+	}
+	kinds := builtIn.Kinds()
+	return map[string]kindOfTarget{
+		poolKind:     named(kinds.Pool, "pools"),
+		templateWord: named(kinds.Template, "templates"),
+		memberKind:   named(kinds.Member, "members"),
+		claimKind:    named(kinds.Claim, "claims"),
+	}
+}()
 
 // wordFor returns the word for a kind as it was written, with or without its
 // group; "" for none of ours.
@@ -84,7 +90,7 @@ func (s subject) find(ctx context.Context, c *cli.Cluster, namespace string, sto
 	if s.word == poolKind {
 		return nil, fmt.Errorf("pool %q does not exist in namespace %q", s.name, namespace)
 	}
-	if _, err := c.Get(ctx, agentsandbox.Templates, namespace, s.name); err != nil {
+	if _, err := c.Get(ctx, c.Objects.Kinds().Template.GroupResource(), namespace, s.name); err != nil {
 		return nil, absent(err, templateWord, s.name, namespace)
 	}
 	return nil, fmt.Errorf("no pool in namespace %q refers to template %q", namespace, s.name)
@@ -94,12 +100,12 @@ func (s subject) find(ctx context.Context, c *cli.Cluster, namespace string, sto
 func (s subject) template(ctx context.Context, c *cli.Cluster, namespace string) (*unstructured.Unstructured, error) {
 	name := s.name
 	if s.word == poolKind {
-		pool, err := c.Get(ctx, agentsandbox.Pools, namespace, s.name)
+		pool, err := c.Get(ctx, c.Objects.Kinds().Pool.GroupResource(), namespace, s.name)
 		if err != nil {
 			return nil, absent(err, poolKind, s.name, namespace)
 		}
-		name = agentsandbox.TemplateOf(pool)
+		name = c.Objects.Pool(pool).Template
 	}
-	template, err := c.Get(ctx, agentsandbox.Templates, namespace, name)
+	template, err := c.Get(ctx, c.Objects.Kinds().Template.GroupResource(), namespace, name)
 	return template, absent(err, templateWord, name, namespace)
 }

@@ -11,7 +11,6 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
@@ -27,19 +26,19 @@ type webhookConfigOptions struct {
 func (o *webhookConfigOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.endpoint.URL, "url", "", "Base URL of the webhooks, https://host:port, instead of a Service.")
 	fs.StringVar(&o.endpoint.ServiceName, "service-name", "", "Name of the Service in front of the manager.")
-	fs.StringVar(&o.endpoint.ServiceNamespace, "service-namespace", "freshbind-system", "Namespace of the Service; it is left out of the webhooks.")
+	fs.StringVar(&o.endpoint.ServiceNamespace, "service-namespace", "freshbind-system", "Namespace of the Service; the webhooks leave it out.")
 	fs.Int32Var(&o.endpoint.ServicePort, "service-port", 443, "Port of the Service.")
-	fs.StringVar(&o.caFile, "ca-file", "", "PEM file with the CA that signed the serving certificate; empty when something injects it.")
-	fs.StringSliceVar(&o.scope.Exempt, "exempt-namespaces", nil, "Further namespaces to leave out; kube-system always is.")
+	fs.StringVar(&o.caFile, "ca-file", "", "PEM file with the CA that signed the serving certificate; empty if something injects it.")
+	fs.StringSliceVar(&o.scope.Exempt, "exempt-namespaces", nil, "Further namespaces to leave out, besides kube-system.")
 	fs.BoolVar(&o.mutating, "mutating-policies", true,
-		"The API server serves MutatingAdmissionPolicy in admissionregistration.k8s.io/v1 (Kubernetes 1.36 and later); false for a webhook in its place.")
+		"Use a MutatingAdmissionPolicy of admissionregistration.k8s.io/v1 (Kubernetes 1.36 and later); false for a webhook in its place.")
 	fs.StringVar(&o.scope.Self, "user", "system:serviceaccount:freshbind-system:freshbind", "User that the manager runs as: it alone may write stamps.")
-	fs.StringSliceVar(&o.scope.PoolControllers, "pool-controller-users", []string{agentsandbox.ControllerUser},
+	fs.StringSliceVar(&o.scope.PoolControllers, "pool-controller-users", admission().Controllers,
 		"Users that create a pool's members, and whose deletes of a claim's sandbox are refused as meant for an idle one.")
 	fs.BoolVar(&o.scope.EnforcedByDefault, "enforced-by-default", false,
-		"Policies hold where a namespace says no mode, too: what the manager's defaults.enforcement says.")
+		"Policies also hold where a namespace sets no mode, as with defaults.enforcement=enforce in the manager's configuration.")
 	fs.StringArrayVar(&o.enforced, "enforced-namespaces", nil,
-		"Label selector of namespaces in which policies hold whatever they say, as the manager's floors do; may be repeated.")
+		"Label selector of namespaces in which policies hold whatever their mode, as with the manager's floors. Can be given several times.")
 }
 
 func (o *webhookConfigOptions) Complete() error {
@@ -71,8 +70,8 @@ func (o *webhookConfigOptions) Validate() error {
 }
 
 func (o *webhookConfigOptions) objects() []client.Object {
-	mutating, validating := webhooks.Configurations(o.endpoint, o.scope)
-	policies := webhooks.NewPolicies(o.scope)
+	mutating, validating := webhooks.Configurations(admission(), o.endpoint, o.scope)
+	policies := webhooks.NewPolicies(admission(), o.scope)
 	if !o.mutating {
 		policies = policies.WithoutMutating()
 	}

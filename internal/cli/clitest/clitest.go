@@ -80,14 +80,20 @@ func New(t *testing.T, funcs interceptor.Funcs, objs ...client.Object) *cli.Clus
 			scheme.AddKnownTypeWithName(gvk.GroupVersion().WithKind(gvk.Kind+"List"), &unstructured.UnstructuredList{})
 		}
 	}
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objs...).WithInterceptorFuncs(funcs).
+	sandbox := &unstructured.Unstructured{}
+	sandbox.SetGroupVersionKind(kinds[agentsandbox.Sandboxes])
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objs...).WithStatusSubresource(sandbox).WithInterceptorFuncs(funcs).
 		WithIndex(&eventsv1.Event{}, "regarding.name", func(o client.Object) []string { return []string{o.(*eventsv1.Event).Regarding.Name} }).
 		WithIndex(&eventsv1.Event{}, "regarding.kind", func(o client.Object) []string { return []string{o.(*eventsv1.Event).Regarding.Kind} }).
 		WithIndex(&coordinationv1.Lease{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).
 		Build()
 	return &cli.Cluster{
 		Client: c, Resolver: resolver{}, Reader: liveread.NewReader(getter{c}, nil),
-		History:  func(r client.Reader) agentsandbox.History { return history.NewReader(r) },
+		Objects: agentsandbox.Objects{},
+		Judging: func(s cli.Sources) cli.Judging {
+			return &agentsandbox.Platform{Reader: s.Reader, Resolver: s.Resolver, History: s.History, DefaultStrategy: s.DefaultStrategy, Floor: s.Floor}
+		},
+		History:  func(r client.Reader) platform.History { return history.NewReader(r, agentsandbox.Objects{}) },
 		Defaults: cli.Defaults{Mode: cli.Audit, Strategy: freshness.OnReplenish},
 		Now:      func() time.Time { return Now },
 	}

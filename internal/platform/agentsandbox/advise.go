@@ -187,14 +187,13 @@ func (a *Adviser) rollout(pool *unstructured.Unstructured, in setting) advice.Ro
 	}
 }
 
-// IsTemplate, IsClaim and IsPool tell the kinds that advice is given on, of any
-// version.
+// IsTemplate reports whether advice on a template is asked for, of any version.
 func IsTemplate(gk schema.GroupKind) bool { return gk == extension(kindTemplate) }
 
-// IsClaim is like IsTemplate.
+// IsClaim reports whether advice on a claim is asked for.
 func IsClaim(gk schema.GroupKind) bool { return gk == extension(kindClaim) }
 
-// IsPool is like IsTemplate.
+// IsPool reports whether advice on the inputs of a pool is asked for.
 func IsPool(gk schema.GroupKind) bool { return gk == extension(kindPool) }
 
 func extension(kind string) schema.GroupKind {

@@ -37,7 +37,7 @@ type Shelf struct {
 	// API reads from the API server: with a Cache beside it out of the memory of
 	// that server, which may be late and costs etcd nothing.
 	API      client.Reader
-	Resolver Resolver
+	Resolver platform.Resolver
 	// Pools lists a namespace's pools out of a cache; nil to ask the API server.
 	Pools func(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error)
 }

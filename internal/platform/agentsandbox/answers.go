@@ -34,3 +34,8 @@ func (*Platform) Answer(op freshness.Operation, f freshness.Fault) (code int32, 
 	}
 	return http.StatusConflict, metav1.StatusReasonConflict
 }
+
+// Undecided is an answer after which all of upstream's controllers try again.
+func (*Platform) Undecided(freshness.Operation) (code int32, reason metav1.StatusReason) {
+	return http.StatusInternalServerError, ""
+}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/placement"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/revision"
 )
@@ -84,8 +85,9 @@ func (p *Platform) barePodSnapshot(ctx context.Context, w platform.Write) (platf
 	if err != nil {
 		return platform.Facts{}, err
 	}
-	if nodeNameOf(pod) != "" {
-		own.NodeLeaving = NodeStateOf(objs.node).Leaving(tolerationsOf(pod))
+	if placement.NodeName(pod) != "" {
+		own.NodeLeaving = placement.NodeState(objs.node).Leaving(placement.Tolerations(pod))
+		f.Node = nodeOf(objs.node, pod)
 	}
 	done, err := p.Turns.Take(ctx, pod.GetNamespace())
 	if err != nil {
@@ -188,7 +190,7 @@ func (p *Platform) readForBarePod(ctx context.Context, pod *unstructured.Unstruc
 	if pool != "" {
 		g.get(&out.pool, Pools, pool)
 	}
-	if node := nodeNameOf(pod); node != "" {
+	if node := placement.NodeName(pod); node != "" {
 		g.getAt(&out.node, nodes, "", node)
 	}
 	if err := g.wait(); err != nil {

@@ -6,18 +6,18 @@ import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 const launchTypeLabel = "agents.x-k8s.io/launch-type"
 
 // Holdings are the names under which a claim may have a sandbox.
-func Holdings(claim *unstructured.Unstructured) []string { return holdings(claim, nil) }
+func (Objects) Holdings(claim *unstructured.Unstructured) []string { return holdings(claim, nil) }
 
 // Asked returns the pool and the template that a claim asks for itself; "" for
 // what it leaves open.
-func Asked(claim *unstructured.Unstructured) (pool, template string) {
+func (Objects) Asked(claim *unstructured.Unstructured) (pool, template string) {
 	c := claimOf(claim)
 	return c.Pool, c.Template
 }
 
 // LaunchType says how a claim came by its Sandbox, "warm" or "cold". Releases
 // without the label name a cold start after its claim.
-func LaunchType(sandbox, claim *unstructured.Unstructured) string {
+func (Objects) LaunchType(sandbox, claim *unstructured.Unstructured) string {
 	if said := sandbox.GetLabels()[launchTypeLabel]; said != "" {
 		return said
 	}

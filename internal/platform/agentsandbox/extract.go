@@ -136,13 +136,20 @@ func (p *Platform) poolOf(obj *unstructured.Unstructured) *freshness.Pool {
 		Template: str(obj.Object, "spec", "sandboxTemplateRef", "name"),
 		Strategy: freshness.ResolveStrategy(annotations[strategyKey],
 			str(obj.Object, "spec", "updateStrategy", "type"), p.DefaultStrategy),
-		AdmitAny: annotations[admitKey] == "any",
+		Replenishes: replenishes(str(obj.Object, "spec", "updateStrategy", "type")),
+		AdmitAny:    annotations[admitKey] == "any",
 		// What cannot be parsed counts as the strict value, the only one there is.
 		ByName:    annotations[claimsKey] != "",
 		Restarted: restartedAt(annotations),
 		Suspended: annotations[platform.AttributionKey],
 	}
 }
+
+// replenishes reports whether the pool controller compares no member with its
+// template, by the strategy in the pool's spec (v0.4.6 to v1.0.3,
+// sandboxwarmpool_controller.go, filterActiveSandboxes; v0.3.10 knows no strategy,
+// and compares nothing).
+func replenishes(spec string) bool { return spec == "" || spec == string(freshness.OnReplenish) }
 
 // poolInForce is poolOf with a strategy that is not below the namespace's floor.
 func (p *Platform) poolInForce(ctx context.Context, obj *unstructured.Unstructured) (*freshness.Pool, error) {

@@ -24,7 +24,7 @@ const (
 
 // Inspect prepares for a pool and the template that it refers to, as stored;
 // nil when that template does not exist.
-func (p *Platform) Inspect(ctx context.Context, pool, template *unstructured.Unstructured) (*Inspection, error) {
+func (p *Platform) Inspect(ctx context.Context, pool, template *unstructured.Unstructured) (*platform.Inspection, error) {
 	least, err := p.floorOf(ctx, pool.GetNamespace())
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ type Foresight struct {
 }
 
 // Inspect is that of Platform.
-func (f Foresight) Inspect(ctx context.Context, pool, template *unstructured.Unstructured) (*Inspection, error) {
+func (f Foresight) Inspect(ctx context.Context, pool, template *unstructured.Unstructured) (*platform.Inspection, error) {
 	least, err := f.KnownFloor(ctx, pool.GetNamespace())
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (f Foresight) InspectBarePod(ctx context.Context, pool, template, pod *unst
 	return f.inspectBarePod(ctx, pod, stored{pool: pool, template: template, floor: f.KnownFloor})
 }
 
-func (p *Platform) inspect(ctx context.Context, pool, template *unstructured.Unstructured, least freshness.Strategy) (*Inspection, error) {
+func (p *Platform) inspect(ctx context.Context, pool, template *unstructured.Unstructured, least freshness.Strategy) (*platform.Inspection, error) {
 	f := platform.Facts{Snapshot: freshness.Snapshot{
 		Operation: freshness.Stored, Pool: p.poolAbove(pool, least), Injected: p.paths.injected(pool),
 	}}
@@ -62,22 +62,8 @@ func (p *Platform) inspect(ctx context.Context, pool, template *unstructured.Uns
 			return nil, err
 		}
 	}
-	return newInspection(p, f.Snapshot, pool.GetAnnotations()[injectedPathKey]), nil
+	return platform.NewInspection(p, f.Snapshot, pool.GetAnnotations()[injectedPathKey]), nil
 }
-
-// Revision is the one in force; "" when there is no template.
-func (i *Inspection) Revision() string {
-	if i.facts.Template == nil {
-		return ""
-	}
-	return i.facts.Template.Hash
-}
-
-// Strategy is the pool's.
-func (i *Inspection) Strategy() freshness.Strategy { return i.facts.Pool.Strategy }
-
-// Restarted is when the pool asked for a restart; zero when it did not.
-func (i *Inspection) Restarted() time.Time { return i.facts.Pool.Restarted }
 
 // TemplateOf returns the name of the template that a pool refers to.
 func TemplateOf(pool *unstructured.Unstructured) string {
@@ -101,7 +87,7 @@ func ReadySince(sandbox *unstructured.Unstructured) time.Time {
 }
 
 // Shown reports whether the claim controller does not pass the member over.
-func Shown(sandbox *unstructured.Unstructured) bool {
+func Shown(sandbox metav1.Object) bool {
 	return sandbox.GetLabels()[TemplateRefHashLabel] != ""
 }
 
@@ -121,17 +107,9 @@ func Replicas(pool *unstructured.Unstructured) int {
 	return int(n)
 }
 
-// NodeOf is the node that a Pod is on; "" when it is on none.
-func NodeOf(pod *unstructured.Unstructured) string { return nodeNameOf(pod) }
-
 // NamesScheduler reports whether a Sandbox itself says who schedules its Pod.
 func NamesScheduler(sandbox *unstructured.Unstructured) bool {
 	return str(sandbox.Object, "spec", "podTemplate", "spec", "schedulerName") != ""
-}
-
-// SchedulerOf is the scheduler that a Pod is for.
-func SchedulerOf(pod *unstructured.Unstructured) string {
-	return str(pod.Object, "spec", "schedulerName")
 }
 
 // PoolOf returns the UID of the pool that has the Sandbox; "" when none has.
@@ -154,7 +132,7 @@ func IsSandboxOwner(owner *metav1.OwnerReference) bool {
 
 // PodSandbox returns the name of the Sandbox that controls a Pod; "" when none
 // does.
-func PodSandbox(pod *unstructured.Unstructured) string {
+func PodSandbox(pod metav1.Object) string {
 	for _, ref := range pod.GetOwnerReferences() {
 		if IsSandbox(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()) {
 			return ref.Name

@@ -17,6 +17,7 @@ import (
 // Name is the platform's name in metrics and messages.
 const Name = "agent-sandbox"
 
+// The API groups of agent-sandbox and of its extensions, and kinds of theirs.
 const (
 	CoreGroup       = "agents.x-k8s.io"
 	ExtensionsGroup = "extensions.agents.x-k8s.io"
@@ -46,7 +47,9 @@ const (
 
 	// podTemplateHashLabel is on every member built by v0.4.6 or later. Those
 	// releases write a claim's choice into the claim before they bind.
-	podTemplateHashLabel  = "agents.x-k8s.io/sandbox-pod-template-hash"
+	podTemplateHashLabel = "agents.x-k8s.io/sandbox-pod-template-hash"
+	// templateHashLabel is what v0.5.2 and later compare first in its place.
+	templateHashLabel     = "agents.x-k8s.io/sandbox-template-hash"
 	claimUIDLabel         = "agents.x-k8s.io/claim-uid"
 	templateRefAnnotation = "agents.x-k8s.io/sandbox-template-ref"
 	podNameAnnotation     = "agents.x-k8s.io/pod-name"

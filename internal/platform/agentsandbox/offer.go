@@ -6,7 +6,8 @@ import (
 	"hash/fnv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/freshbind/freshbind/internal/platform"
 )
 
 // NameHash is upstream's hash of a name: FNV-1a, 32 bits, eight hex digits
@@ -17,18 +18,11 @@ func NameHash(name string) string {
 	return fmt.Sprintf("%08x", h.Sum32())
 }
 
-// Version is one version of a Sandbox.
-type Version interface {
-	GetUID() types.UID
-	GetResourceVersion() string
-	GetAnnotations() map[string]string
-}
-
 // HidePatch returns a JSON merge patch after which the claim controller passes
 // the member over. It applies to exactly this version of it. A member that does
 // not say which template it is of could not be shown again, and the patch leaves
 // it as it is: those are of v0.3.10, which keeps no queue to be offered for.
-func HidePatch(sandbox Version) []byte {
+func HidePatch(sandbox platform.Version) []byte {
 	if !Hideable(sandbox) {
 		return untouched(sandbox)
 	}
@@ -36,14 +30,14 @@ func HidePatch(sandbox Version) []byte {
 }
 
 // Hideable reports whether a member that is hidden could be shown again.
-func Hideable(sandbox Version) bool {
+func Hideable(sandbox platform.Version) bool {
 	return sandbox.GetAnnotations()[templateRefAnnotation] != ""
 }
 
 // ShowPatch returns a JSON merge patch that offers the member (again): the
 // claim controller queues a member when it becomes adoptable, never before.
 // What HidePatch leaves alone, it does too.
-func ShowPatch(sandbox Version) []byte {
+func ShowPatch(sandbox platform.Version) []byte {
 	template := sandbox.GetAnnotations()[templateRefAnnotation]
 	if template == "" {
 		return untouched(sandbox)
@@ -51,7 +45,7 @@ func ShowPatch(sandbox Version) []byte {
 	return labelPatch(sandbox, NameHash(template))
 }
 
-func untouched(sandbox Version) []byte {
+func untouched(sandbox platform.Version) []byte {
 	return marshal(map[string]any{"metadata": exactly(sandbox)})
 }
 
@@ -73,11 +67,11 @@ func OfferPatch(sandbox *unstructured.Unstructured) (patch []byte, ok bool) {
 }
 
 // exactly makes a patch apply to this version of the object only.
-func exactly(obj Version) map[string]any {
+func exactly(obj platform.Version) map[string]any {
 	return map[string]any{"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion()}
 }
 
-func labelPatch(sandbox Version, value any) []byte {
+func labelPatch(sandbox platform.Version, value any) []byte {
 	metadata := exactly(sandbox)
 	metadata["labels"] = map[string]any{TemplateRefHashLabel: value}
 	return marshal(map[string]any{"metadata": metadata})

@@ -11,43 +11,20 @@ import (
 	"github.com/freshbind/freshbind/internal/fair"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
+	"github.com/freshbind/freshbind/internal/placement"
 	"github.com/freshbind/freshbind/internal/platform"
-	"github.com/freshbind/freshbind/internal/revision"
 )
-
-// Reader reads one object as it is stored now.
-type Reader interface {
-	Get(ctx context.Context, ref liveread.Ref) (*unstructured.Unstructured, error)
-}
-
-// Resolver finds the served version of a resource.
-type Resolver interface {
-	Resource(ctx context.Context, gr schema.GroupResource) (schema.GroupVersionResource, error)
-}
-
-// History has the revisions that a template has had, as templates, the newest
-// first. It names what is stale; no verdict needs it.
-type History interface {
-	Revisions(ctx context.Context, template *unstructured.Unstructured) ([]Recorded, error)
-}
-
-// Recorded is one revision of a template.
-type Recorded struct {
-	Hash string
-	// Template has the revision's spec; nil when only digests were kept.
-	Template *unstructured.Unstructured
-	// Rendered is what a member of this revision is built from.
-	Rendered revision.Blueprint
-}
 
 // Platform reads what a verdict depends on. Reader, ByUID, Resolver, History and
 // DefaultStrategy have to be set.
 type Platform struct {
-	Reader Reader
+	Objects
+
+	Reader platform.Reader
 	// ByUID reads an object whose UID the Ref names in place of a name.
-	ByUID           Reader
-	Resolver        Resolver
-	History         History
+	ByUID           platform.Reader
+	Resolver        platform.Resolver
+	History         platform.History
 	DefaultStrategy freshness.Strategy
 	// SchedulerName is the one that members' Pods may be sent to whatever their
 	// templates say of it, which is nothing; "" for none.
@@ -55,6 +32,9 @@ type Platform struct {
 	// Floor says the least strict strategy in a namespace, "" for any; nil when
 	// there are no floors.
 	Floor func(ctx context.Context, namespace string) (freshness.Strategy, error)
+
+	// RepairOff: stale cold starts are refused, not repaired, whatever pools say.
+	RepairOff bool
 
 	// Turns shares the CPU that snapshots take between namespaces; nil for no
 	// bound.
@@ -90,20 +70,27 @@ func (p *Platform) Snapshot(ctx context.Context, w platform.Write) (platform.Fac
 	if w.Operation == freshness.ForeignController {
 		return p.foreignController(ctx, w)
 	}
+	f, _, err := p.sandboxSnapshot(ctx, w)
+	return f, err
+}
+
+// sandboxSnapshot returns what was read, too.
+func (p *Platform) sandboxSnapshot(ctx context.Context, w platform.Write) (platform.Facts, stored, error) {
 	member, err := memberOf(w)
 	if err != nil {
-		return platform.Facts{}, err
+		return platform.Facts{}, stored{}, err
 	}
 	objs, err := p.read(ctx, w, member)
 	if err != nil {
-		return platform.Facts{}, err
+		return platform.Facts{}, stored{}, err
 	}
 	done, err := p.Turns.Take(ctx, w.Judged().GetNamespace())
 	if err != nil {
-		return platform.Facts{}, err
+		return platform.Facts{}, stored{}, err
 	}
 	defer done()
-	return p.snapshotOf(ctx, w, member, objs)
+	f, err := p.snapshotOf(ctx, w, member, objs)
+	return f, objs, err
 }
 
 // snapshotOf makes a snapshot of what was read.
@@ -139,8 +126,9 @@ func (p *Platform) snapshotOf(ctx context.Context, w platform.Write, member fres
 		if f.Pod, err = podOf(objs.pod); err != nil {
 			return platform.Facts{}, err
 		}
-		if nodeNameOf(objs.pod) != "" && w.Operation != freshness.ColdStart {
-			f.Pod.NodeLeaving = NodeStateOf(objs.node).Leaving(tolerationsOf(objs.pod))
+		if placement.NodeName(objs.pod) != "" && w.Operation != freshness.ColdStart {
+			f.Pod.NodeLeaving = placement.NodeState(objs.node).Leaving(placement.Tolerations(objs.pod))
+			f.Node = nodeOf(objs.node, objs.pod)
 		}
 	}
 	if objs.template != nil {

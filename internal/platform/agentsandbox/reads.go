@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/placement"
 	"github.com/freshbind/freshbind/internal/platform"
 )
 
@@ -87,7 +88,7 @@ func (p *Platform) readNamed(ctx context.Context, w platform.Write, m freshness.
 	}
 	if w.Operation == freshness.ColdStart {
 		g.creator(out, m.Name)
-	} else if node := nodeNameOf(out.pod); node != "" {
+	} else if node := placement.NodeName(out.pod); node != "" {
 		g.getAt(&out.node, nodes, "", node)
 	}
 	return g.wait()
@@ -203,3 +204,12 @@ func (g *readGroup) held(out *stored, member string, more []string) {
 }
 
 func (g *readGroup) wait() error { return g.Wait() }
+
+// nodeOf names the node, as read, that a Pod is on.
+func nodeOf(node, pod *unstructured.Unstructured) *platform.Node {
+	out := &platform.Node{Name: placement.NodeName(pod)}
+	if node != nil {
+		out.ResourceVersion = node.GetResourceVersion()
+	}
+	return out
+}

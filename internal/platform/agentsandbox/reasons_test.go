@@ -109,12 +109,13 @@ func TestPoolOf(t *testing.T) {
 		pool *unstructured.Unstructured
 		want *freshness.Pool
 	}{
-		"nothing said":       {pool().Obj(), &freshness.Pool{Strategy: freshness.OnReplenish}},
-		"its own strategy":   {pool().Strategy("Recreate").Obj(), &freshness.Pool{Strategy: freshness.Recreate}},
-		"by annotation":      {pool().Strategy("OnReplenish").Annotation(strategyKey, "RollingUpdate").Obj(), &freshness.Pool{Strategy: freshness.RollingUpdate}},
-		"admits any":         {pool().Annotation(admitKey, "any").Obj(), &freshness.Pool{Strategy: freshness.OnReplenish, AdmitAny: true}},
-		"admits fresh":       {pool().Annotation(admitKey, "fresh").Obj(), &freshness.Pool{Strategy: freshness.OnReplenish}},
-		"admits what is not": {pool().Annotation(admitKey, "Any").Obj(), &freshness.Pool{Strategy: freshness.OnReplenish}},
+		"nothing said":          {pool().Obj(), &freshness.Pool{Replenishes: true, Strategy: freshness.OnReplenish}},
+		"its own strategy":      {pool().Strategy("Recreate").Obj(), &freshness.Pool{Strategy: freshness.Recreate}},
+		"by annotation":         {pool().Strategy("OnReplenish").Annotation(strategyKey, "RollingUpdate").Obj(), &freshness.Pool{Replenishes: true, Strategy: freshness.RollingUpdate}},
+		"admits any":            {pool().Annotation(admitKey, "any").Obj(), &freshness.Pool{Replenishes: true, Strategy: freshness.OnReplenish, AdmitAny: true}},
+		"admits fresh":          {pool().Annotation(admitKey, "fresh").Obj(), &freshness.Pool{Replenishes: true, Strategy: freshness.OnReplenish}},
+		"admits what is not":    {pool().Annotation(admitKey, "Any").Obj(), &freshness.Pool{Replenishes: true, Strategy: freshness.OnReplenish}},
+		"one that is not known": {pool().Strategy("Someday").Obj(), &freshness.Pool{Strategy: freshness.PlatformOwned}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

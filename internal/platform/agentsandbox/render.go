@@ -15,16 +15,25 @@ import (
 // (extensions/controllers/utils.go, ApplySandboxSecureDefaults). Its hash is
 // the template's template-spec-hash.
 func RenderMember(template *unstructured.Unstructured) (revision.Blueprint, error) {
-	spec, podSpec, err := copyBlueprint(template.Object)
+	spec, err := memberSpec(template)
 	if err != nil {
-		return revision.Blueprint{}, fmt.Errorf("template %s: %w", template.GetName(), err)
+		return revision.Blueprint{}, err
 	}
-	secureDefaults(template.Object, podSpec)
 	b, err := revision.FromSpec(spec)
 	if err != nil {
 		return revision.Blueprint{}, fmt.Errorf("template %s: %w", template.GetName(), err)
 	}
 	return b, nil
+}
+
+// memberSpec is RenderMember as fields of a Sandbox's spec.
+func memberSpec(template *unstructured.Unstructured) (map[string]any, error) {
+	spec, podSpec, err := copyBlueprint(template.Object)
+	if err != nil {
+		return nil, fmt.Errorf("template %s: %w", template.GetName(), err)
+	}
+	secureDefaults(template.Object, podSpec)
+	return spec, nil
 }
 
 // copyBlueprint returns a deep copy of the blueprint fields of a template's
@@ -71,19 +80,28 @@ func unrenderable(format string, args ...any) error {
 // (extensions/controllers/sandboxclaim_controller.go, createSandbox). The error
 // is an *unrenderableError when the template's policies refuse the claim.
 func renderCold(template, claim *unstructured.Unstructured) (revision.Blueprint, error) {
+	spec, err := coldSpec(template, claim)
+	if err != nil {
+		return revision.Blueprint{}, err
+	}
+	return revision.FromSpec(spec)
+}
+
+// coldSpec is renderCold as fields of a Sandbox's spec.
+func coldSpec(template, claim *unstructured.Unstructured) (map[string]any, error) {
 	spec, podSpec, err := copyBlueprint(template.Object)
 	if err != nil {
-		return revision.Blueprint{}, fmt.Errorf("template %s: %w", template.GetName(), err)
+		return nil, fmt.Errorf("template %s: %w", template.GetName(), err)
 	}
 	claimSpec, _ := claim.Object["spec"].(map[string]any)
 	if err := mergeVolumeClaims(spec, claimSpec, str(template.Object, "spec", "volumeClaimTemplatesPolicy")); err != nil {
-		return revision.Blueprint{}, err
+		return nil, err
 	}
 	if err := injectEnv(podSpec, claimSpec, str(template.Object, "spec", "envVarsInjectionPolicy")); err != nil {
-		return revision.Blueprint{}, err
+		return nil, err
 	}
 	secureDefaults(template.Object, podSpec)
-	return revision.FromSpec(spec)
+	return spec, nil
 }
 
 func objects(m map[string]any, key string) []map[string]any {
@@ -128,7 +146,7 @@ func injectEnv(podSpec, claimSpec map[string]any, policy string) error {
 	}
 	for name := range byContainer {
 		if !known[name] {
-			return unrenderable("spec.env names container %q, which the template has not", name)
+			return unrenderable("spec.env names container %q, which the template does not have", name)
 		}
 	}
 	return nil

@@ -66,14 +66,14 @@ func (s *store) Resource(_ context.Context, gr schema.GroupResource) (schema.Gro
 // history has recorded these templates.
 type history []*unstructured.Unstructured
 
-func (h history) Revisions(context.Context, *unstructured.Unstructured) ([]Recorded, error) {
-	var out []Recorded
+func (h history) Revisions(context.Context, *unstructured.Unstructured) ([]platform.Recorded, error) {
+	var out []platform.Recorded
 	for _, t := range h {
 		b, err := RenderMember(t)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Recorded{Hash: b.Hash(), Template: t, Rendered: b})
+		out = append(out, platform.Recorded{Hash: b.Hash(), Template: t, Rendered: b})
 	}
 	return out, nil
 }
@@ -276,6 +276,69 @@ func TestStamps(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func makeNode(change func(*unstructured.Unstructured)) *unstructured.Unstructured {
+	n := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": "node-1"},
+		"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}},
+	}}
+	change(n)
+	return n
+}
+
+// tolerating gives a Pod tolerations, and dedicatedNode has the taint
+// dedicated=sandbox:NoExecute.
+func tolerating(pod *unstructured.Unstructured, tolerations ...any) *unstructured.Unstructured {
+	return builders.PodFrom(pod).Set(tolerations, "spec", "tolerations").Obj()
+}
+
+var (
+	dedicatedNode = makeNode(func(n *unstructured.Unstructured) {
+		n.Object["spec"] = map[string]any{"taints": []any{map[string]any{"key": "dedicated", "value": "sandbox", "effect": "NoExecute"}}}
+	})
+	dedicatedFor = map[string]any{"key": "dedicated", "operator": "Equal", "value": "sandbox", "effect": "NoExecute"}
+)
+
+// Whoever gives up a member for its node has to know which version of it was read.
+func TestSnapshotNamesTheNodeThatWasRead(t *testing.T) {
+	v2 := builders.MakeTemplate("ns", "python").Image("sandbox:v2").Obj()
+	recreate := builders.MakePool("ns", "python").Strategy("Recreate").Obj()
+	fresh, freshPod := running(v2)
+	on := func(node string) *unstructured.Unstructured {
+		return builders.PodFrom(freshPod).Set(node, "spec", "nodeName").Obj()
+	}
+	node := dedicatedNode.DeepCopy()
+	bare := builders.PodFrom(barePod(v2)).Set(node.GetName(), "spec", "nodeName").Obj()
+	node.SetResourceVersion("7")
+	idle := func(o *unstructured.Unstructured) platform.Write {
+		return platform.Write{Operation: freshness.Idle, New: o}
+	}
+	cases := map[string]struct {
+		write platform.Write
+		pod   *unstructured.Unstructured
+		want  *platform.Node
+	}{
+		"a node":             {write: idle(fresh), pod: on(node.GetName()), want: &platform.Node{Name: node.GetName(), ResourceVersion: "7"}},
+		"one that is gone":   {write: idle(fresh), pod: on("gone"), want: &platform.Node{Name: "gone"}},
+		"none yet":           {write: idle(fresh), pod: builders.PodFrom(freshPod).Unset("spec", "nodeName").Obj()},
+		"that of a bare Pod": {write: idle(bare), want: &platform.Node{Name: node.GetName(), ResourceVersion: "7"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			stored := []*unstructured.Unstructured{recreate, v2, node}
+			if tc.pod != nil {
+				stored = append(stored, tc.pod)
+			}
+			f, err := newPlatform(newStore(stored...), history{v2}).Snapshot(t.Context(), tc.write)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, f.Node); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)
 			}
 		})

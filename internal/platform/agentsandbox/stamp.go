@@ -3,6 +3,7 @@ package agentsandbox
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -20,6 +21,53 @@ func (p *Platform) SandboxRevision(ctx context.Context, sandbox *unstructured.Un
 	}
 	hash, err := p.attribute(ctx, sandbox.GetNamespace(), f, freshness.RevisionWithin)
 	return platform.Stamp{Hash: hash, Enforcement: f.Enforcement}, err
+}
+
+// NewSandbox returns what a Sandbox, about to be created, has to say of itself, and
+// what it has to be rewritten to.
+func (p *Platform) NewSandbox(ctx context.Context, sandbox *unstructured.Unstructured) (platform.Stamp, error) {
+	f, objs, err := p.sandboxSnapshot(ctx, asIfCreated(sandbox))
+	if err != nil {
+		return platform.Stamp{}, fmt.Errorf("finding the revision of sandbox %s: %w", sandbox.GetName(), err)
+	}
+	stamp := platform.Stamp{Enforcement: f.Enforcement}
+	done, err := p.Turns.Take(ctx, sandbox.GetNamespace())
+	if err != nil {
+		return stamp, err
+	}
+	defer done()
+	if stamp.Hash, err = freshness.RevisionWithin(f.Snapshot, revision.NewBudget(freshness.MaxWork, ctx.Err)); err != nil {
+		return stamp, err
+	}
+	stamp.Repaired = repaired(sandbox, f, stamp.Hash)
+	if f.Operation == freshness.ColdStart && namesBarePod(sandbox) {
+		return stamp, nil
+	}
+	if stamp.Repair, err = p.repair(ctx, sandbox, f, objs); stamp.Repair != nil {
+		stamp.Hash, stamp.Repaired = stamp.Repair.To, stamp.Repair.Note()
+	}
+	if err != nil || stamp.Repair != nil || f.Operation != freshness.ColdStart {
+		return stamp, err
+	}
+	v, err := freshness.JudgeWithin(f.Snapshot, revision.NewBudget(freshness.MaxWork, ctx.Err))
+	if err == nil && !v.Allowed {
+		stamp.Refused, stamp.Question = &v, p.Question(asIfCreated(sandbox))
+	}
+	return stamp, err
+}
+
+// Question names all that the verdict on a cold start depends on in the object
+// itself. What the API server adds to it between the webhooks does not count.
+func (*Platform) Question(w platform.Write) platform.Question {
+	m, err := memberOf(w)
+	if err != nil {
+		// What has no content has no verdict, and nobody asks for it.
+		return platform.Question{}
+	}
+	content := m.Content.JSON()
+	m.Content, m.Proposed = revision.Blueprint{}, revision.Blueprint{}
+	m.UID, m.Generation, m.Created = "", 0, time.Time{}
+	return platform.Digest(w.Operation, w.Judged().GetNamespace(), w.Claim, besides(w), m, content)
 }
 
 // PodRevision returns the revision that a Pod is built from, by its own

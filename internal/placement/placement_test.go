@@ -1,4 +1,4 @@
-package agentsandbox
+package placement
 
 import (
 	"testing"
@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/test/builders"
 )
 
 func makeNode(change func(*unstructured.Unstructured)) *unstructured.Unstructured {
@@ -53,16 +52,11 @@ func TestNodeStateOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, NodeStateOf(tc.node)); diff != "" {
+			if diff := cmp.Diff(tc.want, NodeState(tc.node)); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)
 			}
 		})
 	}
-}
-
-// tolerating gives a Pod tolerations, and a node the taint dedicated=sandbox:NoExecute.
-func tolerating(pod *unstructured.Unstructured, tolerations ...any) *unstructured.Unstructured {
-	return builders.PodFrom(pod).Set(tolerations, "spec", "tolerations").Obj()
 }
 
 var (
@@ -91,11 +85,11 @@ func TestTolerations(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			pod := builders.MakePod(builders.MakeMember(testPool, builders.MakeTemplate("ns", "python").Obj()).Obj()).Obj()
+			pod := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": map[string]any{}}}
 			if tc.tolerations != nil {
-				pod = tolerating(pod, tc.tolerations...)
+				pod.Object["spec"] = map[string]any{"tolerations": tc.tolerations}
 			}
-			if got := MustLeave(NodeStateOf(dedicatedNode), pod); got != tc.leaves {
+			if got := NodeState(dedicatedNode).Leaving(Tolerations(pod)) != ""; got != tc.leaves {
 				t.Errorf("must leave: %t, want %t", got, tc.leaves)
 			}
 			if diff := cmp.Diff(tc.kept, StayTolerations(pod)); diff != "" {

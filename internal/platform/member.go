@@ -1,9 +1,10 @@
-package agentsandbox
+package platform
 
 import (
 	"crypto/sha256"
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -15,19 +16,18 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/intern"
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/revision"
 )
 
-// Member is a Sandbox as caches keep it: what is looked at beside admission, and
-// no more. It must not be changed.
+// Member is the object of a member, or of one that a claim has, as caches keep it:
+// what is looked at beside admission, and no more. It must not be changed.
 type Member struct {
 	namespace       unique.Handle[string]
 	Name            string
 	UID             types.UID
 	ResourceVersion string
 	Generation      int64
-	// podName is what it says of its Pod's name; "" when it has the Sandbox's.
+	// podName is the name of its Pod; "" when it has the member's.
 	podName string
 	// created, ready and deleted are seconds since 1970; 0 for never.
 	created, ready, deleted int64
@@ -42,10 +42,52 @@ type Traits struct {
 	Labels, Annotations map[string]string
 	Owners              []metav1.OwnerReference
 	Content             *Content
-	// controller is the pool or claim that has it.
-	controller freshness.Owner
-	used       bool
-	scheduler  string
+	MemberTraits
+	// podNameKey is the annotation that names its Pod; "" for none.
+	podNameKey string
+}
+
+// MemberTraits are what a platform says of a member beside its content, and what
+// members of a pool have in common.
+type MemberTraits struct {
+	// Controller is the pool or claim that has it.
+	Controller freshness.Owner
+	// Pooled: it was made for a pool, and nobody has taken it.
+	Pooled bool
+	// Used: a claim has it, or had it.
+	Used bool
+	// Shown: the claimants do not pass it over.
+	Shown bool
+	// Hideable: if it is hidden it can be shown again.
+	Hideable bool
+	// NamedFirst: who takes it has written that into the claim before.
+	NamedFirst bool
+	// Template is the one that it says it was built from; "" when it does not.
+	Template string
+	// Scheduler is the one that it names itself; "" for none.
+	Scheduler string
+}
+
+// Description is what a platform reads off the object of a member.
+type Description struct {
+	MemberTraits
+	// Labels and Annotations are those worth keeping: see OwnKeys.
+	Labels, Annotations map[string]string
+	// PodName is the name of its Pod, PodNameKey the annotation that says so; "" when
+	// none does.
+	PodName, PodNameKey string
+	// ReadySince is when it became ready; zero when it is not.
+	ReadySince time.Time
+}
+
+// Describer reads what caches keep of members and of their Pods.
+type Describer interface {
+	DescribeMember(member *unstructured.Unstructured) Description
+	// ContentOf is what a member is built from.
+	ContentOf(member *unstructured.Unstructured) (revision.Blueprint, error)
+	// DescribePod returns the name of the member that has a Pod, "" when none has, and
+	// what runs in it.
+	DescribePod(pod *unstructured.Unstructured) (member string, runs *freshness.Pod, err error)
 }
 
 // Content is what members are built from, kept once.
@@ -58,17 +100,27 @@ type Content struct {
 	unreadable error
 }
 
+// Blueprint is what members are built from; false when it is not kept.
+func (c *Content) Blueprint() (revision.Blueprint, bool) {
+	if c.blueprint == nil {
+		return revision.Blueprint{}, false
+	}
+	return *c.blueprint, true
+}
+
 const (
-	// maxContents bounds what contents of members are kept in memory, in bytes of
+	// MaxContents bounds what contents of members are kept in memory, in bytes of
 	// their canonical JSON; a tree of it takes some five times as much. Members that
 	// differ from all others are read again when they have to be judged.
-	maxContents = 8 << 20
-	// maxValue and maxOwners bound what one Sandbox's metadata is kept of.
+	MaxContents = 8 << 20
+	// maxValue and maxOwners bound what one member's metadata is kept of.
 	maxValue, maxOwners = 512, 32
 )
 
 // Reducer makes Members and MemberPods, and shares what they have in common.
 type Reducer struct {
+	describer Describer
+
 	contents intern.Table[[sha256.Size]byte, Content]
 	traits   intern.Table[[sha256.Size]byte, Traits]
 	pods     intern.Table[[sha256.Size]byte, podTraits]
@@ -76,22 +128,26 @@ type Reducer struct {
 	kept atomic.Int64
 }
 
-// Sandbox reduces a Sandbox. before is an earlier version of it, or nil.
-func (r *Reducer) Sandbox(u *unstructured.Unstructured, before *Member) *Member {
+// NewReducer returns a Reducer of a platform's objects.
+func NewReducer(d Describer) *Reducer { return &Reducer{describer: d} }
+
+// Member reduces the object of a member. before is an earlier version of it, or nil.
+func (r *Reducer) Member(u *unstructured.Unstructured, before *Member) *Member {
+	is := r.describer.DescribeMember(u)
 	m := &Member{
 		namespace: unique.Make(u.GetNamespace()), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
-		Generation: u.GetGeneration(), created: seconds(u.GetCreationTimestamp().Time), ready: seconds(ReadySince(u)),
+		Generation: u.GetGeneration(), created: seconds(u.GetCreationTimestamp().Time), ready: seconds(is.ReadySince),
 	}
 	if at := u.GetDeletionTimestamp(); at != nil {
 		m.deleted = seconds(at.Time)
 	}
-	if name := PodNameOf(u); name != m.Name {
-		m.podName = name
+	if is.PodName != m.Name {
+		m.podName = is.PodName
 	}
 	if before != nil && before.UID == m.UID {
 		m.Name, m.UID = before.Name, before.UID
 	}
-	m.Traits = r.traitsOf(u, r.content(u, before))
+	m.Traits = r.traitsOf(u, is, r.content(u, before))
 	return m
 }
 
@@ -115,14 +171,14 @@ func (r *Reducer) content(u *unstructured.Unstructured, before *Member) *Content
 	if before != nil && before.UID == u.GetUID() && before.Generation == u.GetGeneration() && before.Generation > 0 {
 		return before.Content
 	}
-	b, err := ContentOf(u)
+	b, err := r.describer.ContentOf(u)
 	if err != nil {
 		return &Content{unreadable: err}
 	}
 	raw := b.JSON()
 	size := int64(len(raw))
 	return r.contents.Get(sha256.Sum256(raw), func(digest [sha256.Size]byte) (*Content, func()) {
-		if r.kept.Add(size) > maxContents {
+		if r.kept.Add(size) > MaxContents {
 			r.kept.Add(-size)
 			return &Content{Digest: digest}, nil
 		}
@@ -130,23 +186,22 @@ func (r *Reducer) content(u *unstructured.Unstructured, before *Member) *Content
 	})
 }
 
-func (r *Reducer) traitsOf(u *unstructured.Unstructured, content *Content) *Traits {
+func (r *Reducer) traitsOf(u *unstructured.Unstructured, is Description, content *Content) *Traits {
 	t := Traits{
-		Labels: ours(u.GetLabels()), Annotations: ours(u.GetAnnotations()), Owners: fewOwners(u.GetOwnerReferences()), Content: content,
-		controller: controllerOf(u), used: wasClaimed(u),
-		scheduler: str(u.Object, "spec", "podTemplate", "spec", "schedulerName"),
+		Labels: is.Labels, Annotations: is.Annotations, Owners: fewOwners(u.GetOwnerReferences()), Content: content,
+		MemberTraits: is.MemberTraits, podNameKey: is.PodNameKey,
 	}
 	// The name of its Pod is its own.
-	delete(t.Annotations, podNameAnnotation)
+	delete(t.Annotations, is.PodNameKey)
 	if content.unreadable != nil {
 		return &t
 	}
-	key := digest(t.Labels, t.Annotations, t.Owners, content.Digest[:], t.used, t.scheduler)
+	key := Digest(t.Labels, t.Annotations, t.Owners, content.Digest[:], t.MemberTraits, t.podNameKey)
 	return r.traits.Get(key, func([sha256.Size]byte) (*Traits, func()) { return &t, nil })
 }
 
-// digest names values for certain that are plain JSON.
-func digest(values ...any) [sha256.Size]byte {
+// Digest names values for certain that are plain JSON.
+func Digest(values ...any) [sha256.Size]byte {
 	raw, err := json.Marshal(values)
 	if err != nil {
 		panic("marshalling what came as JSON: " + err.Error())
@@ -154,13 +209,13 @@ func digest(values ...any) [sha256.Size]byte {
 	return sha256.Sum256(raw)
 }
 
-// ours are the keys of agent-sandbox and of Freshbind. No value that either writes
-// is longer than a name.
-func ours(all map[string]string) map[string]string {
+// OwnKeys are those labels, or annotations, of these domains and of Freshbind. No value
+// that a platform or Freshbind writes is longer than a name.
+func OwnKeys(all map[string]string, domains ...string) map[string]string {
 	out := maps.Clone(all)
 	maps.DeleteFunc(out, func(key, value string) bool {
 		domain, _, _ := strings.Cut(key, "/")
-		return len(value) > maxValue || domain != CoreGroup && domain != ExtensionsGroup && domain != platform.Domain
+		return len(value) > maxValue || domain != Domain && !slices.Contains(domains, domain)
 	})
 	return out
 }
@@ -186,7 +241,7 @@ func (m *Member) GetName() string            { return m.Name }
 func (m *Member) GetUID() types.UID          { return m.UID }
 func (m *Member) GetResourceVersion() string { return m.ResourceVersion }
 
-// GetAnnotations returns those of agent-sandbox and of Freshbind, its Pod's name
+// GetAnnotations returns those of the platform and of Freshbind, its Pod's name
 // left out.
 func (m *Member) GetAnnotations() map[string]string { return m.Annotations }
 
@@ -207,25 +262,22 @@ func (m *Member) PodName() string {
 	return m.Name
 }
 
-// Shown reports whether the claim controller does not pass it over.
-func (m *Member) Shown() bool { return m.Labels[TemplateRefHashLabel] != "" }
-
 // Stamp is the revision that it is labelled with; "" for none.
-func (m *Member) Stamp() string { return m.Labels[platform.StampKey] }
+func (m *Member) Stamp() string { return m.Labels[StampKey] }
 
 // CreatedByPool reports whether a pool's controller created it, as the API server
 // knew it then.
 func (m *Member) CreatedByPool() bool {
-	return m.Annotations[platform.CreatedByKey] == platform.CreatedByPool
+	return m.Annotations[CreatedByKey] == CreatedByPool
 }
 
 // NamesScheduler reports whether it says itself who schedules its Pod.
-func (m *Member) NamesScheduler() bool { return m.scheduler != "" }
+func (m *Member) NamesScheduler() bool { return m.Scheduler != "" }
 
 // Pool returns the pool that has it; "" when none has.
 func (m *Member) Pool() (name string, uid types.UID) {
-	if m.controller.Kind == freshness.OwnedByPool {
-		return m.controller.Name, types.UID(m.controller.UID)
+	if m.Controller.Kind == freshness.OwnedByPool {
+		return m.Controller.Name, types.UID(m.Controller.UID)
 	}
 	return "", ""
 }
@@ -233,24 +285,24 @@ func (m *Member) Pool() (name string, uid types.UID) {
 // judgedAs is the member as a verdict sees it, with its content.
 func (m *Member) judgedAs(content revision.Blueprint) freshness.Member {
 	return freshness.Member{
-		Name: m.Name, UID: string(m.UID), Controller: m.controller, Deleting: m.Deleting(), Used: m.used,
-		NamedFirst: m.Labels[podTemplateHashLabel] != "", Generation: m.Generation, Template: m.Annotations[templateRefAnnotation],
+		Name: m.Name, UID: string(m.UID), Controller: m.Controller, Deleting: m.Deleting(), Used: m.Used,
+		NamedFirst: m.NamedFirst, Generation: m.Generation, Template: m.Template,
 		Content: content, Proposed: content, PodName: m.PodName(), Created: m.Created(),
 	}
 }
 
-// Metadata is what the metadata of the Sandbox is, as far as it is kept.
+// Metadata is what the metadata of its object is, as far as it is kept.
 func (m *Member) Metadata() metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{
 		Namespace: m.GetNamespace(), Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Generation: m.Generation,
 		CreationTimestamp: metav1.NewTime(m.Created()), Labels: m.Labels, Annotations: m.Annotations, OwnerReferences: m.Owners,
 	}
-	if m.podName != "" {
+	if m.podName != "" && m.podNameKey != "" {
 		meta.Annotations = maps.Clone(m.Annotations)
 		if meta.Annotations == nil {
 			meta.Annotations = map[string]string{}
 		}
-		meta.Annotations[podNameAnnotation] = m.podName
+		meta.Annotations[m.podNameKey] = m.podName
 	}
 	if m.deleted != 0 {
 		deleted := metav1.NewTime(at(m.deleted))

@@ -1,4 +1,4 @@
-package agentsandbox
+package platform
 
 import (
 	"crypto/sha256"
@@ -7,21 +7,22 @@ import (
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/placement"
 	"github.com/freshbind/freshbind/internal/revision"
 )
 
-// MemberPod is the Pod of a Sandbox as caches keep it. It must not be changed.
+// MemberPod is the Pod of a member as caches keep it. It must not be changed.
 type MemberPod struct {
 	namespace       unique.Handle[string]
 	Name            string
 	UID             types.UID
 	ResourceVersion string
-	// sandbox is the one that owns it, where it has another name than the Pod.
+	// sandbox is the member that owns it, where it has another name than the Pod.
 	sandbox  string
 	owned    bool
 	node     unique.Handle[string]
@@ -45,13 +46,14 @@ type podTraits struct {
 // maxImages bounds what is kept of one Pod's images, in bytes of canonical JSON.
 const maxImages = 16 << 10
 
-// Pod reduces the Pod of a Sandbox. before is an earlier version of it, or nil.
+// Pod reduces the Pod of a member. before is an earlier version of it, or nil.
 func (r *Reducer) Pod(u *unstructured.Unstructured, before *MemberPod) *MemberPod {
 	p := &MemberPod{
 		namespace: unique.Make(u.GetNamespace()), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
-		node: unique.Make(nodeNameOf(u)), deleting: u.GetDeletionTimestamp() != nil,
+		node: unique.Make(placement.NodeName(u)), deleting: u.GetDeletionTimestamp() != nil,
 	}
-	if name := PodSandbox(u); name != "" {
+	name, runs, err := r.describer.DescribePod(u)
+	if name != "" {
 		p.owned = true
 		if name != p.Name {
 			p.sandbox = name
@@ -61,21 +63,25 @@ func (r *Reducer) Pod(u *unstructured.Unstructured, before *MemberPod) *MemberPo
 		p.Name, p.UID = before.Name, before.UID
 	}
 	gates, _, _ := unstructured.NestedSlice(u.Object, "spec", "schedulingGates")
-	t := podTraits{scheduler: SchedulerOf(u), stamp: u.GetLabels()[platform.StampKey], gated: len(gates) > 0}
-	if len(StayTolerations(u)) > 0 {
-		t.tolerations = tolerationsOf(u)
+	t := podTraits{scheduler: placement.SchedulerName(u), stamp: u.GetLabels()[StampKey], gated: len(gates) > 0}
+	if len(placement.StayTolerations(u)) > 0 {
+		t.tolerations = placement.Tolerations(u)
 	}
 	t.edited = u.GetGeneration() > 1
-	p.owner = hashOf(podController(u))
+	if owner := metav1.GetControllerOfNoCopy(u); owner != nil {
+		p.owner = hashOf(string(owner.UID))
+	} else {
+		p.owner = hashOf("")
+	}
 	var images []byte
-	if own, err := podOf(u); err == nil {
-		t.ephemeral = own.Ephemeral
-		b := own.Content.Images()
+	if err == nil {
+		t.ephemeral = runs.Ephemeral
+		b := runs.Content.Images()
 		if images = b.JSON(); len(images) <= maxImages {
 			t.images = &b
 		}
 	}
-	p.podTraits = r.pods.Get(digest(t.scheduler, t.stamp, t.gated, t.tolerations, t.ephemeral, t.edited, string(images)), func([sha256.Size]byte) (*podTraits, func()) {
+	p.podTraits = r.pods.Get(Digest(t.scheduler, t.stamp, t.gated, t.tolerations, t.ephemeral, t.edited, string(images)), func([sha256.Size]byte) (*podTraits, func()) {
 		return &t, nil
 	})
 	return p
@@ -111,7 +117,7 @@ func (p *MemberPod) GetName() string            { return p.Name }
 func (p *MemberPod) GetUID() types.UID          { return p.UID }
 func (p *MemberPod) GetResourceVersion() string { return p.ResourceVersion }
 
-// Sandbox is the name of the Sandbox that has it; "" when none has.
+// Sandbox is the name of the member that has it; "" when none has.
 func (p *MemberPod) Sandbox() string {
 	if p.owned && p.sandbox == "" {
 		return p.Name

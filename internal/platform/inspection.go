@@ -1,4 +1,4 @@
-package agentsandbox
+package platform
 
 import (
 	"context"
@@ -6,11 +6,11 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/revision"
 )
 
@@ -23,18 +23,41 @@ const maxJudged = 1024
 type Inspection struct {
 	facts    freshness.Snapshot
 	injected string
-	platform *Platform
-	// contents are those in force and of older revisions, by their digests.
-	contents map[[sha256.Size]byte]revision.Blueprint
+	source   MemberSource
+	// contents are those in force and of older revisions, by their digests. Most
+	// Inspections are made to find out that nothing has changed, and need none.
+	contents func() map[[sha256.Size]byte]revision.Blueprint
 
 	mu     sync.Mutex
 	judged map[judgedBy]*judgedMember
+	// runs are what members are with their Pods.
+	runs map[runsIn]freshness.Class
 }
+
+// Revision is the one in force; "" when there is no template.
+func (i *Inspection) Revision() string {
+	if i.facts.Template == nil {
+		return ""
+	}
+	return i.facts.Template.Hash
+}
+
+// Strategy is the pool's.
+func (i *Inspection) Strategy() freshness.Strategy { return i.facts.Pool.Strategy }
+
+// Restarted is when the pool asked for a restart; zero when it did not.
+func (i *Inspection) Restarted() time.Time { return i.facts.Pool.Restarted }
 
 // judgedBy is all that the verdict on a member depends on beside the Inspection.
 type judgedBy struct {
 	traits          *Traits
 	deleting, young bool
+}
+
+// runsIn is that of a member and of its Pod.
+type runsIn struct {
+	judgedBy
+	pod *podTraits
 }
 
 // judgedMember is the outcome of an Inspection.
@@ -50,18 +73,34 @@ type Judgement struct {
 	Found string
 }
 
-func newInspection(p *Platform, facts freshness.Snapshot, injected string) *Inspection {
-	i := &Inspection{
-		facts: facts, injected: injected, platform: p,
-		contents: map[[sha256.Size]byte]revision.Blueprint{}, judged: map[judgedBy]*judgedMember{},
+// MemberSource reads members and Pods for verdicts.
+type MemberSource interface {
+	// StoredMember is what is stored now of a member; nil when there is none.
+	StoredMember(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error)
+	// AsMember reads a member as one that somebody may take.
+	AsMember(member *unstructured.Unstructured) (freshness.Member, error)
+	// AsPod reads a Pod that a member runs in.
+	AsPod(pod *unstructured.Unstructured) (*freshness.Pod, error)
+}
+
+// NewInspection compares with a snapshot that has everything but a member. injected is
+// what the pool's owner says of paths, as written.
+func NewInspection(source MemberSource, facts freshness.Snapshot, injected string) *Inspection {
+	return &Inspection{
+		facts: facts, injected: injected, source: source, judged: map[judgedBy]*judgedMember{}, runs: map[runsIn]freshness.Class{},
+		contents: sync.OnceValue(func() map[[sha256.Size]byte]revision.Blueprint { return contentsOf(facts) }),
 	}
+}
+
+func contentsOf(facts freshness.Snapshot) map[[sha256.Size]byte]revision.Blueprint {
+	out := map[[sha256.Size]byte]revision.Blueprint{}
 	for _, k := range facts.Known {
-		i.contents[sha256.Sum256(k.Content.JSON())] = k.Content
+		out[sha256.Sum256(k.Content.JSON())] = k.Content
 	}
 	if t := facts.Template; t != nil {
-		i.contents[sha256.Sum256(t.Content.JSON())] = t.Content
+		out[sha256.Sum256(t.Content.JSON())] = t.Content
 	}
-	return i
+	return out
 }
 
 // Same reports whether both say the same of every member.
@@ -86,8 +125,7 @@ func (i *Inspection) Member(ctx context.Context, m *Member) (Judgement, error) {
 	if last := m.judged.Load(); last != nil && last.by == i {
 		return last.Judgement, nil
 	}
-	restarted := i.Restarted()
-	key := judgedBy{traits: m.Traits, deleting: m.Deleting(), young: !restarted.IsZero() && m.Created().After(restarted)}
+	key := i.keyOf(m)
 	i.mu.Lock()
 	known := i.judged[key]
 	i.mu.Unlock()
@@ -115,35 +153,59 @@ func (i *Inspection) Member(ctx context.Context, m *Member) (Judgement, error) {
 	return known.Judgement, nil
 }
 
-// Pod says what a member is that is Current by itself, by the Pod that a cache
-// shows of it; nil for none.
-func (i *Inspection) Pod(m *Member, pod *MemberPod) (freshness.Class, error) {
-	if pod == nil || !pod.of(m.UID) || i.facts.Template == nil {
-		return freshness.Current, nil
+// Pod says what a member is with the Pod that a cache shows of it, nil for none, where
+// it is that by itself.
+func (i *Inspection) Pod(ctx context.Context, m *Member, pod *MemberPod, alone freshness.Class) (freshness.Class, error) {
+	if pod == nil || !pod.of(m.UID) || pod.images == nil && !pod.ephemeral || i.facts.Template == nil || alone == freshness.Unclassified {
+		return alone, nil
 	}
-	if pod.ephemeral {
-		return freshness.Lost, nil
+	key := runsIn{i.keyOf(m), pod.podTraits}
+	i.mu.Lock()
+	class, known := i.runs[key]
+	i.mu.Unlock()
+	if known {
+		return class, nil
 	}
-	if pod.images == nil {
-		return freshness.Current, nil
+	content, ok, err := i.contentOf(ctx, m)
+	if err != nil || !ok {
+		return freshness.Unclassified, err
 	}
 	s := i.facts
-	s.Member = m.judgedAs(i.facts.Template.Content)
-	s.Pod = &freshness.Pod{ControllerUID: string(m.UID), Content: *pod.images}
+	s.Member = m.judgedAs(content)
+	s.Pod = &freshness.Pod{ControllerUID: string(m.UID), Ephemeral: pod.ephemeral}
+	if pod.images != nil {
+		s.Pod.Content = *pod.images
+	}
 	v, err := freshness.JudgeWithin(s, revision.NewBudget(freshness.MaxWork, nil))
-	return freshness.ClassOf(v), err
+	if err != nil {
+		return "", err
+	}
+	class = freshness.ClassOf(v)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(i.runs) >= maxJudged {
+		clear(i.runs)
+	}
+	i.runs[key] = class
+	return class, nil
 }
 
-// Sandbox returns the verdict on a Sandbox that was read in full, and on its Pod;
+// keyOf is what the verdict on a member depends on.
+func (i *Inspection) keyOf(m *Member) judgedBy {
+	restarted := i.Restarted()
+	return judgedBy{traits: m.Traits, deleting: m.Deleting(), young: !restarted.IsZero() && m.Created().After(restarted)}
+}
+
+// Object returns the verdict on a member whose object was read in full, and on its Pod;
 // nil where that was not read.
-func (i *Inspection) Sandbox(sandbox, pod *unstructured.Unstructured) (freshness.Verdict, error) {
+func (i *Inspection) Object(sandbox, pod *unstructured.Unstructured) (freshness.Verdict, error) {
 	s := i.facts
 	var err error
-	if s.Member, err = memberOf(platform.Write{Operation: freshness.Stored, New: sandbox}); err != nil {
+	if s.Member, err = i.source.AsMember(sandbox); err != nil {
 		return freshness.Verdict{}, err
 	}
 	if pod != nil {
-		if s.Pod, err = podOf(pod); err != nil {
+		if s.Pod, err = i.source.AsPod(pod); err != nil {
 			return freshness.Verdict{}, err
 		}
 	}
@@ -166,16 +228,18 @@ func (i *Inspection) contentOf(ctx context.Context, m *Member) (content revision
 	case c.blueprint != nil:
 		return *c.blueprint, true, nil
 	}
-	if content, ok = i.contents[m.Content.Digest]; ok {
+	if content, ok = i.contents()[m.Content.Digest]; ok {
 		return content, true, nil
 	}
-	sandbox, err := i.platform.Get(ctx, Sandboxes, m.GetNamespace(), m.Name)
+	sandbox, err := i.source.StoredMember(ctx, m.GetNamespace(), m.Name)
 	if err != nil || sandbox == nil {
 		return revision.Blueprint{}, false, err
 	}
-	if content, err = ContentOf(sandbox); err != nil {
+	stored, err := i.source.AsMember(sandbox)
+	if err != nil {
 		return revision.Blueprint{}, false, err
 	}
+	content = stored.Content
 	return content, sha256.Sum256(content.JSON()) == m.Content.Digest, nil
 }
 

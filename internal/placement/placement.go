@@ -1,4 +1,6 @@
-package agentsandbox
+// Package placement reads where Pods run, and whether they can stay there, off Nodes
+// and Pods as they are stored. That is the same on every platform.
+package placement
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -7,16 +9,22 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 )
 
-func nodeNameOf(pod *unstructured.Unstructured) string {
+// NodeName is the node that a Pod is on; "" when it is on none.
+func NodeName(pod *unstructured.Unstructured) string {
 	if pod == nil {
 		return ""
 	}
 	return str(pod.Object, "spec", "nodeName")
 }
 
-// NodeStateOf is what a node says of whether Pods can stay; nil is one that is
+// SchedulerName is the scheduler that a Pod is for.
+func SchedulerName(pod *unstructured.Unstructured) string {
+	return str(pod.Object, "spec", "schedulerName")
+}
+
+// NodeState is what a node says of whether Pods can stay; nil is one that is
 // gone.
-func NodeStateOf(node *unstructured.Unstructured) freshness.Node {
+func NodeState(node *unstructured.Unstructured) freshness.Node {
 	if node == nil {
 		return freshness.Node{Gone: true}
 	}
@@ -36,12 +44,8 @@ func NodeStateOf(node *unstructured.Unstructured) freshness.Node {
 	return out
 }
 
-// MustLeave reports whether a Pod that is on the node has to leave it.
-func MustLeave(node freshness.Node, pod *unstructured.Unstructured) bool {
-	return node.Leaving(tolerationsOf(pod)) != ""
-}
-
-func tolerationsOf(pod *unstructured.Unstructured) []corev1.Toleration {
+// Tolerations are those of a Pod.
+func Tolerations(pod *unstructured.Unstructured) []corev1.Toleration {
 	spec, _ := pod.Object["spec"].(map[string]any)
 	var out []corev1.Toleration
 	for _, m := range objects(spec, "tolerations") {
@@ -60,7 +64,7 @@ func tolerationsOf(pod *unstructured.Unstructured) []corev1.Toleration {
 // StayTolerations are the tolerations of a Pod, as stored, that decide whether it
 // stays on a node: none when it tolerates no taint that evicts for ever.
 func StayTolerations(pod *unstructured.Unstructured) []any {
-	for _, t := range tolerationsOf(pod) {
+	for _, t := range Tolerations(pod) {
 		if t.TolerationSeconds == nil && (t.Effect == "" || t.Effect == corev1.TaintEffectNoExecute) {
 			list, _, _ := unstructured.NestedFieldNoCopy(pod.Object, "spec", "tolerations")
 			stored, _ := list.([]any)
@@ -79,4 +83,20 @@ func NodeReady(node *unstructured.Unstructured) (ready, known bool) {
 		}
 	}
 	return false, false
+}
+
+func str(object map[string]any, path ...string) string {
+	s, _, _ := unstructured.NestedString(object, path...)
+	return s
+}
+
+func objects(m map[string]any, key string) []map[string]any {
+	list, _ := m[key].([]any)
+	var out []map[string]any
+	for _, v := range list {
+		if o, ok := v.(map[string]any); ok {
+			out = append(out, o)
+		}
+	}
+	return out
 }

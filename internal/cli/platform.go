@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
+)
+
+// Objects reads what a platform's objects say.
+type Objects interface {
+	platform.Catalog
+	platform.Owners
+	platform.Selectors
+	platform.Metadata
+	platform.Pools
+	platform.Renderer
+	platform.Describer
+	platform.Visibility
+	Claims
+}
+
+// Claims reads claims.
+type Claims interface {
+	// Asked returns the pool and the template that a claim asks for itself; "" for what
+	// it leaves open.
+	Asked(claim *unstructured.Unstructured) (pool, template string)
+	// Holdings are the names under which it may have a sandbox.
+	Holdings(claim *unstructured.Unstructured) []string
+	// LaunchType says how it came by its sandbox, "warm" or "cold".
+	LaunchType(sandbox, claim *unstructured.Unstructured) string
+}
+
+// Judging reads what verdicts depend on, and judges as admission does.
+type Judging interface {
+	Get(ctx context.Context, gr schema.GroupResource, namespace, name string) (*unstructured.Unstructured, error)
+	platform.Inspector
+	Attributing
+}
+
+// Attributing finds what sandboxes and Pods depend on, and are built from.
+type Attributing interface {
+	Snapshot(ctx context.Context, w platform.Write) (platform.Facts, error)
+	SandboxRevision(ctx context.Context, sandbox *unstructured.Unstructured) (platform.Stamp, error)
+	PodRevision(ctx context.Context, pod *unstructured.Unstructured) (platform.Stamp, error)
+}
+
+// Sources are what a platform judges by. Reader and Resolver are nil where it reads
+// nothing.
+type Sources struct {
+	Reader          platform.Reader
+	Resolver        platform.Resolver
+	History         platform.History
+	DefaultStrategy freshness.Strategy
+	Floor           func(ctx context.Context, namespace string) (freshness.Strategy, error)
+}
+
+// podResource is what Pods are read as.
+var podResource = schema.GroupResource{Resource: "pods"}

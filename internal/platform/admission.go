@@ -1,0 +1,77 @@
+package platform
+
+import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+)
+
+// Admission says in the API server's language what a platform's writes are. The
+// platform says the same in Go when it classifies them.
+type Admission struct {
+	// Members are what policies hold for.
+	Members schema.GroupResource
+	// Requests are those that each hook is about. A hook that a platform has no use
+	// for is not among them, and is not installed.
+	Requests map[Requested]Requests
+	// MadeForPool is the condition that a member is made for a pool, and not for a
+	// claim.
+	MadeForPool string
+	// Rules are those that the API server keeps members to by itself, wherever binds are
+	// enforced.
+	Rules []MemberRule
+	// Controllers are the users that make pools' members, unless Freshbind is told of
+	// others.
+	Controllers []string
+}
+
+// Requested is what a hook is asked about.
+type Requested string
+
+// What a hook can be about. A platform that has no such writes has no hook for them.
+const (
+	Binds              Requested = "binds"
+	BarePodBinds       Requested = "binds of bare pods"
+	ColdStarts         Requested = "cold starts"
+	ForeignControllers Requested = "foreign controllers"
+	Births             Requested = "births"
+	BarePodBirths      Requested = "births of bare pods"
+	// NewMembers and NewPods are to be stamped.
+	NewMembers Requested = "new members"
+	NewPods    Requested = "new pods"
+	// Deletes are those that take a claim's member, because the pool's controller has
+	// not seen the bind.
+	Deletes        Requested = "deletes"
+	BarePodDeletes Requested = "deletes of bare pods"
+	// Advised are the writes of people that there may be something to say on.
+	Advised Requested = "advised"
+)
+
+// Requests are some of those that the API server gets.
+type Requests struct {
+	Rules      []admissionregistrationv1.RuleWithOperations
+	Conditions []admissionregistrationv1.MatchCondition
+}
+
+// MemberRule is a policy for updates of members.
+type MemberRule struct {
+	Name        string
+	Conditions  []admissionregistrationv1.MatchCondition
+	Validations []admissionregistrationv1.Validation
+}
+
+// When is a list of one condition.
+func When(name, expression string) []admissionregistrationv1.MatchCondition {
+	return []admissionregistrationv1.MatchCondition{{Name: name, Expression: expression}}
+}
+
+// On is about namespaced objects of one resource.
+func On(group, version, resource string, ops ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+	return admissionregistrationv1.RuleWithOperations{
+		Operations: ops,
+		Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource},
+			Scope: ptr.To(admissionregistrationv1.NamespacedScope),
+		},
+	}
+}
