@@ -146,7 +146,7 @@ selfTest:
   enabled: {{ .Values.config.selfTest.enabled }}
   interval: {{ .Values.config.selfTest.interval }}
   {{- with .Values.config.selfTest.namespace }}
-  namespace: {{ . }}
+  namespace: {{ . | quote }}
   {{- end }}
 scheduling:
   mode: {{ .Values.scheduling.mode }}
@@ -154,12 +154,12 @@ scheduling:
   weights: {{ toJson .Values.scheduling.weights }}
 leaderElection:
   enabled: true
-  namespace: {{ .Release.Namespace }}
+  namespace: {{ .Release.Namespace | quote }}
 webhook:
   bindAddress: ":{{ .Values.ports.webhook }}"
   certificate:
     secretName: {{ include "freshbind.certificateSecret" . }}
-    secretNamespace: {{ .Release.Namespace }}
+    secretNamespace: {{ .Release.Namespace | quote }}
   {{- if .Values.webhooks.clients.caBundle }}
   clients:
     caFile: /etc/freshbind/client-ca.crt
