@@ -10,10 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/demo/tide"
+	"github.com/freshbind/freshbind/test/upstream"
 )
 
 func message(err error) string {
@@ -23,19 +25,36 @@ func message(err error) string {
 	return err.Error()
 }
 
+const usualLag = 1500 * time.Millisecond
+
+var usuallyLate = []schema.GroupResource{upstream.SandboxTemplates}
+
 func TestParseOptions(t *testing.T) {
 	cases := map[string]struct {
 		env  map[string]string
 		want options
 		err  string
 	}{
-		"rollout": {env: map[string]string{envBench: "rollout"}, want: options{bench: "rollout", pairs: 5, pools: 500}},
+		"rollout": {env: map[string]string{envBench: "rollout"}, want: options{bench: "rollout", pairs: 5, pools: 500, lag: usualLag, late: usuallyLate}},
 		"small ones": {
 			env:  map[string]string{envBench: "pools", envMembers: "10", envPairs: "1", envPools: "3"},
-			want: options{bench: "pools", members: 10, pairs: 1, pools: 3},
+			want: options{bench: "pools", members: 10, pairs: 1, pools: 3, lag: usualLag, late: usuallyLate},
 		},
-		"none":     {err: `BENCH: "" is no benchmark: use one of hostile, memory, pools, rollout, scheduler, or all for every one`},
-		"another":  {env: map[string]string{envBench: "binds"}, err: `BENCH: "binds" is no benchmark: use one of hostile, memory, pools, rollout, scheduler, or all for every one`},
+		"pools and sandboxes late": {
+			env:  map[string]string{envBench: "ready", envLag: "10", envLate: "sandboxwarmpools,sandboxes"},
+			want: options{bench: "ready", pairs: 5, pools: 500, lag: 10 * time.Second, late: []schema.GroupResource{upstream.SandboxWarmPools, upstream.Sandboxes}},
+		},
+		"everything late": {
+			env:  map[string]string{envBench: "ready", envLate: "all"},
+			want: options{bench: "ready", pairs: 5, pools: 500, lag: usualLag, late: []schema.GroupResource{upstream.SandboxTemplates, upstream.SandboxWarmPools, upstream.Sandboxes}},
+		},
+		"no lag": {env: map[string]string{envBench: "ready", envLag: "soon"}, err: `BENCH_LAG: "soon" is neither a duration (1.5s) nor a number of seconds (1.5)`},
+		"late, but not known": {
+			env: map[string]string{envBench: "ready", envLate: "nodes"},
+			err: `BENCH_LATE: "nodes" is not late: use some of sandboxtemplates, sandboxwarmpools, sandboxes, separated by commas, or all`,
+		},
+		"none":     {err: `BENCH: "" is no benchmark: use one of hostile, memory, pools, ready, rollout, scheduler, or all for every one`},
+		"another":  {env: map[string]string{envBench: "binds"}, err: `BENCH: "binds" is no benchmark: use one of hostile, memory, pools, ready, rollout, scheduler, or all for every one`},
 		"no pairs": {env: map[string]string{envBench: "rollout", envPairs: "0"}, err: `BENCH_PAIRS: "0" is not a whole number of 1 or more`},
 	}
 	for name, tc := range cases {
@@ -93,11 +112,35 @@ func TestAuditLog(t *testing.T) {
 
 // took is a pair whose rollout took so many tenths of a second, and its bare
 // loop one second.
+func TestDiscoveryIsNotOfARollout(t *testing.T) {
+	group, pool := request{Verb: "get", RequestURI: "/apis/agents.x-k8s.io/v1beta1"}, request{Verb: "get", RequestURI: "/apis/agents.x-k8s.io/v1beta1/x"}
+	pool.ObjectRef.Resource = "sandboxwarmpools"
+	want := []request{pool}
+	if diff := cmp.Diff(want, undiscovered([]request{group, pool})); diff != "" {
+		t.Errorf("undiscovered() (-want,+got):\n%s", diff)
+	}
+}
+
 func took(tenths, deletes, others int) pair {
 	return pair{
 		rollout: time.Duration(tenths) * 100 * time.Millisecond, bare: time.Second,
 		deletes: deletes, others: make([]request, others),
 	}
+}
+
+// timed is one burst of 50 claims that were all ready after so many seconds.
+func timed(t treatment, seconds float64, stale int, requests float64) *burst {
+	b := &burst{release: "v1", treatment: t, claims: 50, stale: stale, rounds: 1, requests: []float64{requests}}
+	for range b.claims {
+		b.ready = append(b.ready, time.Duration(seconds*float64(time.Second)))
+	}
+	return b
+}
+
+// lacking is a burst of which one claim did not get ready.
+func lacking(b *burst) *burst {
+	b.ready = b.ready[1:]
+	return b
 }
 
 func TestResults(t *testing.T) {
@@ -107,17 +150,31 @@ func TestResults(t *testing.T) {
 		line   string
 	}{
 		"rollouts within their bounds": {
-			result: rollouts{members: 5, pairs: []pair{took(20, 5, 9), took(11, 5, 10), took(12, 5, 8)}},
-			line:   "bench rollout: members=5 deletes=5 other=10 ratio=1.20",
+			result: rollouts{members: 5, pairs: []pair{took(20, 5, 9), took(11, 5, 12), took(12, 5, 8)}},
+			line:   "bench rollout: members=5 deletes=5 other=12 ratio=1.20",
 		},
 		"rollouts out of them": {
-			result: rollouts{members: 5, pairs: []pair{took(14, 5, 11), took(15, 4, 8), took(12, 5, 8)}},
+			result: rollouts{members: 5, pairs: []pair{took(14, 5, 13), took(15, 4, 8), took(12, 5, 8)}},
 			faults: []string{
-				"pair 1: 11 other requests, more than 10: 11   0",
+				"pair 1: 13 other requests, more than 12: 13   0",
 				"pair 2: 4 deletes of 5 members",
 				"time of a rollout, against a bare loop of its deletes: 1.40 x, more than 1.3",
 			},
-			line: "bench rollout: members=5 deletes=5 other=11 ratio=1.40",
+			line: "bench rollout: members=5 deletes=5 other=13 ratio=1.40",
+		},
+		"claims ready in time": {
+			result: readiness{timed(unguarded, 1, 2, 40), timed(refusing, 3, 0, 100), timed(repairing, 1.5, 0, 50), timed(quiet, 1.25, 0, 30)},
+			line:   "bench ready: v1/no-guard/50=1.00s v1/refusing/50=3.00s v1/repairing/50=1.50s v1/cold-no-update/50=1.25s",
+		},
+		"claims late, or with stale sandboxes": {
+			result: readiness{timed(refusing, 3, 1, 100), timed(repairing, 2, 0, 51), lacking(timed(quiet, 1.25, 0, 30))},
+			faults: []string{
+				"v1, 50 claims, repairing: p50 above that of cold, no update: 0.75 s, more than 0.3",
+				"v1, 50 claims, repairing: requests, against refusing: 0.51 x, more than 0.5",
+				"v1, 50 claims, refusing: 1 stale bind",
+				"v1, 50 claims, cold, no update: 49 of 50 claims got ready",
+			},
+			line: "bench ready: v1/refusing/50=3.00s v1/repairing/50=2.00s v1/cold-no-update/50=1.25s",
 		},
 		"pools within the budget": {
 			result: replaced{pools: 3, deletes: 6, extremes: tide.Extremes{MostReplacing: 50}, took: 1500 * time.Millisecond},

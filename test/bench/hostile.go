@@ -29,7 +29,7 @@ const (
 	// server itself pays for such writes is not Freshbind's.
 	maxHostile = 1.5
 	// maxMemory is what the chart requests.
-	maxMemory = 128 << 20
+	maxMemory = 256 << 20
 	// samples are the cold starts that are measured in each round of each kind.
 	samples = 100
 	// writers of the hostile tenant write at full speed: annotations of a template

@@ -12,12 +12,17 @@
 //	BENCH=hostile        cold starts of one tenant while another one writes large
 //	                     templates and sandboxes at full speed
 //	BENCH=memory         heap and resident memory of each member and node
+//	BENCH=ready          how soon claims right after an update are ready, on each
+//	                     release: without Freshbind, with cold starts refused, with
+//	                     cold starts repaired, and without an update before
 //	BENCH=scheduler      the extender asked about members, and kube-scheduler
 //	                     with and without it
 //	BENCH=all            all of them
 //	BENCH_MEMBERS        members: 1000, for BENCH=memory and BENCH=pools 10000, with
 //	                     BENCH=scheduler 50000 in the namespace of who is asked about
 //	BENCH_PAIRS=5        how often two things that are compared take turns
+//	BENCH_LAG=1.5s       how late agent-sandbox sees, with BENCH=ready,
+//	BENCH_LATE=sandboxtemplates  these resources, or "all"
 //	BENCH_POOLS=500      pools of BENCH=pools beside agent-sandbox
 //
 // It prints a table of figures beside aims, and exits with 0 only when all were
@@ -79,6 +84,7 @@ var benchmarks = map[string]func(context.Context, options, io.Writer) (result, e
 	"hostile":   benchHostile,
 	"memory":    benchMemory,
 	"pools":     benchPools,
+	"ready":     benchReady,
 	"rollout":   benchRollout,
 	"scheduler": benchScheduler,
 }

@@ -6,11 +6,16 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/freshbind/freshbind/test/fixture"
 )
@@ -19,7 +24,9 @@ const (
 	// crowdPerPool is how many members a pool of BENCH=memory has.
 	crowdPerPool = 100
 	// benchNodes are added in the end, each with so many images.
-	benchNodes, imagesPerNode = 200, 50
+	benchNodes, imagesPerNode = 10_000, 50
+	// starting is how long a replica may take until it has seen all members.
+	starting = 10 * time.Minute
 	// perMember and perNode are what is promised, in bytes of heap; a start may
 	// take perStart of each member.
 	perMember, perNode, perStart = kibi, kibi, 2 * kibi
@@ -96,7 +103,7 @@ func benchMemory(ctx context.Context, o options, out io.Writer) (r result, err e
 		return nil, err
 	}
 	found.leader = (leader - emptyHeap) / members
-	return found, w.followerAndNodes(ctx, &found, emptyHeap, leader)
+	return found, w.followerAndNodes(ctx, &found, emptyHeap)
 }
 
 // restart starts Freshbind as a replica that elects, and returns the peak of its
@@ -106,14 +113,17 @@ func (w *world) restart(ctx context.Context) (float64, error) {
 		return 0, fmt.Errorf("stop freshbind: %w", err)
 	}
 	w.Guard.SetArgs(leading()...)
-	if err := w.Guard.Start(ctx); err != nil {
+	if err := w.Guard.Launch(); err != nil {
+		return 0, err
+	}
+	if err := w.Guard.WaitReady(ctx, starting); err != nil {
 		return 0, err
 	}
 	return peakMemory(w.Guard.PID())
 }
 
 // followerAndNodes adds a second replica, and then nodes.
-func (w *world) followerAndNodes(ctx context.Context, m *memories, empty, leader float64) (err error) {
+func (w *world) followerAndNodes(ctx context.Context, m *memories, empty float64) (err error) {
 	second, err := fixture.New(ctx, fixture.Options{
 		Admin: w.Cluster.Config(), Identity: w.identity, Dir: filepath.Join(w.Cluster.Dir(), "second"),
 		Program: w.Guard.Program(), Args: leading(),
@@ -122,7 +132,10 @@ func (w *world) followerAndNodes(ctx context.Context, m *memories, empty, leader
 		return err
 	}
 	defer func() { err = errors.Join(err, second.Close()) }()
-	if err := second.Start(ctx); err != nil {
+	if err := second.Launch(); err != nil {
+		return err
+	}
+	if err := second.WaitReady(ctx, starting); err != nil {
 		return err
 	}
 	follower, err := heapInUse(ctx, second)
@@ -130,35 +143,59 @@ func (w *world) followerAndNodes(ctx context.Context, m *memories, empty, leader
 		return err
 	}
 	m.follower = (follower - empty) / float64(m.members)
+	before, err := heapInUse(ctx, w.Guard)
+	if err != nil {
+		return err
+	}
 	if err := w.addNodes(ctx); err != nil {
 		return err
 	}
 	nodes, err := heapInUse(ctx, w.Guard)
-	m.nodes = (nodes - leader) / benchNodes
+	m.nodes = (nodes - before) / benchNodes
 	return err
 }
 
-// addNodes adds nodes that have many images, as those of a cluster do.
+// addNodes adds nodes that have many images, as those of a cluster do: one as a
+// kubelet does, and the others as its copies.
 func (w *world) addNodes(ctx context.Context) error {
-	cfg := rest.CopyConfig(w.Cluster.Config())
-	cfg.QPS = -1
-	client, err := kubernetes.NewForConfig(cfg)
+	client, err := dynamic.NewForConfig(w.Cluster.Config())
 	if err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
-	for i := range benchNodes {
-		name := fmt.Sprintf("bench-%d", i)
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelTopologyZone: fmt.Sprint("zone-", i%3)}}}
-		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-		for k := range imagesPerNode {
-			image := fmt.Sprintf("registry.example/team-%d/%s/image-%d", k%7, name, k)
-			node.Status.Images = append(node.Status.Images, corev1.ContainerImage{
-				Names: []string{fmt.Sprintf("%s@sha256:%064x", image, k), image + ":v1"}, SizeBytes: 1 << 28,
-			})
-		}
-		if _, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("create node: %w", err)
-		}
+	made, err := runtime.DefaultUnstructuredConverter.ToUnstructured(benchNode())
+	if err != nil {
+		return fmt.Errorf("make node: %w", err)
 	}
-	return nil
+	first := &unstructured.Unstructured{Object: made}
+	first.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+	first, err = client.Resource(corev1.SchemeGroupVersion.WithResource("nodes")).Create(ctx, first, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create node: %w", err)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	for i := range benchNodes {
+		g.Go(func() error {
+			node := first.DeepCopy()
+			node.SetName(fmt.Sprintf("bench-%d", i+1))
+			node.SetUID(uuid.NewUUID())
+			// Nodes are stored under the name that they had before Kubernetes 1.0
+			// (pkg/registry/core/rest, storage_core.go).
+			return w.Cluster.Store(ctx, schema.GroupResource{Resource: "minions"}, node)
+		})
+	}
+	return g.Wait()
+}
+
+func benchNode() *corev1.Node {
+	const name = "bench-0"
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelTopologyZone: "zone-1"}}}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	for k := range imagesPerNode {
+		image := fmt.Sprintf("registry.example/team-%d/%s/image-%d", k%7, name, k)
+		node.Status.Images = append(node.Status.Images, corev1.ContainerImage{
+			Names: []string{fmt.Sprintf("%s@sha256:%064x", image, k), image + ":v1"}, SizeBytes: 1 << 28,
+		})
+	}
+	return node
 }

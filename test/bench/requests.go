@@ -21,6 +21,7 @@ const agentPrefix = "freshbind/"
 type request struct {
 	Verb       string
 	UserAgent  string
+	User       struct{ Username string }
 	RequestURI string
 	Stage      string
 	// StageTimestamp is when its answer had been sent.
@@ -109,6 +110,14 @@ func deletes(requests []request) (removed, others []request) {
 		}
 	}
 	return removed, others
+}
+
+// undiscovered leaves out discovery, which Freshbind asks for once a minute, whether
+// anything is rolled out or not.
+func undiscovered(requests []request) []request {
+	return slices.DeleteFunc(slices.Clone(requests), func(r request) bool {
+		return r.Verb == "get" && r.ObjectRef.Resource == "" && strings.HasPrefix(r.RequestURI, "/apis/")
+	})
 }
 
 // last is when the last request had been answered.

@@ -83,6 +83,10 @@ func benchScheduler(ctx context.Context, o options, out io.Writer) (result, erro
 		return nil, err
 	}
 	defer func() { _ = w.Stop() }()
+	// The members that it is asked about are stored as they are.
+	if err := w.Controllers.Stop(); err != nil {
+		return nil, fmt.Errorf("stop agent-sandbox: %w", err)
+	}
 	stanza, err := stanzaFor(w)
 	if err != nil {
 		return nil, err

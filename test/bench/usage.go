@@ -86,40 +86,21 @@ func metric(text, name string) (float64, error) {
 	return 0, fmt.Errorf("read metric %s: there is none", name)
 }
 
-const (
-	liveHeap = "go_gc_heap_live_bytes"
-	gcCycles = "go_gc_cycles_total_gc_cycles_total"
-	// settled is how many collections have to pass until what was garbage is gone.
-	settledAfter = 3
-	// collecting is how long that may take: the runtime collects every two minutes.
-	collecting = 10 * time.Minute
-)
+const liveHeap = "go_gc_heap_live_bytes"
 
-// heapInUse is what the last collection found to be in use, in bytes, once so
-// many have passed. Asking makes garbage, and so hurries it.
+// heapInUse is what is in use after a collection, in bytes.
 func heapInUse(ctx context.Context, f *fixture.Freshbind) (float64, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, collecting, fmt.Errorf("not within %s", collecting))
-	defer cancel()
-	first := -1.0
-	for {
-		text, err := f.Metrics(ctx)
-		if err != nil {
+	// What has a finalizer or is pooled goes with the second.
+	for range 2 {
+		if _, err := f.Profile(ctx); err != nil {
 			return 0, err
-		}
-		cycles, err := metric(text, gcCycles)
-		if err != nil {
-			return 0, err
-		}
-		if first < 0 {
-			first = cycles
-		}
-		if cycles >= first+settledAfter {
-			return metric(text, liveHeap)
-		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
-			return 0, fmt.Errorf("wait for garbage to be collected: %w", err)
 		}
 	}
+	text, err := f.Metrics(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return metric(text, liveHeap)
 }
 
 // percentile is nearest-rank; 0 of nothing.

@@ -7,6 +7,7 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
@@ -17,8 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/utils/ptr"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/webhooks"
 )
@@ -72,7 +72,7 @@ func render(t testing.TB) rendered {
 	}
 	out := rendered{map[string]hook{}, map[string]policy{}}
 	scope := webhooks.Scope{Self: self}
-	mutating, validating := webhooks.Configurations(webhooks.Endpoint{URL: "https://h"}, scope)
+	mutating, validating := webhooks.Configurations(agentsandbox.Admission(), webhooks.Endpoint{URL: "https://h"}, scope)
 	add := func(name string, rules []admissionregistrationv1.RuleWithOperations, conditions []admissionregistrationv1.MatchCondition) {
 		if rules[0].Resources[0] == "sandboxes" {
 			out.hooks[name] = hook{rules[0].Operations, matcher(conditions)}
@@ -84,7 +84,7 @@ func render(t testing.TB) rendered {
 	for _, w := range validating.Webhooks {
 		add(w.Name, w.Rules, w.MatchConditions)
 	}
-	for _, p := range webhooks.NewPolicies(scope).Validating {
+	for _, p := range webhooks.NewPolicies(agentsandbox.Admission(), scope).Validating {
 		c := policy{hook: hook{p.Spec.MatchConstraints.ResourceRules[0].Operations, matcher(p.Spec.MatchConditions)}}
 		for _, v := range p.Spec.Validations {
 			rule := compiler.CompileCondition([]celplugin.ExpressionAccessor{expression(v.Expression)}, vars, environment.StoredExpressions)

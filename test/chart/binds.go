@@ -27,7 +27,7 @@ const (
 	// too slow for a moment gets ever more of them, and never recovers.
 	bindsAtOnce = 16
 	// within bounds every wait; nothing here should come near it.
-	within = 2 * time.Minute
+	within = 10 * time.Minute
 	// retryPause is how soon a writer tries again.
 	retryPause = 200 * time.Millisecond
 )

@@ -44,7 +44,7 @@ func (w *world) helmTest(t *testing.T) (string, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
 	said := make(chan string, 1)
-	go func() { said <- w.playPod(ctx) }()
+	go func() { said <- w.playPod(ctx, "app.kubernetes.io/component=test") }()
 	_, err := w.helm.run(ctx, "test", release, "--timeout=2m")
 	cancel()
 	text := <-said
@@ -54,21 +54,12 @@ func (w *world) helmTest(t *testing.T) (string, error) {
 	return text, err
 }
 
-// playPod waits for the Pod of "helm test", runs its program here, under its
-// identity, and tells the API server how that ended.
-func (w *world) playPod(ctx context.Context) string {
-	name := release + "-test"
-	pod := &corev1.Pod{}
-	for {
-		err := w.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod)
-		if err == nil && pod.Status.Phase == corev1.PodRunning {
-			break
-		}
-		select {
-		case <-ctx.Done():
-			return "there was no pod: " + ctx.Err().Error()
-		case <-time.After(100 * time.Millisecond):
-		}
+// playPod waits for the Pod of a hook, runs its program here, under its identity,
+// and tells the API server how that ended.
+func (w *world) playPod(ctx context.Context, selector string) string {
+	pod, err := w.runningPod(ctx, selector)
+	if err != nil {
+		return err.Error()
 	}
 	out, err := w.runContainer(ctx, pod)
 	pod.Status.Phase = corev1.PodSucceeded
@@ -85,6 +76,30 @@ func (w *world) playPod(ctx context.Context) string {
 	return out
 }
 
+func (w *world) runningPod(ctx context.Context, selector string) (*corev1.Pod, error) {
+	for {
+		pods, err := w.clients.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+		if err == nil {
+			i := slices.IndexFunc(pods.Items, func(p corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil })
+			if i >= 0 {
+				return &pods.Items[i], nil
+			}
+		}
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("there was no pod: %w", ctx.Err())
+		}
+		pause(ctx)
+	}
+}
+
+// pause is between two looks.
+func pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(100 * time.Millisecond):
+	}
+}
+
 func (w *world) runContainer(ctx context.Context, pod *corev1.Pod) (string, error) {
 	identity, err := w.cluster.User("system:serviceaccount:"+namespace+":"+pod.Spec.ServiceAccountName,
 		"system:serviceaccounts", "system:serviceaccounts:"+namespace, "system:authenticated")
@@ -99,7 +114,11 @@ func (w *world) runContainer(ctx context.Context, pod *corev1.Pod) (string, erro
 	for i := range args {
 		args[i] = strings.ReplaceAll(args[i], "/etc/freshbind/config.yaml", r.path("config.yaml"))
 	}
-	out, err := exec.CommandContext(ctx, r.program, append(args, "--kubeconfig="+r.path("test-kubeconfig"))...).CombinedOutput()
+	return run(ctx, r.program, append(args, "--kubeconfig="+r.path("test-kubeconfig"))...)
+}
+
+func run(ctx context.Context, program string, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%s: %w", strings.Join(args, " "), err)
 	}

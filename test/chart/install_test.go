@@ -133,7 +133,7 @@ func TestUpgradeRollbackUninstall(t *testing.T) {
 		claim(step[0])
 	}
 	w.must(t, ns.WaitGuarded(t.Context(), within))
-	w.uninstall(t)
+	w.leaveInOrder(t)
 	w.nothingLeft(t)
 	claim("uninstall")
 }

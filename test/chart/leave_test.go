@@ -17,7 +17,10 @@ import (
 func TestClaimsGoOnWhenFreshbindGoes(t *testing.T) {
 	for name, leave := range map[string]func(*testing.T, *world){
 		"helm uninstall": func(t *testing.T, w *world) {
-			_, err := w.helm.run(t.Context(), "uninstall", release)
+			w.leaveInOrder(t)
+		},
+		"helm uninstall --no-hooks": func(t *testing.T, w *world) {
+			_, err := w.helm.run(t.Context(), "uninstall", release, "--no-hooks")
 			w.must(t, err)
 		},
 		"kubectl delete namespace": func(t *testing.T, w *world) {

@@ -60,6 +60,19 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 	}
 }
 
+// The namespace of a pool's metrics is the pool's, not that of who is scraped.
+func TestMonitorsHonorLabels(t *testing.T) {
+	for kind, tc := range map[string]struct{ value, endpoints string }{
+		"ServiceMonitor": {"metrics.serviceMonitor.enabled=true", "endpoints"},
+		"PodMonitor":     {"metrics.podMonitor.enabled=true", "podMetricsEndpoints"},
+	} {
+		endpoints, _, _ := unstructured.NestedSlice(find(render(t, append(set(tc.value), certManager)...), kind, release).Object, "spec", tc.endpoints)
+		if len(endpoints) != 1 || endpoints[0].(map[string]any)["honorLabels"] != true {
+			t.Errorf("%s scrapes %v, want honorLabels", kind, endpoints)
+		}
+	}
+}
+
 // What alerts and dashboard ask for is what the program says.
 func TestMetricsThatAreWatchedExist(t *testing.T) {
 	root := repository(t)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/freshbind/freshbind/internal/config"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/scheduler"
 	"github.com/freshbind/freshbind/webhooks"
 )
@@ -139,8 +140,8 @@ func TestAdmissionConfigurationIsTheCodes(t *testing.T) {
 					got[o.GetKind()+" "+o.GetName()] = meaning(o)
 				}
 			}
-			mutating, validating := webhooks.Configurations(tc.endpoint, tc.scope)
-			policies := webhooks.NewPolicies(tc.scope)
+			mutating, validating := webhooks.Configurations(agentsandbox.Admission(), tc.endpoint, tc.scope)
+			policies := webhooks.NewPolicies(agentsandbox.Admission(), tc.scope)
 			if tc.scope.Restamp {
 				policies = policies.WithoutMutating()
 			}
@@ -311,6 +312,29 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"a Secret of no name":  {[]string{"certificates.source=Secret"}, []string{"certificates.secret"}},
 		"two monitors":         {[]string{"metrics.serviceMonitor.enabled=true", "metrics.podMonitor.enabled=true"}, []string{"counted twice"}},
 		"no scheduler image":   {[]string{"scheduling.mode=SecondScheduler"}, []string{"scheduling.kubeSchedulerImage"}},
+		"resources misspelt":   {[]string{"resources.limts.memory=1Gi"}, []string{"resources", "limts"}},
+		"no quantity":          {[]string{"resources.limits.memory=1 Gi"}, []string{"resources", "pattern"}},
+		"a name of capitals":   {[]string{"fullnameOverride=Freshbind"}, []string{"fullnameOverride", "pattern"}},
+		"a name too long":      {[]string{"serviceAccount.name=" + strings.Repeat("a", 254)}, []string{"serviceAccount", "maxLength"}},
+		"a class with a slash": {[]string{"priorityClassName=a/b"}, []string{"priorityClassName", "pattern"}},
+		"a label's value":      {[]string{"commonLabels.team=a b"}, []string{"commonLabels", "pattern"}},
+		"a label's key":        {[]string{"podLabels.a b=c"}, []string{"propertyName", "a b"}},
+		"a Secret to pull":     {[]string{"imagePullSecrets[0].name=A"}, []string{"imagePullSecrets", "pattern"}},
+		"a duration of days":   {[]string{"config.gracePeriod=1d"}, []string{"gracePeriod", "pattern"}},
+		"a negative duration":  {[]string{"config.gracePeriod=-1s"}, []string{"gracePeriod", "pattern"}},
+		"two dots":             {[]string{"config.selfTest.interval=1..5s"}, []string{"interval", "pattern"}},
+		"too often":            {[]string{"config.selfTest.interval=500ms"}, []string{"config.selfTest.interval", "at least 1s"}},
+		"a view too young":     {[]string{"routes.maxAge=2.9s"}, []string{"routes.maxAge", "at least 3s"}},
+		"sentinel too often":   {[]string{"sentinel.interval=999ms"}, []string{"sentinel.interval", "at least 1s"}},
+		"sentinel too short":   {[]string{"sentinel.keep=59s"}, []string{"sentinel.keep", "at least 60s"}},
+		"always renewed":       {[]string{"certificates.certManager.renewBefore=2160h"}, []string{"renewBefore", "renewed all the time"}},
+		"a CA too short":       {[]string{"certificates.certManager.caDuration=1h"}, []string{"caDuration", "outlive its CA"}},
+		"killed while it ends": {[]string{"config.gracePeriod=50s"}, []string{"terminationGracePeriodSeconds", "60s"}},
+		"one port for two":     {[]string{"ports.metrics=9443"}, []string{"ports.metrics", "ports.webhook already"}},
+		"profiles' port":       {[]string{"config.profiling.bindAddress=127.0.0.1:8081"}, []string{"profiling", "ports.health already"}},
+		"routes' port":         {[]string{"routes.enabled=true", "routes.tokenSecret=t", "routes.port=8080"}, []string{"routes.port", "metrics"}},
+		"a test elsewhere":     {[]string{"namespaces={a}", "config.selfTest.namespace=b"}, []string{"config.selfTest.namespace", "not one of namespaces"}},
+		"names and no CA":      {[]string{"webhooks.clients.names={api}"}, []string{"webhooks.clients.names", "caBundle"}},
 	}
 	h := helmForTest(t)
 	for name, tc := range cases {
@@ -325,6 +349,19 @@ func TestValuesThatAreRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What is close to being refused and is not.
+func TestValuesThatAreAccepted(t *testing.T) {
+	for name, values := range map[string][]string{
+		"durations":  {"config.gracePeriod=1m30.5s", "config.selfTest.interval=1000ms", "terminationGracePeriodSeconds=101", "routes.maxAge=3s", "sentinel.keep=1m"},
+		"quantities": {"resources.limits.memory=1.5Gi", "resources.limits.cpu=2", "resources.requests.cpu=250m", "routes.resources.limits.memory=1e9"},
+		"names":      {"fullnameOverride=fb", "serviceAccount.name=a.b-c", "priorityClassName=", "commonLabels.team=", "podLabels.a\\.b/c=D_e", "imagePullSecrets[0].name=r.s"},
+		"ports":      {"ports.webhook=10250", "ports.metrics=9443", "config.profiling.bindAddress=127.0.0.1:6060"},
+		"namespaces": {"namespaces={a,b}", "config.selfTest.namespace=b"},
+	} {
+		t.Run(name, func(t *testing.T) { render(t, append(set(values...), certManager)...) })
 	}
 }
 

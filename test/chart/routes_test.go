@@ -62,18 +62,8 @@ func TestRoutesNeedToKnowWhoMayAsk(t *testing.T) {
 func TestRoutesCommandTakesWhatTheChartSays(t *testing.T) {
 	objects := render(t, append(set("routes.enabled=true", "routes.tokenSecret=tokens", "routes.clients.caBundle=PEM", "routes.clients.names={a,b}",
 		"namespaces={team-x,team-y}", "routes.maxAge=7s"), certManager)...)
-	var deployment appsv1.Deployment
-	convert(t, find(objects, "Deployment", routesName), &deployment)
-	args := deployment.Spec.Template.Spec.Containers[0].Args
-	if diff := cmp.Diff([]string{"routes", "serve"}, args[:2]); diff != "" {
-		t.Fatal(diff)
-	}
 	o := app.NewRoutesServeOptions()
-	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	o.AddFlags(flags)
-	if err := flags.Parse(args[2:]); err != nil {
-		t.Fatal(err)
-	}
+	parseCommand(t, objects, routesName, o.AddFlags, "routes", "serve")
 	if err := o.Validate(); err != nil {
 		t.Error(err)
 	}
@@ -99,6 +89,23 @@ func TestRoutesCommandTakesWhatTheChartSays(t *testing.T) {
 	}
 	if find(objects, "ClusterRoleBinding", routesName) != nil {
 		t.Error("rights in all namespaces")
+	}
+}
+
+// parseCommand has the flags read what the chart starts in a Deployment, which is to
+// be that command.
+func parseCommand(t *testing.T, objects []*unstructured.Unstructured, deployment string, addFlags func(*pflag.FlagSet), command ...string) {
+	t.Helper()
+	var d appsv1.Deployment
+	convert(t, find(objects, "Deployment", deployment), &d)
+	args := d.Spec.Template.Spec.Containers[0].Args
+	if diff := cmp.Diff(command, args[:len(command)]); diff != "" {
+		t.Fatal(diff)
+	}
+	flags := pflag.NewFlagSet(deployment, pflag.ContinueOnError)
+	addFlags(flags)
+	if err := flags.Parse(args[len(command):]); err != nil {
+		t.Fatal(err)
 	}
 }
 

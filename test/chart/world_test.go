@@ -225,10 +225,11 @@ func (w *world) run(t *testing.T) {
 	w.serving(t, len(w.replicas))
 }
 
+// uninstall leaves the hooks out: what they do is tested by itself.
 func (w *world) uninstall(t *testing.T) {
 	t.Helper()
 	w.leaves(func() {
-		if _, err := w.helm.run(context.WithoutCancel(t.Context()), "uninstall", release, "--wait", "--ignore-not-found"); err != nil {
+		if _, err := w.helm.run(context.WithoutCancel(t.Context()), "uninstall", release, "--wait", "--ignore-not-found", "--no-hooks"); err != nil {
 			t.Error(err)
 		}
 		w.stop(t)

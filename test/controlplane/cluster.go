@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,8 +23,9 @@ type Cluster struct {
 	certs     certFiles
 	admin     keyPair
 
-	etcdPort port
-	servers  []*apiServer
+	etcdPort   port
+	etcdClient *http.Client
+	servers    []*apiServer
 
 	// background ends what runs inside this process: the binder and proxies.
 	background context.Context
@@ -49,7 +51,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start control plane: %w", err)
 	}
-	c := &Cluster{options: o, programs: programs, dir: o.Dir}
+	c := &Cluster{options: o, programs: programs, dir: o.Dir, etcdClient: newEtcdClient()}
 	c.background, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if err := c.start(ctx); err != nil {
 		return nil, fmt.Errorf("start control plane: %w", errors.Join(err, c.Stop()))

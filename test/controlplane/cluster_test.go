@@ -26,7 +26,7 @@ import (
 
 const (
 	testPoll = 20 * time.Millisecond
-	patience = time.Minute
+	patience = 10 * time.Minute
 )
 
 func eventually(t *testing.T, what string, condition func() (bool, error)) {

@@ -101,7 +101,9 @@ func (c *Cluster) StartScheduler(name string, as *rest.Config, config string) (*
 	if err := os.WriteFile(path, completed, 0o644); err != nil {
 		return nil, fmt.Errorf("write scheduler configuration: %w", err)
 	}
-	return c.Run(name, program, "--config="+path, "--secure-port=0")
+	// What nobody calls back does not come back by itself while a test looks, however
+	// long that takes on a busy machine.
+	return c.Run(name, program, "--config="+path, "--secure-port=0", "--pod-max-in-unschedulable-pods-duration=24h")
 }
 
 // schedulerConfig completes a KubeSchedulerConfiguration: once there is a file,

@@ -15,7 +15,7 @@ import (
 )
 
 // servedTimeout bounds the time from a CRD's creation until its API is served.
-const servedTimeout = time.Minute
+const servedTimeout = 10 * time.Minute
 
 // InstallCRDs creates or replaces CRDs and returns when they are Established
 // and every API server that runs serves all their versions.

@@ -83,7 +83,7 @@ func (tp *tap) arrived() int {
 // until polls a condition that other goroutines of this process bring about.
 func (tp *tap) until(what string, condition func() bool) {
 	tp.t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(10 * time.Minute)
 	for !condition() {
 		select {
 		case <-deadline:
@@ -107,7 +107,7 @@ func (tp *tap) want(frames ...string) {
 		select {
 		case frame := <-tp.got:
 			got = append(got, frame)
-		case <-time.After(time.Minute):
+		case <-time.After(10 * time.Minute):
 			tp.t.Fatalf("waited too long, got only %q", got)
 		}
 	}

@@ -19,7 +19,7 @@ const (
 	// readyPoll is how often a starting server is asked whether it is ready.
 	readyPoll = 50 * time.Millisecond
 	// startTimeout is generous: the machine may be busy with builds and tests.
-	startTimeout = 2 * time.Minute
+	startTimeout = 10 * time.Minute
 )
 
 // auditPolicy keeps all stages, RequestReceived included: when a request

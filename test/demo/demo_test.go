@@ -145,9 +145,9 @@ func TestRoundLine(t *testing.T) {
 			want: "  ns          2 stale   2 warm,  1 cold, all ready in 0.25 s   c1-1 -> python-x: containers[0].image v1 -> v2",
 		},
 		"guarded, not all ready": {
-			refused: &scenario.Refused{Binds: 12, ColdStarts: 1},
+			refused: &scenario.Refused{Binds: 12, ColdStarts: 1, Repaired: 9},
 			want: "  ns          2 stale   2 warm,  1 cold   c1-1 -> python-x: containers[0].image v1 -> v2" +
-				"   refused: 12 binds, 1 cold start, 0 births",
+				"   9 repaired; refused: 12 binds, 1 cold start, 0 births",
 		},
 	}
 	for name, tc := range cases {
@@ -183,7 +183,7 @@ func TestPriceLine(t *testing.T) {
 	}{
 		"late": {
 			1500 * time.Millisecond,
-			"price of freshness here: +1.90 s until a claim is ready (p50), 1.5 s of it the lag; without that: DEMO_LAG=0 make demo",
+			"price of freshness here: +1.90 s until a claim is ready (p50), with templates seen 1.5 s late; with another lag: DEMO_LAG=10 make demo",
 		},
 		"not late": {0, "price of freshness here: +1.90 s until a claim is ready (p50)"},
 	}

@@ -55,7 +55,7 @@ func roundLine(side string, binds []audit.Bind, took time.Duration, refused *sce
 		line += fmt.Sprintf("   %s -> %s: %s", b.Claim.Name, b.Sandbox.Name, b.Difference)
 	}
 	if refused != nil {
-		line += fmt.Sprintf("   refused: %s, %s, %s", scenario.Plural(refused.Binds, "bind"),
+		line += fmt.Sprintf("   %d repaired; refused: %s, %s, %s", refused.Repaired, scenario.Plural(refused.Binds, "bind"),
 			scenario.Plural(refused.ColdStarts, "cold start"), scenario.Plural(refused.Births, "birth"))
 	}
 	return line
@@ -86,7 +86,7 @@ func priceLine(unguarded, guarded row, lag time.Duration) string {
 	price := guarded.p50() - unguarded.p50()
 	line := fmt.Sprintf("price of freshness here: %+.2f s until a claim is ready (p50)", price.Seconds())
 	if lag > 0 {
-		line += fmt.Sprintf(", %.1f s of it the lag; without that: %s=0 make demo", lag.Seconds(), envLag)
+		line += fmt.Sprintf(", with templates seen %.1f s late; with another lag: %s=10 make demo", lag.Seconds(), envLag)
 	}
 	return line
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // Claims with env and volumeClaimTemplates always start cold. They start when
-// the template that the controller knows is current and are refused while it
+// the template that the controller knows is current, and are repaired while it
 // is old; what runs is what the stored template and claim say.
 func TestColdStartsWithTheClaimsOwn(t *testing.T) {
 	cases := map[string]struct {
@@ -72,16 +72,16 @@ func TestColdStartsWithTheClaimsOwn(t *testing.T) {
 			p := s.pool(scenario.Pool{Replicas: 0, Strategy: scenario.Recreate}, tc.template)
 			claim := builders.MakeClaim(s.Name, "c1").Pool(p.Name)
 			tc.claim(claim)
-			refused := func() float64 {
-				return s.w.metric(t, "freshbind_bind_verdicts_total", `operation="coldstart"`, `verdict="deny"`)
+			repaired := func() float64 {
+				return s.w.metric(t, "freshbind_repairs_total", `operation="coldstart"`, `result="admitted"`)
 			}
-			before := refused()
+			before := repaired()
 			s.w.delay(upstream.SandboxTemplates, lag)
 			s.image(p, "sandbox:v2")
 			s.must(s.Create(t.Context(), claim.Obj()))
 			s.must(s.WaitClaims(t.Context(), within, "c1"))
-			if refused() == before {
-				t.Error("nothing was refused while the controller's template was old")
+			if repaired() == before {
+				t.Error("nothing was repaired while the controller's template was old")
 			}
 			sandbox, err := s.SandboxOf(t.Context(), "c1")
 			s.must(err)

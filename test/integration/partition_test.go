@@ -15,10 +15,21 @@ import (
 
 // When the control plane loses sight of every node at once, members are refused,
 // for nobody knows how they are, but none is deleted: nothing could come in their
-// place. When the nodes are back they are claimed as if nothing had been.
+// place. That holds, too, while Freshbind's own watch of nodes shows them ready. When
+// the nodes are back they are claimed as if nothing had been.
 func TestNoMemberIsGivenUpWhenEveryNodeIsAway(t *testing.T) {
 	t.Parallel()
-	w := ownWorld(t, scenario.WorldOptions{Cluster: controlplane.Options{Stages: notReady}})
+	var proxy *controlplane.Proxy
+	w := ownWorld(t, scenario.WorldOptions{Cluster: controlplane.Options{Stages: notReady}, Reach: through(&proxy)})
+	t.Run("seen", func(t *testing.T) { everyNodeIsAway(t, w) })
+	t.Run("not seen", func(t *testing.T) {
+		proxy.Hold("", "nodes")
+		defer proxy.Release("", "nodes")
+		everyNodeIsAway(t, w)
+	})
+}
+
+func everyNodeIsAway(t *testing.T, w *world) {
 	s := w.enforced(t)
 	p := s.pool(scenario.Pool{Replicas: 4, Strategy: scenario.OnReplenish})
 	before := map[types.UID]bool{}

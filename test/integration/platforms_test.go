@@ -97,7 +97,7 @@ func (e *empty) replaced(namespace *scenario.Namespace, name string) {
 func TestAPlatformComesChangesAndGoes(t *testing.T) {
 	t.Parallel()
 	e := emptyCluster(t)
-	const waiting, found, changed = "Waiting for a warm-pool system", "Found a warm-pool system", "What is served of the warm-pool system has changed"
+	const waiting, found, changed = "Waiting for a warm-pool system", "Found a warm-pool system", "The served API versions of the warm-pool system have changed"
 	e.logged(waiting, 1)
 	kube, err := kubernetes.NewForConfig(e.cluster.Config())
 	e.must(err)

@@ -131,7 +131,7 @@ func (s *stage) inject(field, value string) {
 func (s *stage) inForce(field string) {
 	s.t.Helper()
 	probe := builders.MakeMember(builders.MakePool(s.Name, "probe").Obj(), builders.MakeTemplate(s.Name, "probe").Obj()).
-		Name("probe").Owners().Obj()
+		Name("probe").Owners().Annotation(platform.RepairedKey, "v1-a -> v1-b").Obj()
 	s.eventually("injection in force", func(ctx context.Context) (string, bool) {
 		created, err := s.Resource(upstream.Sandboxes).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil {

@@ -44,6 +44,9 @@ type way struct {
 	// strategy of the pool's own spec, Recreate when empty, and rollout the
 	// annotation, for pools that upstream itself is to leave alone.
 	strategy, rollout string
+	// served is the image that claims have where that is not the template's in the
+	// end, but the one in force when they came.
+	served string
 	// template changes the template before it is stored.
 	template func(*row, *builders.Template)
 	// prepare runs while nothing is late, provoke while the caches are late, and
@@ -208,7 +211,7 @@ const (
 	claimants = 3
 	// provoking bounds how long a row keeps the caches late, for all rows of its
 	// phase: in old releases claims that are refused meanwhile wait ever longer.
-	provoking = 20 * time.Second
+	provoking = 3 * time.Minute
 )
 
 // row is one way being played.

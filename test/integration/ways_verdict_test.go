@@ -55,6 +55,9 @@ func (r *row) wellServed(claim *object) {
 		template, _, _ = unstructured.NestedString(r.get(upstream.SandboxWarmPools, pool).Object, "spec", "sandboxTemplateRef", "name")
 	}
 	sandbox, want := owned[0], r.current(template)
+	if r.way.served != "" && slices.Contains(r.claims, claim.GetName()) {
+		want = r.way.served
+	}
 	if got := scenario.ImageOf(sandbox); got != want {
 		r.t.Errorf("sandbox %s of claim %s says image %s, want %s", sandbox.GetName(), claim.GetName(), got, want)
 	}

@@ -78,7 +78,7 @@ var writtenWays = map[string]way{
 			r.patchMember(member, forgedLabels(r.pool.Name, r.pool.Template))
 			claim := r.unseen("c1")
 			// Its controller may write to it, too.
-			r.isRefusedUnlessGone(retry.RetryOnConflict(retry.DefaultRetry, func() error {
+			r.isRefusedUnlessGone(retry.RetryOnConflict(scenario.Conflicts, func() error {
 				now, err := r.memberClient().Get(r.t.Context(), member.GetName(), getOptions)
 				if err != nil {
 					return err

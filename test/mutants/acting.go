@@ -8,12 +8,19 @@ var answering = slices.Concat(at("internal/platform/agentsandbox/answers.go", []
 	{check: "a claim at fault is answered 409", old: `case f == freshness.FaultMember:`, broken: `case true:`, test: "TestAnswer/bind, the claim's fault"},
 	{check: "a cold start is answered AlreadyExists", old: `return http.StatusConflict, metav1.StatusReasonAlreadyExists`, broken: `return http.StatusConflict, metav1.StatusReasonConflict`, test: "TestAnswer/cold start, whatever"},
 	{check: "a birth is answered 403", old: `case op == freshness.Birth, `, broken: `case `, test: "TestAnswer/birth of a stale member"},
+}), at("webhooks/mode.go", []mutant{
+	{check: "undecided: what a member says it was made for", old: `asked != "" || m.Pools == nil {`, broken: `m.Pools == nil {`, test: "TestGuard/undecided, the member says so"},
+	{check: "undecided: where no pool enforces it passes", old: `return Mode(pool.GetAnnotations()[platform.EnforcementKey]) == Enforce`, broken: `return true`, test: "TestGuard/undecided, the pool audits"},
 }), at("webhooks/guard.go", []mutant{
 	{check: "mode audit denies nothing", old: `resp := admission.Allowed("")
 	switch {
 	case o.mode != Enforce:`, broken: `resp := admission.Allowed("")
 	switch {
 	case false:`, test: "TestGuard/audited, not denied"},
+	{check: "undecided: where a pool enforces it is refused", old: `asked = g.Modes.mayBeAsked(ctx, w.Judged())`, broken: `asked = ""`, test: "TestGuard/undecided, the pool enforces"},
+	{check: "what is judged is asked of its own pool only", old: `	if err != nil {
+		asked = g.Modes.mayBeAsked`, broken: `	if true {
+		asked = g.Modes.mayBeAsked`, test: "TestGuard/judged, another pool enforces"},
 	{check: "mode audit deletes and hides nothing", old: `if o.Allowed || o.mode != Enforce {`, broken: `if o.Allowed {`, test: "TestGuard/audited, not denied"},
 	{check: "mode enforce denies", old: `resp = g.denied(w, o)`, broken: ``, test: "TestGuard/the member's fault"},
 	{check: "undecided is an error", old: `case o.err != nil && g.FailOpen:`, broken: `case o.err != nil:`, test: "TestGuard/undecided"},
@@ -49,12 +56,13 @@ var installing = slices.Concat(at("webhooks/install.go", []mutant{
 	{check: "deletes do not wait for Freshbind", old: `Path: "/protect", FailOpen: true,`, broken: `Path: "/protect",`, test: "TestConfigurations"},
 	{check: "deletes of Pods do not wait for Freshbind", old: `Path: "/protect-pod", FailOpen: true,`, broken: `Path: "/protect-pod",`, test: "TestConfigurations"},
 	{check: "births do not wait for Freshbind", old: `"birth.freshbind.dev", Path: "/birth", FailOpen: true,`, broken: `"birth.freshbind.dev", Path: "/birth",`, test: "TestConfigurations"},
-	{check: "protect: by a pool's controller only", old: `h.conditions = slices.Concat(when("by-a-pool-controller", s.byAPoolController()), h.conditions)`, broken: ``, test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/agent-sandbox's own"},
+	{check: "protect: by a pool's controller only", old: `h.before = platform.When("by-a-pool-controller", s.byAPoolController(a))`, broken: ``, test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/agent-sandbox's own"},
 	{check: "protect: by the controllers that are configured", old: `if len(users) == 0 {`, broken: `if true {`, test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/as configured"},
-	{check: "protect: not when the delete names a UID", old: "`!request.?options.?preconditions.?uid.hasValue()`", broken: "`true`", test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/agent-sandbox's own"},
-	{check: "protect: bare Pods only", old: "`oldObject.metadata.?generateName.orValue('') != '' && `+", broken: ``, test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/agent-sandbox's own"},
-	{check: "protect: not an idle bare Pod", old: "`.exists(o, `+poolOwner+` || `+controls+` && !(`", broken: "`.exists(o, `+controls+` && !(`", test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/agent-sandbox's own"},
 	{check: "handlers answer in time", old: `return h.Timeout * 9 / 10`, broken: `return h.Timeout`, test: "TestHandlersAnswerBeforeTheAPIServerGivesUp"},
+}), at("internal/platform/agentsandbox/admission.go", []mutant{
+	{check: "protect: not when the delete names a UID", old: "`!request.?options.?preconditions.?uid.hasValue()`", broken: "`true`", pkg: "webhooks", test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/agent-sandbox's own"},
+	{check: "protect: bare Pods only", old: "`oldObject.metadata.?generateName.orValue('') != '' && `+", broken: ``, pkg: "webhooks", test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/agent-sandbox's own"},
+	{check: "protect: not an idle bare Pod", old: "`.exists(o, `+poolOwner+` || `+controls+` && !(`", broken: "`.exists(o, `+controls+` && !(`", pkg: "webhooks", test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/agent-sandbox's own"},
 }), at("webhooks/policies.go", []mutant{
 	{check: "policies: they deny", old: `admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}`, broken: `admissionregistrationv1.ValidationAction{admissionregistrationv1.Audit}`, test: "TestPoliciesHoldWhereverBindsAreEnforced/where a label says so"},
 	{check: "policies: where binds are enforced", old: `platform.EnforcementKey: string(Enforce)`, broken: `platform.EnforcementKey: string(Audit)`, test: "TestPoliciesHoldWhereverBindsAreEnforced/where a label says so"},
@@ -62,7 +70,7 @@ var installing = slices.Concat(at("webhooks/install.go", []mutant{
 	{check: "policies: where a floor says so", old: `range s.Enforced {`, broken: `range s.Enforced[:0] {`, test: "TestPoliciesHoldWhereverBindsAreEnforced/by floors"},
 	{check: "policies: where a pool says so", old: `namespaces: s.namespaces(), objects: enforcing()}`, broken: `namespaces: s.namespaces()}`, test: "TestPoliciesHoldWhereverBindsAreEnforced/where a label says so"},
 	{check: "policies: stamps are ours to write", old: `"freshbind-stamp", update, notUs,`, broken: `"freshbind-stamp", update, nil,`, test: "TestWhomThePoliciesExempt"},
-	{check: "policies: nobody gives a used sandbox back", old: `"freshbind-used", update, when("had-a-claim", wasClaimed),`, broken: `"freshbind-used", update, append(notUs, when("had-a-claim", wasClaimed)...),`, test: "TestWhomThePoliciesExempt"},
+	{check: "policies: nobody gives a used sandbox back", old: `r.Name, update, r.Conditions, r.Validations...)`, broken: `r.Name, update, append(notUs, r.Conditions...), r.Validations...)`, test: "TestWhomThePoliciesExempt"},
 }), asked, at("webhooks/stamp.go", []mutant{
 	{check: "a birth is marked where it is the pool's", old: `if s.Birth {`, broken: `if true {`, test: "TestStamp/a member"},
 	{check: "a pool's mode is on what it was made for", old: `if Mode(stamp.Enforcement) == Enforce {`, broken: `if false {`, test: "TestStamp/tightened"},
@@ -71,18 +79,18 @@ var installing = slices.Concat(at("webhooks/install.go", []mutant{
 }))
 
 // asked is what the API server evaluates by itself.
-var asked = slices.Concat(at("webhooks/conditions.go", in("test/cel", []mutant{
+var asked = slices.Concat(at("internal/platform/agentsandbox/conditions.go", in("test/cel", []mutant{
 	{check: "CEL: a claim that was there before as a claim", old: "`.exists(p, ` + ofP(condition) + ` && p.uid == o.uid))`", broken: "`.exists(p, p.uid == o.uid))`", test: "TestWrites/then to that claim"},
-	{check: "CEL: a claim of any version", old: "claimOwner = `o.kind == 'SandboxClaim' && o.apiVersion.startsWith('` + agentsandbox.ExtensionsGroup + `/')`", broken: "claimOwner = `o.kind == 'SandboxClaim' && o.apiVersion == '` + agentsandbox.ExtensionsGroup + `/v1beta1'`", test: "TestWrites/bind by an earlier version"},
-	{check: "CEL: claims of our group", old: "claimOwner = `o.kind == 'SandboxClaim' && o.apiVersion.startsWith('` + agentsandbox.ExtensionsGroup + `/')`", broken: "claimOwner = `o.kind == 'SandboxClaim' && o.apiVersion.startsWith('` + agentsandbox.ExtensionsGroup + `')`", test: "TestWrites/given to a version without a group"},
+	{check: "CEL: a claim of any version", old: "claimOwner = `o.kind == 'SandboxClaim' && o.apiVersion.startsWith('` + ExtensionsGroup + `/')`", broken: "claimOwner = `o.kind == 'SandboxClaim' && o.apiVersion == '` + ExtensionsGroup + `/v1beta1'`", test: "TestWrites/bind by an earlier version"},
+	{check: "CEL: claims of our group", old: "claimOwner = `o.kind == 'SandboxClaim' && o.apiVersion.startsWith('` + ExtensionsGroup + `/')`", broken: "claimOwner = `o.kind == 'SandboxClaim' && o.apiVersion.startsWith('` + ExtensionsGroup + `')`", test: "TestWrites/given to a version without a group"},
 	{check: "CEL: only controllers of another kind", old: "foreignController = controls + ` && !(`", broken: "foreignController = `!(`", test: "TestWrites/another plain owner"},
-})), at("webhooks/rules.go", in("test/cel", []mutant{
+})), at("internal/platform/agentsandbox/policyrules.go", in("test/cel", []mutant{
 	{check: "policies: used by our mark", old: "`oldObject` + boundToOf + ` != '' || oldObject.metadata", broken: "`oldObject.metadata", test: "TestWrites/used, back to the pool"},
-	{check: "policies: used by upstream's mark on the Pod", old: "`oldObject.?spec.?podTemplate.?metadata.?labels[` + claimLabel + `].orValue('') != ''`", broken: "`false`", test: "TestWrites/used by upstream's mark on the pod, back"},
+	{check: "policies: used by upstream's mark on the Pod", old: "`oldObject.?spec.?podTemplate.?metadata.?labels[` + celClaimLabel + `].orValue('') != ''`", broken: "`false`", test: "TestWrites/used by upstream's mark on the pod, back"},
 	{check: "policies: a pool that becomes the controller again", old: "(` + ofP(controls) + ` || !(` + controls + `))", broken: "(true || ` + ofP(controls) + ` || !(` + controls + `))", test: "TestWrites/used, the pool was there, now controls"},
 	{check: "policies: what is there already may stay", old: "&& p.uid == o.uid && (`", broken: "&& p.uid == 'x' && (`", test: "TestWrites/used and the pool's, written to"},
-	{check: "policies: a claim leaves a mark", old: "|| ` + oldOwners + `.all(o, !(`", broken: "|| true || ` + oldOwners + `.all(o, !(`", test: "TestWrites/taken off its claim, no mark"},
-	{check: "policies: the UID of a claim that is there", old: "+ oldOwners + `).exists(p, ` + ofP(claimOwner)", broken: "+ oldOwners + `).exists(p, false && ` + ofP(claimOwner)", test: "TestWrites/a claim's, another kind with its UID too"},
+	{check: "policies: a claim leaves a mark", old: "|| ` + celOldOwners + `.all(o, !(`", broken: "|| true || ` + celOldOwners + `.all(o, !(`", test: "TestWrites/taken off its claim, no mark"},
+	{check: "policies: the UID of a claim that is there", old: "+ celOldOwners + `).exists(p, ` + ofP(claimOwner)", broken: "+ celOldOwners + `).exists(p, false && ` + ofP(claimOwner)", test: "TestWrites/a claim's, another kind with its UID too"},
 	{check: "policies: the UID of a claim that was there", old: "`!(o.uid in [object` + boundToOf + `, oldObject` + boundToOf + `, `", broken: "`!(o.uid in [`", test: "TestWrites/used, another kind has its claim's UID"},
 	{check: "policies: a member goes to claims only", old: "` + foreignController + `)`,", broken: "false && ` + foreignController + `)`,", test: "TestWrites/given to another kind with a claim's UID"},
 })))
@@ -111,13 +119,13 @@ var settling = slices.Concat(at("controllers/recreate/slowstart.go", []mutant{
 	{check: "a state that passes deletes nothing", old: `case v.Reason.Fault() == freshness.FaultMember:`, broken: `case true:`, test: "TestSettlingARefusedMember/passes by itself: looked at again"},
 }), at("controllers/recreate/pods.go", []mutant{
 	{check: "only the version of a Pod that was judged", old: `UID: ptr.To(pod.GetUID()), ResourceVersion: ptr.To(pod.GetResourceVersion()),`, broken: `UID: ptr.To(pod.GetUID()),`, test: "TestSettlingARefusedPod/member at fault"},
-	{check: "a Pod that a Sandbox runs in stays", old: `return agentsandbox.PodNameOf(&s) == pod.GetName() })`, broken: `return false })`, test: "TestSettlingARefusedPod/given, and its sandbox is there"},
+	{check: "a Pod that a Sandbox runs in stays", old: `return p.objects.PodOf(&s) == pod.GetName() })`, broken: `return false })`, test: "TestSettlingARefusedPod/given, and its sandbox is there"},
 	{check: "a Pod that a claim waits for stays", old: `case waits && !served && !fault:`, broken: `case !waits && !served && !fault:`, test: "TestSettlingARefusedPod/given to a claim that waits"},
-	{check: "a Pod that was never a pool's stays", old: `if !agentsandbox.WasMember(pod, facts.Pool) {`, broken: `if false {`, test: "TestSettlingARefusedPod/never a pool's"},
+	{check: "a Pod that was never a pool's stays", old: `if !p.released.WasMember(pod, facts.Pool) {`, broken: `if false {`, test: "TestSettlingARefusedPod/never a pool's"},
 	{check: "a Pod that v0.1.0 took just now stays", old: `case claim == "" && !fault && !overdue:`, broken: `case false:`, test: "TestSettlingARefusedPod/released and not marked, a moment ago"},
 	{check: "a Pod that left its pool is given time", old: `p.hints.note(overdue, released)`, broken: `p.hints.note(overdue, 0)`, test: "TestWhenPodsAreLookedAt/released"},
 }), at("controllers/recreate/setup.go", []mutant{
-	{check: "NodeLeaving: pools of Pods hear of it", old: `if v.kinds.Pools.Version == agentsandbox.BarePodVersion {`, broken: `if false {`, test: "TestPoolsOnANode/leaving, bare pods"},
+	{check: "NodeLeaving: pools of Pods hear of it", old: `if v.hasBarePods(v.kinds.Pools) {`, broken: `if false {`, test: "TestPoolsOnANode/leaving, bare pods"},
 	{check: "nodes that stay concern nobody", old: `node.Leaving(nil) == "" {`, broken: `node.Leaving(nil) == "never" {`, test: "TestPoolsOnANode/stays, bare pods"},
 	{check: "nodes that Pods tolerate concern nobody", old: `if pod.MustLeave(node) {`, broken: `if true {`, test: "TestPoolsOnANode/set aside, tolerated"},
 }), at("internal/platform/agentsandbox/offer.go", []mutant{

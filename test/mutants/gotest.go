@@ -33,7 +33,7 @@ type testEvent struct {
 // be run.
 func goTest(ctx context.Context, root, folder, pattern string, args ...string) (outcomes, error) {
 	// Without debug information a test links in half the time.
-	args = append([]string{"test", "-json", "-count=1", "-vet=off", "-timeout=60s", "-ldflags=-s -w", "-run=" + pattern}, args...)
+	args = append([]string{"test", "-json", "-count=1", "-vet=off", "-timeout=3m", "-ldflags=-s -w", "-run=" + pattern}, args...)
 	cmd := exec.CommandContext(ctx, "go", append(args, ".")...)
 	// It may be in a module of its own.
 	cmd.Dir = filepath.Join(root, folder)

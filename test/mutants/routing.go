@@ -24,7 +24,7 @@ var routing = slices.Concat(at("routes/fence.go", []mutant{
 	{check: "routes: a list that is older is of a restored etcd", old: `if v < t.ledgers[kind].newest || apply(t) == Restored {`, broken: `if apply(t) == Restored {`, test: "TestRestoreIsNoticed/the list is older"},
 	{check: "routes: an object that is older is of a restored etcd", old: `r != nil && t.rewritten(r, o, v) ||`, broken: `false ||`, test: "TestRestoreIsNoticed/the object is older"},
 	{check: "routes: an old object that was not listed is of a restored etcd", old: `(r == nil && o.Version <= t.listed[Sandboxes] ||`, broken: `(false ||`, test: "TestRestoreIsNoticed/an old object was not listed"},
-	{check: "routes: what a list lacks is deleted", old: `if !there[key] && r.version <= v {`, broken: `if false {`, test: "TestCopiedID/its sandbox has gone, and a list shows the copy"},
+	{check: "routes: what a list lacks is deleted", old: `if r := o.sandbox; r != nil && !there[key]`, broken: `if r := o.sandbox; r != nil && false`, test: "TestCopiedID/its sandbox has gone, and a list shows the copy"},
 	{check: "routes: an ended session has no effect", old: `if t.session != s {
 		return Superseded
 	}
@@ -35,6 +35,11 @@ var routing = slices.Concat(at("routes/fence.go", []mutant{
 	{check: "routes: a hint lasts until the view is newer", old: `if t.provenOf[Sandboxes] <= h.since {`, broken: `if h.since < 0 {`, test: "TestLookup/hint, and a proof from before"},
 	{check: "routes: a live read from before the floor rose is done again", old: `if t.ledgers[ref.Kind].floor != m.floor {`, broken: `if false {`, test: "TestResolve/deleted during the read, and its fence dropped"},
 	{check: "routes: a live read deletes only what it is about", old: `r != nil && r.version == m.record {`, broken: `r != nil {`, test: "TestResolve/created during the read"},
+}), at("routes/object.go", []mutant{
+	{check: "routes: a name outlives one of its two objects", old: `if o == (object{}) {`, broken: `if o.sandbox == nil || o.pod == nil {`, test: "TestObjectsOfOneName"},
+	{check: "routes: a name that nothing has is forgotten", old: `if o == (object{}) {`, broken: `if false {`, test: "TestObjectsOfOneName"},
+	{check: "routes: what goes is no longer counted", old: `if was {`, broken: `if false {`, test: "TestObjectsOfOneName"},
+	{check: "routes: what comes is counted", old: `if is {`, broken: `if false {`, test: "TestObjectsOfOneName"},
 }), at("routes/table.go", []mutant{
 	{check: "routes: no answer older than MaxAge", old: `if age > t.opts.MaxAge {`, broken: `if false {`, test: "TestLookup/older than it may be"},
 	{check: "routes: an answer as old as MaxAge", old: `if age > t.opts.MaxAge {`, broken: `if age >= t.opts.MaxAge {`, test: "TestLookup/exactly as old as it may be"},

@@ -16,8 +16,8 @@ var staying = slices.Concat(at("internal/freshness/node.go", []mutant{
 	{check: "worse than before: gone", old: `return n.Gone || n.Deleting`, broken: `return n.Deleting`, test: "TestWorseThan/gone"},
 	{check: "worse than before: a new taint", old: `return !slices.Contains(before.Evicting, t)`, broken: `return false`, test: "TestWorseThan/tainted"},
 	{check: "worse than before: not the same taint", old: `return !slices.Contains(before.Evicting, t)`, broken: `return true`, test: "TestWorseThan/tainted as before"},
-}), at("internal/platform/agentsandbox/node.go", []mutant{
-	{check: "NodeLeaving: a node that is gone", old: `return freshness.Node{Gone: true}`, broken: `return freshness.Node{}`, test: "TestSnapshotHasWhatEachReasonDependsOn/pod on a node that is gone"},
+}), at("internal/placement/placement.go", []mutant{
+	{check: "NodeLeaving: a node that is gone", old: `return freshness.Node{Gone: true}`, broken: `return freshness.Node{}`, pkg: "internal/platform/agentsandbox", test: "TestSnapshotHasWhatEachReasonDependsOn/pod on a node that is gone"},
 	{check: "NodeLeaving: a node that is being deleted", old: `Deleting: node.GetDeletionTimestamp() != nil}`, broken: `Deleting: false}`, test: "TestNodeStateOf/being deleted"},
 	{check: "NodeLeaving: other taints do not count", old: `effect == corev1.TaintEffectNoExecute {
 			out.Evicting`, broken: `effect != "" {
@@ -27,7 +27,7 @@ var staying = slices.Concat(at("internal/freshness/node.go", []mutant{
 	{check: "tolerations that let a Pod stay are kept", old: `t.TolerationSeconds == nil && (t.Effect == "" || t.Effect == corev1.TaintEffectNoExecute) {`, broken: `t.Key == "never" {`, test: "TestTolerations/of the taint"},
 	{check: "tolerations that let no Pod stay are not kept", old: `t.TolerationSeconds == nil && (t.Effect == "" || t.Effect == corev1.TaintEffectNoExecute) {`, broken: `t.Key != "never" {`, test: "TestTolerations/for scheduling only"},
 }), at("internal/platform/agentsandbox/platform.go", []mutant{
-	{check: "NodeLeaving: by the Pod's tolerations", old: `Leaving(tolerationsOf(objs.pod))`, broken: `Leaving(nil)`, test: "TestSnapshotJudged/node set aside, tolerated"},
+	{check: "NodeLeaving: by the Pod's tolerations", old: `Leaving(placement.Tolerations(objs.pod))`, broken: `Leaving(nil)`, test: "TestSnapshotJudged/node set aside, tolerated"},
 }), at("controllers/recreate/sweep.go", []mutant{
 	{check: "NodeLeaving: Pods that nobody tries are judged", old: `if now.WorseThan(before) {`, broken: `if now.WorseThan(before) && false {`, test: "TestBarePodsAreSweptWhenSomethingChanged"},
 	{check: "a node that comes has nobody judged", old: `for name, before := range d.nodes {
@@ -35,9 +35,29 @@ var staying = slices.Concat(at("internal/freshness/node.go", []mutant{
 		now, there := nodes[name]
 		before, was := d.nodes[name]
 		there = there && was`, test: "TestBarePodsAreSweptWhenSomethingChanged"},
+}), at("controllers/recreate/setup.go", []mutant{
+	{check: "NodeLeaving: a node that begins to is noticed", old: `v.sawNode(obj.GetName(), node)`, broken: ``, test: "TestMembersOnANodeThatIsTaintedLater"},
+}), at("controllers/recreate/leaving.go", []mutant{
+	{check: "NodeLeaving: a node that says it is alive costs no look at all", old: `l.changed = l.changed || leaves != left || leaves && !reflect.DeepEqual(was, state)`, broken: `l.changed = true`, test: "TestLeavingNodes"},
+	{check: "NodeLeaving: another taint is noticed", old: `|| leaves && !reflect.DeepEqual(was, state)`, broken: ``, test: "TestLeavingNodes"},
+}), at("controllers/recreate/pools.go", []mutant{
+	{check: "replacements: a cache behind the last plan is not planned on", old: `if m.version != "" && older(pool.GetResourceVersion(), m.version) {`, broken: `if false {`, test: "TestACacheOfPoolsThatIsBehindAPlan"},
+}), at("controllers/recreate/observed.go", []mutant{
+	{check: "replacements: an old member that was taken may have gone before", old: `case was.ready || m.readied.Has(uid):`, broken: `case false:`, test: "TestWhatIsObservedBetweenPlans/an old one is taken, maybe before"},
+	{check: "replacements: one that was ready, too", old: `case was.ready || m.readied.Has(uid):`, broken: `case m.readied.Has(uid):`, test: "TestWhatIsObservedBetweenPlans/an old ready one is, too"},
+	{check: "replacements: one that never started left nothing", old: `case was.ready || m.readied.Has(uid):`, broken: `case true:`, test: "TestWhatIsObservedBetweenPlans/an old one that never started goes"},
+}), at("controllers/recreate/listing.go", []mutant{
+	{check: "takeover: a list that took long is shared when it is complete", old: `max(listingKept, 2*c.Since(started))`, broken: `listingKept - c.Since(started)`, test: "TestATakeoverSharesAListThatTookLong"},
+	{check: "takeover: as long as it took, twice", old: `max(listingKept, 2*c.Since(started))`, broken: `listingKept`, test: "TestATakeoverSharesAListThatTookLong"},
+	{check: "takeover: a list is not shared for ever", old: `return !now.Before(l.until)`, broken: `return false`, test: "TestATakeoverSharesAListThatTookLong"},
 }), at("controllers/recreate/view.go", []mutant{
-	{check: "NodeLeaving: members that tolerate the taint are left alone", old: `ok && pod.MustLeave(node) {`, broken: `ok && node.Leaving(nil) != "" {`, test: "TestMembersOnATaintedNode"},
-	{check: "the cache keeps what has a Pod stay", old: `if tolerations := agentsandbox.StayTolerations(u); tolerations != nil {`, broken: `if tolerations := agentsandbox.StayTolerations(u); false {`, test: "TestMembersOnATaintedNode"},
+	{check: "nodes share what is kept of their status", old: `status := map[string]any{"images": images}
+			if of, ok := trimmed["status"].(map[string]any); ok {
+				maps.Copy(status, of)
+			}`, broken: `status, _ := trimmed["status"].(map[string]any)
+			maps.Copy(status, map[string]any{"images": images})`, test: "TestTrimNode/for scheduling"},
+	{check: "NodeLeaving: members that tolerate the taint are left alone", old: `ok && m.Pod.MustLeave(node) {`, broken: `ok && node.Leaving(nil) != "" {`, test: "TestMembersOnATaintedNode"},
+	{check: "the cache keeps what has a Pod stay", old: `if tolerations := placement.StayTolerations(u); tolerations != nil {`, broken: `if tolerations := placement.StayTolerations(u); false {`, test: "TestMembersOnATaintedNode"},
 }), at("scheduler/nodes.go", []mutant{
 	{check: "scheduler: nodes that leave for this pod", old: `return some && state.Leaving(pod.Spec.Tolerations) != ""`, broken: `return some && state.Leaving(nil) != ""`, test: "TestFilter/a fresh member that tolerates the taint"},
 	{check: "scheduler: preempts on nodes that stay for this pod", old: `return some && state.Leaving(pod.Spec.Tolerations) != ""`, broken: `return some && state.Leaving(nil) != ""`, test: "TestPreempt/tolerates the taint"},

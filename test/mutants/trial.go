@@ -39,7 +39,8 @@ func (t *trial) unmutated(ctx context.Context, all []mutant) error {
 	group.SetLimit(parallel)
 	for folder, names := range tests {
 		group.Go(func() error {
-			o, err := goTest(ctx, t.root, folder, functions(names))
+			// All of a package's tests at once, which may take long and must not fail.
+			o, err := goTest(ctx, t.root, folder, functions(names), "-timeout=20m")
 			if err != nil {
 				return err
 			}

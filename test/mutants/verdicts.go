@@ -66,9 +66,9 @@ var valves = slices.Concat(at("internal/freshness/judge.go", []mutant{
 	{check: "BlueprintChanged", old: `m.ProposedPodName == m.PodName:`, broken: `m.ProposedPodName != "":`, test: "TestWhoOwnsAfterAWrite/the pod changed by the write/bind"},
 	{check: "PodForeign", old: `case m.PodName != m.Name:`, broken: `case m.PodName == "":`, test: "TestWhoOwnsAfterAWrite/the pod of another name, changed back/bind"},
 }), at("internal/freshness/rollout.go", []mutant{
-	{check: "valve: only what the pool's controller made", old: `&& m.ByPool {`, broken: `{`, test: "TestIncomprehensible/made by hand"},
-	{check: "valve: one unknown member opens none", old: `len(newest) < enough {`, broken: `len(newest) == 0 {`, test: "TestIncomprehensible/four are not enough"},
-	{check: "valve: only members of the template in force open it", old: `m.Class != Unknown || !m.bornSince(since)`, broken: `m.Class != Unknown`, test: "TestIncomprehensible/from before the template changed"},
+	{check: "valve: only what the pool's controller made", old: `!m.Edited && m.ByPool`, broken: `!m.Edited`, test: "TestIncomprehensible/made by hand"},
+	{check: "valve: one unknown member opens none", old: `newer >= enough`, broken: `newer > 0`, test: "TestIncomprehensible/four are not enough"},
+	{check: "valve: only members of the template in force open it", old: `m.Class == Unknown && m.bornSince(since)`, broken: `m.Class == Unknown`, test: "TestIncomprehensible/from before the template changed"},
 }))
 
 // planning decides which members are replaced.

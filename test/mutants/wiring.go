@@ -60,7 +60,7 @@ var rendering = slices.Concat(at("internal/platform/agentsandbox/render.go", []m
 	{check: "secure defaults: a token that is wanted", old: `if podSpec["automountServiceAccountToken"] == nil {`, broken: `if true {`, test: "TestRenderMemberIsWhatUpstreamBuilds/token wanted"},
 	{check: "secure defaults: DNS where the policy is managed", old: `str(podSpec, "dnsPolicy"); managed &&`, broken: `str(podSpec, "dnsPolicy"); (managed || true) &&`, test: "TestRenderMemberIsWhatUpstreamBuilds/network policy unmanaged"},
 	{check: "a cold start has the claim's env", old: `if err := injectEnv(podSpec, claimSpec, str(template.Object, "spec", "envVarsInjectionPolicy")); err != nil {
-		return revision.Blueprint{}, err
+		return nil, err
 	}`, broken: ``, test: "TestRenderCold"},
 	{check: "a cold start has the claim's volumes", old: `spec["volumeClaimTemplates"] = merged`, broken: ``, test: "TestRenderCold"},
 }), at("internal/platform/agentsandbox/podpaths.go", []mutant{

@@ -24,7 +24,7 @@ import (
 	"github.com/freshbind/freshbind/webhooks"
 )
 
-const within = 30 * time.Second
+const within = 5 * time.Minute
 
 // stage is an API server with the policies and two namespaces, one of which
 // enforces.

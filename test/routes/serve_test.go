@@ -269,7 +269,7 @@ func untilServed(t *testing.T, gateways map[string]gateway, l *life) error {
 }
 
 func poll(t *testing.T, ok func(context.Context) bool) error {
-	return wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 2*time.Minute, true,
+	return wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 10*time.Minute, true,
 		func(ctx context.Context) (bool, error) { return ok(ctx), nil })
 }
 

@@ -14,7 +14,7 @@ const (
 	// served out of the pool leaves a member to the second.
 	bursts = 3
 	// probeWithin bounds one step of a probe: the pool at rest, a burst ready.
-	probeWithin = time.Minute
+	probeWithin = 5 * time.Minute
 )
 
 // Probe is what came of draining a pool.

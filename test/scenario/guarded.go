@@ -49,20 +49,27 @@ func (n *Namespace) askGuard(ctx context.Context) error {
 
 // Refused counts the writes that Freshbind denied. A bind of a bare Pod (v0.1
 // and v0.2) is two writes, either of which can be denied, and counts as Binds.
-type Refused struct{ Binds, ColdStarts, Births int }
+// Repaired are cold starts that were rewritten instead.
+type Refused struct{ Binds, ColdStarts, Births, Repaired int }
 
 // Minus is what was denied since earlier.
 func (r Refused) Minus(earlier Refused) Refused {
-	return Refused{r.Binds - earlier.Binds, r.ColdStarts - earlier.ColdStarts, r.Births - earlier.Births}
+	return Refused{r.Binds - earlier.Binds, r.ColdStarts - earlier.ColdStarts, r.Births - earlier.Births, r.Repaired - earlier.Repaired}
+}
+
+// Plus is what was denied either time.
+func (r Refused) Plus(o Refused) Refused {
+	return Refused{r.Binds + o.Binds, r.ColdStarts + o.ColdStarts, r.Births + o.Births, r.Repaired + o.Repaired}
 }
 
 var (
 	verdictLine = regexp.MustCompile(`(?m)^freshbind_bind_verdicts_total\{([^}]*)\} (\S+)$`)
+	repairLine  = regexp.MustCompile(`(?m)^freshbind_repairs_total\{operation="coldstart",result="admitted"\} (\S+)$`)
 	label       = regexp.MustCompile(`(\w+)="([^"]*)"`)
 )
 
 // ParseRefused reads from Freshbind's metrics, in Prometheus' text format, what
-// was denied in mode enforce.
+// was denied in mode enforce, and repaired.
 func ParseRefused(metrics string) (Refused, error) {
 	var r Refused
 	for _, line := range verdictLine.FindAllStringSubmatch(metrics, -1) {
@@ -87,6 +94,13 @@ func ParseRefused(metrics string) (Refused, error) {
 		default:
 			return Refused{}, fmt.Errorf("read metric %s: operation %q is not known", line[0], labels["operation"])
 		}
+	}
+	for _, line := range repairLine.FindAllStringSubmatch(metrics, -1) {
+		value, err := strconv.ParseFloat(line[1], 64)
+		if err != nil {
+			return Refused{}, fmt.Errorf("read metric %s: %w", line[0], err)
+		}
+		r.Repaired += int(value)
 	}
 	return r, nil
 }

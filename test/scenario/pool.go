@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/freshbind/freshbind/test/builders"
@@ -32,6 +33,10 @@ type Pool struct {
 	Strategy string
 }
 
+// Conflicts is how a write is tried again after a Conflict: controllers write to the
+// same objects, and on a busy machine often.
+var Conflicts = wait.Backoff{Steps: 200, Duration: 50 * time.Millisecond}
+
 // CreatePool stores the template and the pool.
 func (n *Namespace) CreatePool(ctx context.Context, p Pool) error {
 	template := builders.MakeTemplate(n.Name, p.Template).APIVersion(n.Version).Image(p.Image)
@@ -46,7 +51,7 @@ func (n *Namespace) CreatePool(ctx context.Context, p Pool) error {
 // returns the template's new resourceVersion.
 func (n *Namespace) SetImage(ctx context.Context, template, image string) (string, error) {
 	var version string
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := retry.RetryOnConflict(Conflicts, func() error {
 		stored, err := n.Resource(upstream.SandboxTemplates).Get(ctx, template, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -14,11 +14,17 @@ import (
 // whatever for (verdicts, stamps, what follows from a refusal), and all writes
 // that it gave a verdict on (binds, cold starts, births). No metric says for
 // which of them a read was made, so their ratio is that of all to all.
-type load struct{ reads, judged float64 }
+//
+// Repaired are the writes that it rewrote instead of refusing them.
+type load struct{ reads, judged, repaired float64 }
 
-func (l load) plus(m load) load { return load{l.reads + m.reads, l.judged + m.judged} }
+func (l load) plus(m load) load {
+	return load{l.reads + m.reads, l.judged + m.judged, l.repaired + m.repaired}
+}
 
-func (l load) minus(m load) load { return load{l.reads - m.reads, l.judged - m.judged} }
+func (l load) minus(m load) load {
+	return load{l.reads - m.reads, l.judged - m.judged, l.repaired - m.repaired}
+}
 
 // readsPerWrite is 0 when nothing was judged.
 func (l load) readsPerWrite() float64 {
@@ -35,7 +41,11 @@ func parseLoad(metrics string) (load, error) {
 		return load{}, err
 	}
 	judged, err := sum(metrics, "freshbind_bind_verdicts_total")
-	return load{reads, judged}, err
+	if err != nil {
+		return load{}, err
+	}
+	repaired, err := sum(metrics, "freshbind_repairs_total")
+	return load{reads, judged, repaired}, err
 }
 
 // sum adds up a counter over all label sets.

@@ -210,7 +210,7 @@ func TestRaidsInWords(t *testing.T) {
 }
 
 func TestResult(t *testing.T) {
-	good := result{seed: 7, claims: 300, ready: 300, refused: 20, load: load{reads: 45, judged: 10}, tally: tally{binds: 300, raced: 14, tolerated: 3}}
+	good := result{seed: 7, claims: 300, ready: 300, refused: 20, load: load{reads: 45, judged: 10, repaired: 6}, tally: tally{binds: 300, raced: 14, tolerated: 3}}
 	with := func(change func(*result)) result {
 		r := good
 		change(&r)
@@ -243,7 +243,7 @@ func TestResult(t *testing.T) {
 			}
 		})
 	}
-	want := "storm: seed=7 claims=300 ready=300 refused=20 tolerated=3 raced=14 stale=0 duplicate=0 dead=0 used=0 foreign=0 misowned=0 misled=0 killed=0 ghosts=0 stuck=0 reads/bind=4.5"
+	want := "storm: seed=7 claims=300 ready=300 refused=20 repaired=6 tolerated=3 raced=14 stale=0 duplicate=0 dead=0 used=0 foreign=0 misowned=0 misled=0 killed=0 ghosts=0 stuck=0 reads/bind=4.5"
 	if diff := cmp.Diff(want, good.line()); diff != "" {
 		t.Errorf("line (-want,+got):\n%s", diff)
 	}
@@ -253,6 +253,10 @@ func TestWhatStormsProveTogether(t *testing.T) {
 	attacked := map[attack]raidTally{}
 	for _, a := range attacks {
 		attacked[a] = raidTally{tried: 1, refused: 1}
+	}
+	repairing := func(r result, n float64) result {
+		r.load.repaired = n
+		return r
 	}
 	of := func(refused, raced, binds int) result {
 		return result{refused: refused, tally: tally{raced: raced, binds: binds, attacks: attacked}}
@@ -269,16 +273,18 @@ func TestWhatStormsProveTogether(t *testing.T) {
 		want   []string
 	}{
 		"enough":               {[]result{of(20, 14, 300)}, nil},
-		"few refused":          {[]result{of(19, 14, 300)}, []string{"only 19 writes were refused: " + noStorm}},
+		"few refused":          {[]result{of(19, 14, 300)}, []string{"only 19 writes were refused or repaired: " + noStorm}},
 		"many raced":           {[]result{of(20, 15, 300)}, []string{"15 of 300 binds raced: 5 % or more"}},
 		"many in one, not all": {[]result{of(18, 6, 60), of(1, 1, 60), of(1, 1, 60)}, nil},
 		"many in all":          {[]result{of(9, 3, 60), of(9, 3, 60), of(9, 3, 60)}, []string{"9 of 180 binds raced: 5 % or more"}},
-		"few refused in all":   {[]result{of(9, 0, 60), of(9, 0, 60)}, []string{"only 18 writes were refused: " + noStorm}},
+		"repaired instead":     {[]result{repairing(of(9, 14, 300), 11)}, nil},
+		"few of both":          {[]result{repairing(of(9, 14, 300), 10)}, []string{"only 19 writes were refused or repaired: " + noStorm}},
+		"few refused in all":   {[]result{of(9, 0, 60), of(9, 0, 60)}, []string{"only 18 writes were refused or repaired: " + noStorm}},
 		"no such attack":       {[]result{but(attackFlood, raidTally{})}, []string{"attack flood was tried 0 times, and nothing was refused: it shows nothing"}},
 		"never refused":        {[]result{but(attackFlood, raidTally{tried: 1})}, nil},
 		"nothing was refused":  {[]result{but(attackReuse, raidTally{tried: 3})}, []string{"attack reuse was tried 3 times, and nothing was refused: it shows nothing"}},
 		"refused in another":   {[]result{but(attackReuse, raidTally{tried: 3}), of(20, 0, 300)}, nil},
-		"nothing":              {nil, []string{"only 0 writes were refused: " + noStorm, "0 of 0 binds raced: 5 % or more"}},
+		"nothing":              {nil, []string{"only 0 writes were refused or repaired: " + noStorm, "0 of 0 binds raced: 5 % or more"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -300,9 +306,11 @@ freshbind_live_reads_total{resource="sandboxclaims",result="absent"} 1e+01
 freshbind_live_reads_joined_total{resource="pods"} 5
 freshbind_bind_verdicts_total{mode="enforce",operation="bind",platform="agent-sandbox",reason="",verdict="allow"} 3
 freshbind_bind_verdicts_total{mode="enforce",operation="birth",platform="agent-sandbox",reason="",verdict="allow"} 90
+freshbind_repairs_total{operation="coldstart",result="admitted"} 4
+freshbind_repairs_total{operation="birth",result="admitted"} 2
 `
 	got, err := parseLoad(metrics)
-	if diff := cmp.Diff(load{reads: 17, judged: 93}, got, cmp.AllowUnexported(load{})); diff != "" || err != nil {
+	if diff := cmp.Diff(load{reads: 17, judged: 93, repaired: 6}, got, cmp.AllowUnexported(load{})); diff != "" || err != nil {
 		t.Errorf("error %v, load (-want,+got):\n%s", err, diff)
 	}
 	if _, err := parseLoad("freshbind_live_reads_total{a=\"b\"} many\n"); err == nil {

@@ -365,7 +365,7 @@ func (w *world) newFlood(ctx context.Context, name string) (*scenario.Namespace,
 	}
 	p.Pool.Name = "spare"
 	// Freshbind and agent-sandbox write to it, too.
-	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err = retry.RetryOnConflict(scenario.Conflicts, func() error {
 		large, err := p.Resource(upstream.SandboxTemplates).Get(ctx, p.Template, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -8,7 +8,8 @@ import (
 // Both hold for all storms that are made together: several short ones are worth
 // a long one, in which luck evens out.
 const (
-	// minRefused is below which there was no storm.
+	// minRefused is how many writes were refused or repaired at least, or there was
+	// no storm.
 	minRefused = 20
 	// racedShare: fewer than one bind in so many may have raced. Whether a bind
 	// raced is decided for each by itself; this bounds how much of a storm shows
@@ -33,9 +34,9 @@ func (r result) stuck() int { return r.claims - r.ready }
 
 // line is the result in one line, for scripts.
 func (r result) line() string {
-	return fmt.Sprintf("storm: seed=%d claims=%d ready=%d refused=%d tolerated=%d raced=%d stale=%d duplicate=%d dead=%d "+
+	return fmt.Sprintf("storm: seed=%d claims=%d ready=%d refused=%d repaired=%.0f tolerated=%d raced=%d stale=%d duplicate=%d dead=%d "+
 		"used=%d foreign=%d misowned=%d misled=%d killed=%d ghosts=%d stuck=%d reads/bind=%.1f",
-		r.seed, r.claims, r.ready, r.refused, r.tolerated, r.raced, r.stale, r.duplicate, r.dead,
+		r.seed, r.claims, r.ready, r.refused, r.load.repaired, r.tolerated, r.raced, r.stale, r.duplicate, r.dead,
 		r.used, r.foreign, r.misowned, r.misled, r.killed, r.ghosts, r.stuck(), r.load.readsPerWrite())
 }
 
@@ -82,11 +83,11 @@ func (r result) faults() []string {
 func unproven(storms ...result) []string {
 	refused, raced, binds := 0, 0, 0
 	for _, r := range storms {
-		refused, raced, binds = refused+r.refused, raced+r.raced, binds+r.binds
+		refused, raced, binds = refused+r.refused+int(r.load.repaired), raced+r.raced, binds+r.binds
 	}
 	var lines []string
 	if refused < minRefused {
-		lines = append(lines, fmt.Sprintf("only %d writes were refused: fewer than %d are no storm", refused, minRefused))
+		lines = append(lines, fmt.Sprintf("only %d writes were refused or repaired: fewer than %d are no storm", refused, minRefused))
 	}
 	if raced*racedShare >= binds {
 		lines = append(lines, fmt.Sprintf("%d of %d binds raced: %d %% or more", raced, binds, 100/racedShare))

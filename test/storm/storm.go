@@ -15,9 +15,9 @@ import (
 
 const (
 	// Patience with what has to happen; a machine may be busy.
-	guardWithin  = 30 * time.Second
-	fullWithin   = 3 * time.Minute
-	settleWithin = 3 * time.Minute
+	guardWithin  = 5 * time.Minute
+	fullWithin   = 10 * time.Minute
+	settleWithin = 10 * time.Minute
 )
 
 // inWorld makes storms in a world that lasts as long as they do. The logs are

@@ -129,7 +129,7 @@ func (w *weather) delay(s step) {
 
 func (w *weather) update(ctx context.Context, p pool, to content) error {
 	templates := p.Resource(upstream.SandboxTemplates)
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := retry.RetryOnConflict(scenario.Conflicts, func() error {
 		stored, err := templates.Get(ctx, p.Template, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -17,9 +17,9 @@ const (
 	size     = 10
 	poolName = "python"
 	// Patience with what has to happen; a lag comes on top of it.
-	guardWithin  = 20 * time.Second
-	restWithin   = 30 * time.Second
-	claimsWithin = 30 * time.Second
+	guardWithin  = 5 * time.Minute
+	restWithin   = 5 * time.Minute
+	claimsWithin = 5 * time.Minute
 )
 
 // run tests all combinations and returns the results of those that it came to.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
@@ -52,7 +53,7 @@ func admissionTemplate() ([]byte, error) {
 		Open: []string{openMark}, PoolControllers: []string{poolsMark}, Restamp: true, Self: selfMark,
 		Enforced: []metav1.LabelSelector{{}},
 	}
-	mutating, validating := webhooks.Configurations(
+	mutating, validating := webhooks.Configurations(agentsandbox.Admission(),
 		webhooks.Endpoint{ServiceNamespace: "{{ .Release.Namespace }}", ServiceName: `{{ include "freshbind.fullname" . }}`, ServicePort: 1}, scope)
 	var out bytes.Buffer
 	out.WriteString(head)
@@ -61,7 +62,7 @@ func admissionTemplate() ([]byte, error) {
 			return nil, err
 		}
 	}
-	if err := writePolicies(&out, webhooks.NewPolicies(scope)); err != nil {
+	if err := writePolicies(&out, webhooks.NewPolicies(agentsandbox.Admission(), scope)); err != nil {
 		return nil, err
 	}
 	return fill(out.String())

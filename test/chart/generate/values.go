@@ -69,7 +69,31 @@ func makeValue(name, comment string, node *yaml.Node) (value, error) {
 // free: a map whose keys are the user's.
 func (v value) free() bool {
 	_, said := v.extra["additionalProperties"]
-	return said
+	return said || v.extra["$ref"] != nil
+}
+
+// definitions are what several values have in common. An empty name or duration
+// is for the value's own comment to explain.
+func definitions() map[string]any {
+	const label = `[a-z0-9]([-a-z0-9]*[a-z0-9])?`
+	quantities := map[string]any{"type": "object", "additionalProperties": map[string]any{
+		"type": []string{"string", "number"}, "pattern": `^[0-9]+([.][0-9]*)?([eE][0-9]+|[numkMGTPE]|[KMGTPE]i)?$`,
+	}}
+	return map[string]any{
+		"duration": map[string]any{"type": "string", "pattern": `^([0-9]+([.][0-9]+)?(ns|us|µs|ms|s|m|h))+$`},
+		"label":    map[string]any{"type": "string", "pattern": "^(" + label + ")?$", "maxLength": 63},
+		"subdomain": map[string]any{
+			"type": "string", "pattern": "^(" + label + "([.]" + label + ")*)?$", "maxLength": 253,
+		},
+		"key": map[string]any{
+			"pattern": "^(" + label + "([.]" + label + ")*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$",
+		},
+		"labelValue": map[string]any{"type": "string", "pattern": "^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"},
+		"resources": map[string]any{"type": "object", "additionalProperties": false, "properties": map[string]any{
+			"limits": quantities, "requests": quantities,
+			"claims": map[string]any{"type": "array", "items": map[string]any{"type": "object"}},
+		}},
+	}
 }
 
 // schema is the JSON schema of the values.
@@ -80,6 +104,7 @@ func (v value) schema() ([]byte, error) {
 	}
 	root["$schema"] = "http://json-schema.org/draft-07/schema#"
 	// Helm adds these to the values of every chart.
+	root["definitions"] = definitions()
 	root["properties"].(map[string]any)["global"] = map[string]any{"type": "object"}
 	text, err := json.MarshalIndent(root, "", "  ")
 	return append(text, '\n'), err
@@ -109,6 +134,10 @@ func (v value) schemaOf() (map[string]any, error) {
 	if kind == "array" && v.extra["items"] == nil {
 		return nil, fmt.Errorf("%s: say in a comment what its items are: %sitems…", v.name, schemaMark)
 	}
+	if v.extra["$ref"] != nil {
+		// Beside a reference nothing else counts; a definition says all of it.
+		delete(out, "type")
+	}
 	maps.Copy(out, v.extra)
 	return out, nil
 }
@@ -119,7 +148,7 @@ Installing changes nothing until a namespace says ` + "`freshbind.dev/enforcemen
 [docs/install.md](../../docs/install.md) says how to begin, and
 [docs/certificates.md](../../docs/certificates.md) where certificates come from.
 
-All values; a name that is not here is refused. Made from ` + "`values.yaml` by `make chart`" + `.
+This table has all values; the chart refuses a name that is not in it. ` + "`make chart` generates it from `values.yaml`" + `.
 
 | value | default | |
 |---|---|---|

@@ -1,0 +1,129 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/freshbind/freshbind/internal/advice"
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/test/controlplane"
+	"github.com/freshbind/freshbind/test/scenario"
+	"github.com/freshbind/freshbind/test/upstream"
+)
+
+var namespaceResource = schema.GroupResource{Resource: "namespaces"}
+
+// Audit is the emergency brake: it works at once, also while Freshbind's own
+// watches still show what was said before.
+func TestAuditBrakesWhateverIsCached(t *testing.T) {
+	t.Parallel()
+	var proxy *controlplane.Proxy
+	w := ownWorld(t, scenario.WorldOptions{Cluster: controlplane.Options{AuditLog: true}, Reach: through(&proxy)})
+	for name, tc := range map[string]struct {
+		// namespace and pool are what they say before.
+		namespace, pool string
+		brake           func(*stage, scenario.Pool)
+	}{
+		"by the namespace": {"enforce", "audit", func(s *stage, _ scenario.Pool) { s.label(platform.EnforcementKey, "audit") }},
+		"by a pool": {"audit", "enforce", func(s *stage, p scenario.Pool) {
+			s.annotate(p, platform.EnforcementKey, "audit")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := w.namespace(t, nil)
+			s.label(platform.EnforcementKey, tc.namespace)
+			p := s.rolling(6, advice.MaxUnavailableKey, "1", platform.EnforcementKey, tc.pool)
+			s.state(p, "Complete", "")
+			held := []schema.GroupResource{namespaceResource, upstream.SandboxWarmPools}
+			for _, r := range held {
+				proxy.Hold(r.Group, r.Resource)
+			}
+			deleted, asked := s.countDeletes(), w.readsOf(t, s.Name)
+			tc.brake(s, p)
+			s.image(p, "sandbox:v2")
+			// Each time it is about to act it reads the mode.
+			s.eventually("Freshbind has read the mode", func(context.Context) (string, bool) {
+				n := w.readsOf(t, s.Name) - asked
+				return fmt.Sprintf("%d reads", n), n >= 2
+			})
+			s.braked(deleted, "while its watches are held")
+			for _, r := range held {
+				proxy.Release(r.Group, r.Resource)
+			}
+			s.full(p, "")
+			s.braked(deleted, "with its watches released")
+
+			s.label(platform.EnforcementKey, "enforce")
+			s.annotate(p, platform.EnforcementKey, "enforce")
+			s.full(p, "sandbox:v2")
+			if deleted() == 0 {
+				t.Error("no delete was seen once the brake was off: this test shows nothing")
+			}
+		})
+	}
+}
+
+func (s *stage) braked(deleted func() int, when string) {
+	s.t.Helper()
+	if n := deleted(); n > 0 {
+		s.t.Errorf("%d members were deleted %s", n, when)
+	}
+	if sum, _ := s.judged(); sum.Hidden > 0 {
+		s.t.Errorf("%d members were hidden %s", sum.Hidden, when)
+	}
+}
+
+// readsOf counts how often Freshbind has read a namespace by itself.
+func (w *world) readsOf(t *testing.T, namespace string) int {
+	t.Helper()
+	n := 0
+	for _, q := range w.requests(t, 0) {
+		if q.Verb == "get" && q.ObjectRef.Resource == namespaceResource.Resource && q.ObjectRef.Name == namespace {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *stage) label(key, value string) {
+	s.t.Helper()
+	patch := marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{key: value}}})
+	_, err := s.kube().CoreV1().Namespaces().Patch(s.t.Context(), s.Name, types.MergePatchType, patch, patchOptions)
+	s.must(err)
+}
+
+// Where a pool enforces in a namespace that audits, what cannot be decided waits, as
+// it does where the namespace enforces.
+func TestUndecidedWaitsWhereAPoolEnforces(t *testing.T) {
+	t.Parallel()
+	var proxy *controlplane.Proxy
+	w := ownWorld(t, scenario.WorldOptions{Reach: through(&proxy)})
+	s := w.namespace(t, nil)
+	s.label(platform.EnforcementKey, "audit")
+	p := s.pool(scenario.Pool{Replicas: 2, Strategy: scenario.Recreate})
+	s.annotate(p, platform.EnforcementKey, "enforce")
+	s.state(p, "Complete", "")
+	undecided := func(mode string) float64 {
+		return w.metric(t, "freshbind_bind_verdicts_total", `verdict="error"`, `mode="`+mode+`"`)
+	}
+	proxy.HoldRequests(func(r *http.Request) bool {
+		return r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/"+upstream.SandboxTemplates.Resource+"/")
+	})
+	s.must(s.CreateClaims(t.Context(), p, "c1"))
+	s.eventually("binds that cannot be decided", func(context.Context) (string, bool) {
+		n := undecided("enforce")
+		return fmt.Sprintf("%g of them", n), n >= 2
+	})
+	if sum, _ := s.judged(); sum.Ready > 0 || undecided("audit") > 0 {
+		t.Errorf("%d claims are ready, %g verdicts audited", sum.Ready, undecided("audit"))
+	}
+	proxy.HoldRequests(nil)
+	s.must(s.WaitClaims(t.Context(), within, "c1"))
+	s.fresh(1)
+}

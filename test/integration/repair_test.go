@@ -1,0 +1,358 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/freshbind/freshbind/internal/advice"
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/scenario"
+	"github.com/freshbind/freshbind/test/upstream"
+)
+
+var eventResource = schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}
+
+// Claims that come right after an update are ready while no controller knows of it,
+// in every release.
+func TestColdStartsAreRepaired(t *testing.T) {
+	for _, version := range upstream.Releases() {
+		t.Run(version, func(t *testing.T) { coldStartsAreRepaired(t, repairWorld(t, version)) })
+	}
+}
+
+func repairWorld(t *testing.T, version string) *world {
+	t.Helper()
+	if version == release {
+		return sharedWorld(t)
+	}
+	return rollingWorld(t, version)
+}
+
+func coldStartsAreRepaired(t *testing.T, w *world) {
+	s := w.enforced(t)
+	beta := s.Version != builders.V1Alpha1
+	p := s.pool(scenario.Pool{Replicas: 2, Strategy: scenario.Recreate}, func(b *builders.Template) {
+		b.EnvPolicy("Allowed").VolumeClaim("scratch", "1Gi").PodSpec("old", "hostname")
+		if beta {
+			b.VolumeClaimPolicy("Allowed")
+		}
+	})
+	count := func(result string) float64 {
+		return w.metric(t, "freshbind_repairs_total", `operation="coldstart"`, `result="`+result+`"`)
+	}
+	refusals := func() float64 {
+		return w.metric(t, "freshbind_bind_verdicts_total", `operation="coldstart"`, `verdict="deny"`)
+	}
+	admitted, refused, denied := count("admitted"), count("refused"), refusals()
+	s.hold(upstream.SandboxTemplates)
+	live := builders.TemplateFrom(s.get(upstream.SandboxTemplates, p.Template)).Image("sandbox:v2").
+		Unset("spec", "podTemplate", "spec", "hostname").Service(true).VolumeClaim("data", "2Gi").Obj()
+	_, err := s.Resource(upstream.SandboxTemplates).Update(t.Context(), live, metav1.UpdateOptions{})
+	s.must(err)
+	names := append(scenario.Names("plain", 4), "env")
+	s.must(s.CreateClaims(t.Context(), p, names[:4]...))
+	own := s.Claim(p, "env")
+	if !beta {
+		own = builders.MakeClaimV1Alpha1(s.Name, "env", p.Template, "none").Obj()
+	}
+	s.must(s.Create(t.Context(), builders.ClaimFrom(own).Env("", "MODE", "fast").Obj()))
+	if beta {
+		names = append(names, "volume")
+		s.must(s.Create(t.Context(), builders.ClaimFrom(s.Claim(p, "volume")).VolumeClaim("mine", "3Gi").Obj()))
+	}
+	s.must(s.WaitClaims(t.Context(), within, names...))
+
+	for _, name := range names {
+		sandbox, err := s.SandboxOf(t.Context(), name)
+		s.must(err)
+		if got, want := builtLike(sandbox), wantedLike(name); !cmp.Equal(got, want) {
+			t.Errorf("claim %s (-want,+got):\n%s", name, cmp.Diff(want, got))
+		}
+		if note := sandbox.GetAnnotations()[platform.RepairedKey]; !platform.IsRepaired(note) {
+			t.Errorf("the sandbox of claim %s has the note %q", name, note)
+		}
+		pod, err := w.dynamic.Resource(podResource).Namespace(s.Name).Get(t.Context(), name, metav1.GetOptions{})
+		s.must(err)
+		if image := podImage(pod); image != "sandbox:v2" {
+			t.Errorf("claim %s runs in a pod of %s", name, image)
+		}
+		s.told(name, "ColdStartRepaired")
+	}
+	if n := count("admitted") - admitted; int(n) != len(names) || count("refused") != refused || refusals() != denied {
+		t.Errorf("%v repaired, want %d; %v of them refused, %v cold starts refused", n, len(names), count("refused")-refused, refusals()-denied)
+	}
+	s.fresh(len(names))
+}
+
+// like is what of a sandbox is to be of the new template, and of the claim.
+type like struct {
+	Image, Env string
+	Host       bool
+	Volumes    []string
+	Service    bool
+}
+
+func wantedLike(claim string) like {
+	want := like{Image: "sandbox:v2", Volumes: []string{"scratch", "data"}, Service: true}
+	switch claim {
+	case "env":
+		want.Env = "MODE=fast"
+	case "volume":
+		want.Volumes = append(want.Volumes, "mine")
+	}
+	return want
+}
+
+func builtLike(sandbox *unstructured.Unstructured) like {
+	var got like
+	containers, _, _ := unstructured.NestedSlice(sandbox.Object, "spec", "podTemplate", "spec", "containers")
+	for _, c := range containers {
+		container, _ := c.(map[string]any)
+		got.Image, _ = container["image"].(string)
+		env, _, _ := unstructured.NestedSlice(container, "env")
+		for _, e := range env {
+			entry, _ := e.(map[string]any)
+			got.Env += fmt.Sprintf("%v=%v", entry["name"], entry["value"])
+		}
+	}
+	_, got.Host, _ = unstructured.NestedString(sandbox.Object, "spec", "podTemplate", "spec", "hostname")
+	volumes, _, _ := unstructured.NestedSlice(sandbox.Object, "spec", "volumeClaimTemplates")
+	for _, v := range volumes {
+		volume, _ := v.(map[string]any)
+		name, _, _ := unstructured.NestedString(volume, "metadata", "name")
+		got.Volumes = append(got.Volumes, name)
+	}
+	got.Service, _, _ = unstructured.NestedBool(sandbox.Object, "spec", "service")
+	return got
+}
+
+// told waits for an event on a claim.
+func (s *stage) told(claim, reason string) {
+	s.t.Helper()
+	events := s.w.dynamic.Resource(eventResource).Namespace(s.Name)
+	s.eventually("event "+reason+" on claim "+claim, func(ctx context.Context) (string, bool) {
+		list, err := events.List(ctx, metav1.ListOptions{})
+		s.must(err)
+		var seen []string
+		for _, e := range list.Items {
+			about, _, _ := unstructured.NestedString(e.Object, "regarding", "name")
+			said, _, _ := unstructured.NestedString(e.Object, "reason")
+			if about == claim {
+				seen = append(seen, said)
+			}
+		}
+		return strings.Join(seen, " "), slices.Contains(seen, reason)
+	})
+}
+
+// Switched off for the pool, it is as it was: the claim waits for the cache.
+func TestAPoolWithoutRepairWaitsForTheCache(t *testing.T) {
+	w := sharedWorld(t)
+	s := w.enforced(t)
+	p := s.pool(scenario.Pool{Replicas: 1, Strategy: scenario.Recreate})
+	s.patch(upstream.SandboxWarmPools, p.Name, `{"metadata":{"annotations":{"freshbind.dev/repair":"false"}}}`)
+	w.delay(upstream.SandboxTemplates, lag)
+	s.image(p, "sandbox:v2")
+	s.claim(p, "c1")
+	sandbox, err := s.SandboxOf(t.Context(), "c1")
+	s.must(err)
+	if note, ok := sandbox.GetAnnotations()[platform.RepairedKey]; ok {
+		t.Errorf("the sandbox was repaired: %s", note)
+	}
+	s.told("c1", "StaleRevision")
+	s.fresh(1)
+}
+
+// What somebody else makes of a repaired sandbox is refused like any other write:
+// the claim waits, nothing is bound, and each try is one.
+func TestASpoiltRepairIsRefused(t *testing.T) {
+	w := sharedWorld(t)
+	s := w.enforced(t)
+	p := s.pool(scenario.Pool{Name: "none", Strategy: scenario.Recreate})
+	stop := s.spoil()
+	release := s.hold(upstream.SandboxTemplates)
+	s.image(p, "sandbox:v2")
+	refused := func() float64 {
+		return w.metric(t, "freshbind_bind_verdicts_total", `operation="coldstart"`, `verdict="deny"`, `reason="UnknownRevision"`)
+	}
+	before := refused()
+	s.must(s.CreateClaims(t.Context(), p, "c1"))
+	s.eventually("what was spoilt refused again and again", func(context.Context) (string, bool) {
+		n := refused() - before
+		return fmt.Sprintf("%v refused", n), n >= 3
+	})
+	if _, err := s.Resource(upstream.Sandboxes).Get(t.Context(), "c1", metav1.GetOptions{}); !isNotFound(err) {
+		t.Errorf("reading the sandbox of the claim: %v, want that there is none", err)
+	}
+	stop()
+	s.must(s.WaitClaims(t.Context(), within, "c1"))
+	release()
+	s.fresh(1)
+}
+
+// spoil adds a field to every repaired sandbox, as a webhook that comes after
+// Freshbind's, until the function that it returns is called.
+func (s *stage) spoil() (stop func()) {
+	s.t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review admissionv1.AdmissionReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		patch := admissionv1.PatchTypeJSONPatch
+		review.Response = &admissionv1.AdmissionResponse{
+			UID: review.Request.UID, Allowed: true, PatchType: &patch,
+			Patch: []byte(`[{"op":"add","path":"/spec/podTemplate/spec/hostname","value":"spoilt"}]`),
+		}
+		review.Request = nil
+		_ = json.NewEncoder(w).Encode(review) // the API server has gone
+	}))
+	s.t.Cleanup(server.Close)
+	fail, none := admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone
+	hooks := s.kube().AdmissionregistrationV1().MutatingWebhookConfigurations()
+	name := "zz-spoil-" + s.Name
+	_, err := hooks.Create(s.t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Webhooks: []admissionregistrationv1.MutatingWebhook{{
+			Name: "spoil.example.com", FailurePolicy: &fail, SideEffects: &none, AdmissionReviewVersions: []string{"v1"},
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{
+				URL:      &server.URL,
+				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+			},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: s.Name}},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule: admissionregistrationv1.Rule{
+					APIGroups: []string{upstream.Sandboxes.Group}, APIVersions: []string{"*"}, Resources: []string{upstream.Sandboxes.Resource},
+				},
+			}},
+			MatchConditions: []admissionregistrationv1.MatchCondition{{
+				Name: "repaired", Expression: `'` + platform.RepairedKey + `' in object.metadata.?annotations.orValue({})`,
+			}},
+		}},
+	}, createOptions)
+	s.must(err)
+	stop = sync.OnceFunc(func() {
+		if err := hooks.Delete(context.WithoutCancel(s.t.Context()), name, metav1.DeleteOptions{}); err != nil {
+			s.t.Error(err)
+		}
+	})
+	s.t.Cleanup(stop)
+	s.inForce("hostname")
+	return stop
+}
+
+// What somebody adds to stale cold starts is not Freshbind's to overwrite, also where
+// the pool allows for it: the claim waits for the cache.
+func TestSomebodysEditIsNotRepaired(t *testing.T) {
+	w := sharedWorld(t)
+	s := w.enforced(t)
+	p := s.pool(scenario.Pool{Name: "none", Strategy: scenario.Recreate})
+	s.annotate(p, advice.InjectedPathsKey, "podTemplate.spec.hostname")
+	s.inject("hostname", `"added"`)
+	release := s.hold(upstream.SandboxTemplates)
+	s.image(p, "sandbox:v2")
+	refused := func() float64 {
+		return w.metric(t, "freshbind_bind_verdicts_total", `operation="coldstart"`, `verdict="deny"`, `reason="StaleRevision"`)
+	}
+	reads := func() float64 { return w.metric(t, "freshbind_live_reads_total", `resource="sandboxclaims"`) }
+	before, readBefore := refused(), reads()
+	s.must(s.CreateClaims(t.Context(), p, "c1"))
+	s.told("c1", "StaleRevision")
+	s.eventually("refused again and again", func(context.Context) (string, bool) {
+		n := refused() - before
+		return fmt.Sprintf("%v refused", n), n >= 10
+	})
+	// Once when it is stamped, and not again when it is judged a moment later.
+	if read, n := reads()-readBefore, refused()-before; read > n+3 {
+		t.Errorf("the claim was read %v times for %v refusals, want once for each", read, n)
+	}
+	release()
+	s.must(s.WaitClaims(t.Context(), within, "c1"))
+	sandbox, err := s.SandboxOf(t.Context(), "c1")
+	s.must(err)
+	added, _, _ := unstructured.NestedString(sandbox.Object, "spec", "podTemplate", "spec", "hostname")
+	if note, ok := sandbox.GetAnnotations()[platform.RepairedKey]; ok || added != "added" {
+		t.Errorf("the sandbox has the note %q and the added field %q, want no note, and the field", note, added)
+	}
+	s.fresh(1)
+}
+
+// A dry run shows the repair, and nothing comes of it.
+func TestDryRunShowsTheRepair(t *testing.T) {
+	w := sharedWorld(t)
+	s := w.enforced(t)
+	p := s.pool(scenario.Pool{Name: "none", Strategy: scenario.Recreate})
+	old := s.get(upstream.SandboxTemplates, p.Template)
+	s.hold(upstream.SandboxClaims)
+	s.image(p, "sandbox:v2")
+	s.must(s.CreateClaims(t.Context(), p, "c1"))
+	before := w.metric(t, "freshbind_repairs_total")
+	stale := builders.MakeColdStart(s.get(upstream.SandboxClaims, "c1"), old).Obj()
+	got, err := w.controllers(t).Resource(upstream.Sandboxes.WithVersion(s.Version)).Namespace(s.Name).
+		Create(t.Context(), stale, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	s.must(err)
+	if note := got.GetAnnotations()[platform.RepairedKey]; !platform.IsRepaired(note) || scenario.ImageOf(got) != "sandbox:v2" {
+		t.Errorf("shown with image %s and the note %q", scenario.ImageOf(got), note)
+	}
+	if n := w.metric(t, "freshbind_repairs_total"); n != before {
+		t.Errorf("%v repairs are counted of a dry run", n-before)
+	}
+}
+
+// Where the pool controller compares nothing with its template, a rollout waits for
+// nobody's cache: what it gives birth to is repaired, and none of it is deleted.
+func TestRolloutsNeedNoCurrentCache(t *testing.T) {
+	for _, version := range upstream.Releases() {
+		t.Run(version, func(t *testing.T) {
+			w := repairWorld(t, version)
+			s := w.enforced(t)
+			p := s.rolling(4, advice.MaxUnavailableKey, "25%")
+			was := s.state(p, "Complete", "")
+			births := func(result string) float64 {
+				return w.metric(t, "freshbind_repairs_total", `operation="birth"`, `result="`+result+`"`)
+			}
+			admitted, refused := births("admitted"), births("refused")
+			born := func() int {
+				return int(w.metric(t, "freshbind_bind_verdicts_total", `operation="birth"`, `verdict="allow"`, `mode="enforce"`))
+			}
+			before := born()
+			release := s.hold(upstream.SandboxTemplates)
+			s.image(p, "sandbox:v2")
+			s.state(p, "Complete", was)
+			members := s.full(p, "sandbox:v2")
+			if n := births("admitted") - admitted; n != 4 || births("refused") != refused {
+				t.Errorf("%v births repaired, %v of them refused, want 4 and none", n, births("refused")-refused)
+			}
+			release()
+			s.claim(p, scenario.Names("c", 2)...)
+			s.full(p, "sandbox:v2")
+			if sum, n := s.fresh(2), born()-before; n != 4+sum.Warm {
+				t.Errorf("%d members were born, want 4 in place of older ones and %d of those that claims took", n, sum.Warm)
+			}
+			for _, m := range members {
+				if !m.Shown {
+					t.Errorf("member %s is hidden after the rollout", m.Name)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,52 @@
+package main
+
+import "slices"
+
+// repairing is what is rewritten, and what is left as somebody made it.
+var repairing = slices.Concat(at("internal/freshness/repair.go", []mutant{
+	{check: "repair: cold starts only", old: `if s.Operation != ColdStart && !birth {`, broken: `if false && birth {`, test: "TestRepairOf/a birth"},
+	{check: "repair: births that nobody undoes", old: `s.Pool != nil && s.Pool.Replenishes`, broken: `s.Pool != nil`, test: "TestRepairOf/a birth"},
+	{check: "repair: no bind", old: `birth := s.Operation == Birth && s.Pool`, broken: `birth := s.Pool`, test: "TestRepairOf/a bind to one nobody undoes"},
+	{check: "repair: what is allowed stays", old: `if v.Allowed || v.Reason != StaleRevision {`, broken: `if v.Reason != StaleRevision {`, test: "TestRepairOf/in a pool that serves stale ones"},
+	{check: "repair: a claim's own fault stays", old: `if v.Allowed || v.Reason != StaleRevision {`, broken: `if v.Allowed || s.Template == nil {`, test: "TestRepairOf/by a claim that has one"},
+	{check: "repair: somebody's edit stays", old: `revision.PathSet{}, 1) == 0`, broken: `s.Injected, 1) == 0`, test: "TestRepairOf/older, and edited where the pool allows for it"},
+	{check: "repair: what is unknown stays", old: `revision.PathSet{}, 1) == 0`, broken: `revision.PathSet{}, 9) < 9`, test: "TestRepairOf/older, and edited where the pool allows for it"},
+	{check: "repair: as it was rendered", old: `To: v.Expected, Plain: true}`, broken: `To: v.Expected}`, test: "TestRepairOf/without secure defaults"},
+}), at("internal/platform/agentsandbox/repair.go", []mutant{
+	{check: "repair: off", old: `if p.RepairOff || `, broken: `if `, test: "TestWhatIsNotRepaired/switched off"},
+	{check: "repair: off for a pool", old: `objs.pool.GetAnnotations()[repairKey] == "false"`, broken: `false`, test: "TestWhatIsNotRepaired/switched off for the pool"},
+	{check: "repair: with the claim's own values", old: `coldSpec(objs.template, objs.claim)`, broken: `coldSpec(objs.template, &unstructured.Unstructured{})`, test: "TestRepairKeepsTheClaims"},
+	{check: "repair: without secure defaults where there were none", old: `case found.Plain:`, broken: `case false:`, test: "TestRepairWithoutSecureDefaults"},
+	{check: "repair: volumes, too", old: `{"volumeClaimTemplates"}, `, broken: ``, test: "TestRepairs/a volume grown"},
+	{check: "repair: the service, too", old: `, {"service"}}`, broken: `}`, test: "TestRepairs/a service added"},
+	{check: "repair: the pod's metadata is upstream's", old: `{"podTemplate", "spec"}, {"vol`, broken: `{"podTemplate"}, {"vol`, test: "TestRepairs/metadata of the pod's"},
+	{check: "repair: a note of what it is not", old: `|| !ok || to != hash || !older {`, broken: `|| !ok || to == "" || !older {`, test: "TestForgedNotesOfRepairs/to what it is not"},
+	{check: "repair: a note from nowhere", old: `|| !ok || to != hash || !older {`, broken: `|| !ok || to != hash || older && false {`, test: "TestForgedNotesOfRepairs/from what never was"},
+	{check: "repair: a note on a member", old: `if !mayBe || !ok`, broken: `if !ok || mayBe && false`, test: "TestForgedNotesOfRepairs/on a member"},
+	{check: "repair: a member is no older one to upstream", old: `Value: NameHash(platform.Domain + "/" + revision)`, broken: `Value: str(sandbox.Object, at...)`, test: "TestBirthsAreRepaired"},
+	{check: "repair: a member gets no claim's values", old: `case f.Operation == freshness.Birth:`, broken: `case false:`, test: "TestBirthsAreRepaired"},
+}), at("internal/platform/agentsandbox/stamp.go", []mutant{
+	{check: "repair: not what runs in a bare pod", old: `&& namesBarePod(sandbox) {`, broken: `&& false {`, test: "TestWhatIsNotRepaired/one that names a bare pod"},
+	{check: "foreseen: only what is refused", old: `if err == nil && !v.Allowed {`, broken: `if err == nil {`, test: "TestRefusalsAreForeseen/current"},
+	{check: "foreseen: not what is repaired", old: `if err != nil || stamp.Repair != nil || f.Op`, broken: `if err != nil || f.Op`, test: "TestRefusalsAreForeseen/repaired"},
+	{check: "foreseen: the content counts", old: `besides(w), m, content)`, broken: `besides(w), m, len(content))`, test: "TestQuestions"},
+	{check: "foreseen: the claim counts", old: `w.Claim, besides(w), m,`, broken: `besides(w), m.Name,`, test: "TestQuestions"},
+	{check: "foreseen: what the API server adds does not count", old: `m.UID, m.Generation, m.Created = "", 0, time.Time{}`, broken: `m.Created = time.Time{}`, test: "TestRefusalsAreForeseen/unknown"},
+}), at("webhooks/foreseen.go", []mutant{
+	{check: "foreseen: once", old: `f.refusals.Remove(question)`, broken: ``, test: "TestForeseen/a second time"},
+	{check: "foreseen: for a moment", old: `known && f.clock.Since(r.at) < foreseenFor`, broken: `known`, test: "TestForeseen/too late"},
+	{check: "foreseen: refusals only", old: `if f == nil || v.Allowed {`, broken: `if f == nil {`, test: "TestForeseen/what is allowed"},
+}), at("webhooks/stamp.go", []mutant{
+	{check: "repair: in mode enforce only", old: `err != nil || mode != Enforce {
+		return admission.Allowed("")`, broken: `err != nil && mode != Enforce {
+		return admission.Allowed("")`, test: "TestStamp/to be repaired, audit"},
+	{check: "repair: fields that are to go", old: `if f.Value == nil {`, broken: `if false {`, test: "TestStamp/repaired"},
+	{check: "repair: the note is not the writer's", old: `, platform.RepairedKey: stamp.Repaired,`, broken: `,`, test: "TestStamp/never repaired"},
+}), at("webhooks/guard.go", []mutant{
+	{check: "repair: told once it is let through", old: `if o.repaired != "" && w.Claim.Name != "" {`, broken: `if false {`, test: "TestWhoIsToldOfARepair/let through"},
+	{check: "repair: not told in mode audit", old: `w.Operation == freshness.Birth) && o.mode == Enforce {`, broken: `w.Operation == freshness.Birth) {`, test: "TestWhoIsToldOfARepair/mode audit"},
+	{check: "repair: only what is a note", old: `platform.IsRepaired(note) {`, broken: `true {`, test: "TestWhoIsToldOfARepair/of nobody's note"},
+}), at("webhooks/coldstarts.go", []mutant{
+	{check: "repair: a wrong one is counted", old: `c.repaired(w, o, repairRefused)`, broken: ``, test: "TestRepairsAreCounted/refused, then let"},
+	{check: "repair: only what was repaired is counted", old: `if o.repaired != "" {`, broken: `if true {`, test: "TestRepairsAreCounted/refused, and not touched"},
+}))
