@@ -215,6 +215,7 @@ func TestGuard(t *testing.T) {
 		"undecided, audited":             {err: broken, mode: Audit, want: want{Allowed: true, Code: 200, Verdict: "error", Observed: 1}},
 		"undecided, the pool enforces":   {err: broken, mode: Audit, pool: "enforce", want: want{Code: 500, Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
 		"undecided, the pool audits":     {err: broken, mode: Audit, pool: "audit", want: want{Allowed: true, Code: 200, Verdict: "error", Observed: 1}},
+		"undecided, the pool enforces, whatever the member says": {err: broken, mode: Audit, pool: "enforce", label: "audit", want: want{Code: 500, Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
 		"undecided, the member says so":  {err: broken, mode: Audit, label: "enforce", want: want{Code: 500, Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
 		"judged, another pool enforces":  {facts: dead, mode: Audit, pool: "enforce", want: want{Allowed: true, Code: 200, Verdict: "deny", Denied: []string{"audit c1 PodTerminating python"}, Observed: 1}},
 		"judged, and said before only":   {facts: dead, mode: Audit, label: "enforce", want: want{Allowed: true, Code: 200, Verdict: "deny", Denied: []string{"audit c1 PodTerminating python"}, Observed: 1}},

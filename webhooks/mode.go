@@ -79,7 +79,7 @@ func (m *Modes) Of(ctx context.Context, namespace, pool string) (Mode, error) {
 // it is about is not known for certain then. It is "enforce" when the object was made
 // while its pool said so, and when any pool of the namespace does.
 func (m *Modes) mayBeAsked(ctx context.Context, obj *unstructured.Unstructured) string {
-	if asked := obj.GetLabels()[platform.EnforcementKey]; asked != "" || m.Pools == nil {
+	if asked := obj.GetLabels()[platform.EnforcementKey]; Mode(asked) == Enforce || m.Pools == nil {
 		return asked
 	}
 	pools, err := m.Pools(context.WithoutCancel(ctx), obj.GetNamespace())

@@ -376,8 +376,8 @@ func TestSimulate(t *testing.T) {
 			"  metadata.annotations[freshbind.dev/paused]: Unsupported value: \"yes\": supported values: \"true\", \"false\"\nerror: 1 of 1 would be refused\n"},
 		{name: "other kinds", stdin: "kind: ConfigMap\napiVersion: v1\n---\n" + text(t, old), want: "standard input: document 1: nothing to tell of kind \"ConfigMap\" of apiVersion \"v1\"\n" +
 			at("SandboxTemplate", "python", " ("+v1+"): has the content that is stored: nothing becomes stale")},
-		{name: "YAML", stdin: text(t, claims[2]), args: []string{"-o", "yaml"}, want: "items:\n- kind: SandboxClaim\n  name: waits\n  namespace: " + s.Name +
-			"\n  outcome: Waits\n  says: 'this claim waits: pool missing does not exist'\n  stored: false\n  warnings:\n  - 'this claim waits: pool missing does not exist'\n"},
+		{name: "YAML", stdin: text(t, claims[2]), args: []string{"-o", "yaml"}, want: "apiVersion: cli.freshbind.dev/v1alpha1\nitems:\n- kind: SandboxClaim\n  name: waits\n  namespace: " + s.Name +
+			"\n  outcome: Waits\n  says: 'this claim waits: pool missing does not exist'\n  stored: false\n  warnings:\n  - 'this claim waits: pool missing does not exist'\nkind: SimulationList\n"},
 		{name: "another namespace", stdin: text(t, old), args: []string{"-n", "default"}, code: 1, want: "error: standard input: document 1: metadata.namespace: is \"" + s.Name + "\", and --namespace is \"default\": leave one of them out\n"},
 		{name: "a version that is not served", stdin: text(t, builders.TemplateFrom(old).APIVersion("v2").Obj()), code: 1, want: "error: standard input: document 1: apiVersion: this cluster does not serve extensions.agents.x-k8s.io/v2\n"},
 		{name: "no kubeconfig", stdin: text(t, old), args: []string{"--context", "nowhere"}, code: 1, want: "error: read kubeconfig: context \"nowhere\" does not exist\n"},

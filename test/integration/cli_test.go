@@ -142,7 +142,7 @@ func (s *shell) classes(pool string) map[string]int {
 func (s *shell) becomes(pool, state string) {
 	s.t.Helper()
 	s.eventually("pool "+pool+" is "+state, func(context.Context) (string, bool) {
-		is := fmt.Sprint(s.items("status " + pool)[0]["state"])
+		is := s.says(0, "status "+pool+" -o jsonpath={.state}")
 		return is, is == state
 	})
 }
