@@ -372,6 +372,9 @@ func TestSimulate(t *testing.T) {
 		{name: "claims", stdin: text(t, claims...), want: at("SandboxClaim", "warm", ": this claim gets a member of pool python (3 of 3 idle members can be claimed)") +
 			at("SandboxClaim", "cold", ": this claim will cold-start: pool hidden has no ready member (0 of 2)") +
 			at("SandboxClaim", "waits", ": this claim waits: pool missing does not exist")},
+		{name: "misspelt", stdin: text(t, builders.MakeTemplate(s.Name, "new").Set("never", "spec", "podTemplate", "spec", "restartPolicyy").Obj()), code: 1,
+			want: at("SandboxTemplate", "new", ": would be refused") +
+				"  spec.podTemplate.spec.restartPolicyy: unknown field\nerror: 1 of 1 would be refused\n"},
 		{name: "refused", stdin: text(t, bad), code: 1, want: at("SandboxWarmPool", "bad", ": would be refused") +
 			"  metadata.annotations[freshbind.dev/paused]: Unsupported value: \"yes\": supported values: \"true\", \"false\"\nerror: 1 of 1 would be refused\n"},
 		{name: "other kinds", stdin: "kind: ConfigMap\napiVersion: v1\n---\n" + text(t, old), want: "standard input: document 1: nothing to tell of kind \"ConfigMap\" of apiVersion \"v1\"\n" +

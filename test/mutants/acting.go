@@ -9,7 +9,8 @@ var answering = slices.Concat(at("internal/platform/agentsandbox/answers.go", []
 	{check: "a cold start is answered AlreadyExists", old: `return http.StatusConflict, metav1.StatusReasonAlreadyExists`, broken: `return http.StatusConflict, metav1.StatusReasonConflict`, test: "TestAnswer/cold start, whatever"},
 	{check: "a birth is answered 403", old: `case op == freshness.Birth, `, broken: `case `, test: "TestAnswer/birth of a stale member"},
 }), at("webhooks/mode.go", []mutant{
-	{check: "undecided: what a member says it was made for", old: `asked != "" || m.Pools == nil {`, broken: `m.Pools == nil {`, test: "TestGuard/undecided, the member says so"},
+	{check: "undecided: what a member says it was made for", old: `Mode(asked) == Enforce || m.Pools == nil {`, broken: `m.Pools == nil {`, test: "TestGuard/undecided, the member says so"},
+	{check: "undecided: a member switches no pool off", old: `Mode(asked) == Enforce || m.Pools == nil {`, broken: `asked != "" || m.Pools == nil {`, test: "TestGuard/undecided, the pool enforces, whatever the member says"},
 	{check: "undecided: where no pool enforces it passes", old: `return Mode(pool.GetAnnotations()[platform.EnforcementKey]) == Enforce`, broken: `return true`, test: "TestGuard/undecided, the pool audits"},
 }), at("webhooks/guard.go", []mutant{
 	{check: "mode audit denies nothing", old: `resp := admission.Allowed("")

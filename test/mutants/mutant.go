@@ -34,7 +34,7 @@ func mutants() []mutant {
 	return slices.Concat(
 		judging, valves, planning, barePods, deletes, reasons, contents, recognising, extracting, rendering, reading, answering,
 		installing, scoping, returning, settling, staying, remembering, forming, connecting, auditing, scheduling, running, admitting,
-		routing, repairing, keeping,
+		routing, repairing, keeping, leaving,
 	)
 }
 

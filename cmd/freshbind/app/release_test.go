@@ -2,6 +2,10 @@ package app
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,9 +20,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/cli"
 	"github.com/freshbind/freshbind/internal/cli/clitest"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/webhooks"
 )
 
 // installed is Freshbind in a cluster, and what is not Freshbind's but looks so.
@@ -198,5 +206,111 @@ func TestReleaseRefusesWhatItDoesNotUnderstand(t *testing.T) {
 				t.Errorf("code %d, error %q", code, errText)
 			}
 		})
+	}
+}
+
+// Whatever the chart and webhook-config may install goes, and nothing is left
+// that refuses writes.
+func TestReleaseDeletesWhatIsInstalled(t *testing.T) {
+	everywhere := webhooks.Scope{
+		EnforcedByDefault: true, Restamp: true, Enforced: []metav1.LabelSelector{{MatchLabels: map[string]string{"env": "prod"}}},
+	}
+	var objs []client.Object
+	for _, scope := range []webhooks.Scope{{}, everywhere} {
+		o := &webhookConfigOptions{scope: scope, mutating: true}
+		for _, obj := range o.objects() {
+			if !slices.ContainsFunc(objs, func(there client.Object) bool { return keyOf(there) == keyOf(obj) }) {
+				objs = append(objs, obj)
+			}
+		}
+	}
+	if len(objs) < 10 {
+		t.Fatalf("only %d objects are installed", len(objs))
+	}
+	term := newTerminal(t, objs...)
+	if out, errText, code := term.releases("-A", "--stop=own/freshbind"); code != 0 {
+		t.Fatalf("code %d, %s\n%s", code, errText, out)
+	}
+	for _, obj := range objs {
+		if term.there(obj.DeepCopyObject().(client.Object), "", obj.GetName()) {
+			t.Errorf("%s stays", keyOf(obj))
+		}
+	}
+}
+
+func keyOf(obj client.Object) string {
+	return obj.GetObjectKind().GroupVersionKind().Kind + " " + obj.GetName()
+}
+
+// What a release does to each object: hidden members are shown, ready ones are
+// put before claims again, and what is somebody else's is left alone.
+func TestReleaseOfEachObject(t *testing.T) {
+	v1, pool := templateAt("v1"), poolNamed("a").Annotation(platform.Domain+"/rollout-state", "Progressing")
+	member := func() *builders.Sandbox { return memberNamed(pool, v1, "m").Label(platform.StampKey, "v1-0") }
+	hidden := func(s *builders.Sandbox) *builders.Sandbox { return s.NoLabel(agentsandbox.TemplateRefHashLabel) }
+	claim := metav1.OwnerReference{APIVersion: "extensions.agents.x-k8s.io/v1beta1", Kind: "SandboxClaim", Name: "c", UID: "c", Controller: ptr.To(true)}
+	for name, tc := range map[string]struct {
+		member         *builders.Sandbox
+		shown, offered bool
+		wantShown      bool
+	}{
+		"hidden":           {member: hidden(member()), shown: true, wantShown: true},
+		"hidden, starting": {member: hidden(member()).Ready(false), shown: true, wantShown: true},
+		"ready":            {member: member(), offered: true, wantShown: true},
+		"starting":         {member: member().Ready(false), wantShown: true},
+		"claimed":          {member: hidden(member()).Owners(claim)},
+		"owned by a claim too": {wantShown: true, member: member().Owners(
+			*metav1.NewControllerRef(pool.Obj(), pool.Obj().GroupVersionKind()),
+			metav1.OwnerReference{APIVersion: claim.APIVersion, Kind: claim.Kind, Name: claim.Name, UID: claim.UID},
+		)},
+		"nobody's":      {member: hidden(member()).Owners()},
+		"being deleted": {member: hidden(member()).Set([]any{"test/wait"}, "metadata", "finalizers").Deleting(clitest.Now)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			term := newTerminal(t, v1, pool.Obj(), namespaceIn("enforce"), tc.member.Obj())
+			out, errText, code := term.releases("-n", "prod")
+			if code != 0 {
+				t.Fatalf("code %d, %s\n%s", code, errText, out)
+			}
+			want := fmt.Sprintf("pool prod/a: %d members shown, %d offered again", count(tc.shown), count(tc.offered))
+			if !strings.Contains(out, want) {
+				t.Errorf("%q is not in\n%s", want, out)
+			}
+			got, err := term.cluster.Get(t.Context(), agentsandbox.Sandboxes, "prod", "m")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if agentsandbox.Shown(got) != tc.wantShown {
+				t.Errorf("shown is %v, want %v", agentsandbox.Shown(got), tc.wantShown)
+			}
+			if stamp, there := got.GetLabels()[platform.StampKey]; there {
+				t.Errorf("the stamp %q stays", stamp)
+			}
+			if is, yours := term.annotation("a", platform.Domain+"/rollout-state"), term.annotation("a", advice.StrategyKey); is != "" || yours == "" {
+				t.Errorf("rollout-state is %q, and the user's strategy %q", is, yours)
+			}
+		})
+	}
+}
+
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// A manager that was kept to some namespaces has touched no other.
+func TestReleaseKeepsToTheConfiguredNamespaces(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	for namespace, want := range map[string]string{"prod": "1 members shown", "other": "nothing to release"} {
+		text := "apiVersion: config.freshbind.dev/v1alpha1\nkind: FreshbindConfiguration\nnamespaces: [" + namespace + "]\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, errText, code := newTerminal(t, hiddenMember(t)...).releases("-A", "--config="+file)
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("%s: code %d, %s: %q is not in\n%s", namespace, code, errText, want, out)
+		}
 	}
 }

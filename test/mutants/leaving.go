@@ -1,0 +1,28 @@
+package main
+
+import "slices"
+
+// leaving is what stays when Freshbind goes.
+var leaving = slices.Concat(at("internal/release/decide.go", []mutant{
+	{check: "release: a hidden member is shown", old: `return hidden, uid`, broken: `return foreign, uid`, test: "TestReleaseOfEachObject/hidden", pkg: leavingTests},
+	{check: "release: a claim's sandbox is left alone", old: `len(r.Objects.Claims(member)) > 0`, broken: `false`, test: "TestReleaseOfEachObject/owned_by_a_claim_too", pkg: leavingTests},
+	{check: "release: nobody's sandbox is left alone", old: `d.Controller.Kind != freshness.OwnedByPool`, broken: `false && d.Controller.Kind != freshness.OwnedByPool`, test: "TestReleaseOfEachObject/nobody's", pkg: leavingTests},
+	{check: "release: what is being deleted is left alone", old: `member.GetDeletionTimestamp() != nil`, broken: `false`, test: "TestReleaseOfEachObject/being_deleted", pkg: leavingTests},
+	{check: "release: a member that is not ready is not offered", old: `case d.Shown && d.ReadySince.IsZero():`, broken: `case false:`, test: "TestReleaseOfEachObject/starting", pkg: leavingTests},
+	{check: "release: what the user says to a pool stays", old: `keysOf(pool.GetAnnotations(), advice.IsOutput)`, broken: `keysOf(pool.GetAnnotations(), nil)`, test: "TestReleaseOfEachObject", pkg: leavingTests},
+}), at("internal/release/release.go", []mutant{
+	{check: "release: marks go", old: `if err := r.unmark(ctx, sandbox, marksOf(sandbox)); err != nil {`, broken: `if err := r.unmark(ctx, sandbox, marks{}); err != nil {`, test: "TestReleaseOfEachObject", pkg: leavingTests},
+	{check: "release: a member that was shown is not offered once more", old: `is != shownReady || done ||`, broken: `is == foreign || done && false ||`, test: "TestReleaseOfEachObject", pkg: leavingTests},
+}), at("internal/release/stop.go", []mutant{
+	{check: "release: bindings by floor go", old: `|-by-floor-[0-9]+`, broken: ``, test: "TestReleaseDeletesWhatIsInstalled", pkg: leavingTests},
+	{check: "release: every policy goes", old: `|pod-stamp)`, broken: `)`, test: "TestReleaseDeletesWhatIsInstalled", pkg: leavingTests},
+	{check: "release: what only looks like ours stays", old: `(-by-pool|-by-floor-[0-9]+)?)?$`, broken: `(-by-pool|-by-floor-[0-9]+)?)?`, test: "TestReleaseStopsFreshbindFirst", pkg: leavingTests},
+	{check: "release: mutating policies go", old: `"MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicy",`, broken: ``, test: "TestReleaseDeletesWhatIsInstalled", pkg: leavingTests},
+}), at("cmd/freshbind/app/release.go", []mutant{
+	{check: "release: only the configured namespaces", old: `namespaces = f.Namespaces
+`, broken: `_ = f.Namespaces
+`, test: "TestReleaseKeepsToTheConfiguredNamespaces"},
+	{check: "release: a dry run deletes nothing", old: `Silent: o.dry == cli.ClientSide, DryRun: o.dry == cli.ServerSide,`, broken: `Silent: false, DryRun: false,`, test: "TestReleaseDryRun"},
+}))
+
+const leavingTests = "cmd/freshbind/app"
