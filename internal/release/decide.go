@@ -80,7 +80,7 @@ func (r *Releaser) stateOf(member *unstructured.Unstructured) (s state, pool typ
 	d := r.Objects.DescribeMember(member)
 	uid := types.UID(d.Controller.UID)
 	switch {
-	case d.Controller.Kind != freshness.OwnedByPool || len(r.Objects.Claims(member)) > 0 || member.GetDeletionTimestamp() != nil:
+	case d.Controller.Kind != freshness.OwnedByPool || member.GetDeletionTimestamp() != nil:
 		return foreign, ""
 	case d.Shown && d.ReadySince.IsZero():
 		return starting, uid

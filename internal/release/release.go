@@ -37,7 +37,6 @@ type Kinds struct{ Sandboxes, Claims, Pools schema.GroupVersionKind }
 
 // Objects is what has to be known of the platform's objects.
 type Objects interface {
-	platform.Owners
 	platform.Visibility
 	platform.Describer
 }

@@ -5,7 +5,6 @@ import "slices"
 // leaving is what stays when Freshbind goes.
 var leaving = slices.Concat(at("internal/release/decide.go", []mutant{
 	{check: "release: a hidden member is shown", old: `return hidden, uid`, broken: `return foreign, uid`, test: "TestReleaseOfEachObject/hidden", pkg: leavingTests},
-	{check: "release: a claim's sandbox is left alone", old: `len(r.Objects.Claims(member)) > 0`, broken: `false`, test: "TestReleaseOfEachObject/owned_by_a_claim_too", pkg: leavingTests},
 	{check: "release: nobody's sandbox is left alone", old: `d.Controller.Kind != freshness.OwnedByPool`, broken: `false && d.Controller.Kind != freshness.OwnedByPool`, test: "TestReleaseOfEachObject/nobody's", pkg: leavingTests},
 	{check: "release: what is being deleted is left alone", old: `member.GetDeletionTimestamp() != nil`, broken: `false`, test: "TestReleaseOfEachObject/being_deleted", pkg: leavingTests},
 	{check: "release: a member that is not ready is not offered", old: `case d.Shown && d.ReadySince.IsZero():`, broken: `case false:`, test: "TestReleaseOfEachObject/starting", pkg: leavingTests},
