@@ -13,17 +13,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
-var served = Kinds{
+var served = platform.Served{
 	Sandboxes: schema.GroupVersionKind{Group: "agents.x-k8s.io", Version: "v1beta1", Kind: "Sandbox"},
 	Claims:    schema.GroupVersionKind{Group: "extensions.agents.x-k8s.io", Version: "v1beta1", Kind: "SandboxClaim"},
 }
 
 func (d *Doctor) withPlatform() *Doctor {
-	d.Kinds = func(context.Context) (Kinds, bool, error) { return served, true, nil }
+	d.Kinds = func(context.Context) (platform.Served, bool, error) { return served, true, nil }
 	return d
 }
 

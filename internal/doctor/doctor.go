@@ -11,7 +11,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/platform"
@@ -42,9 +41,6 @@ type Finding struct {
 	Do string `json:"do,omitempty"`
 }
 
-// Kinds are those of the platform that the API server serves.
-type Kinds struct{ Sandboxes, Claims, Pools schema.GroupVersionKind }
-
 // Doctor has what the checks need.
 type Doctor struct {
 	Client client.Client
@@ -58,7 +54,7 @@ type Doctor struct {
 	Platform platform.Kinds
 	Name     string
 	// Kinds finds its kinds; false when they are not served.
-	Kinds func(context.Context) (Kinds, bool, error)
+	Kinds func(context.Context) (platform.Served, bool, error)
 	// Enforced reports whether Freshbind denies in a namespace with these labels.
 	Enforced func(namespace labels.Set) bool
 	// User is the one that Freshbind runs as.

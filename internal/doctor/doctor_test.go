@@ -86,7 +86,7 @@ func newDoctor(t *testing.T, funcs interceptor.Funcs, objs ...client.Object) *Do
 	return &Doctor{
 		Platform: agentsandbox.Objects{}.Kinds(), Name: agentsandbox.Name,
 		Client: c, Mutating: mutating(), Validating: bind(t), User: "system:serviceaccount:own:freshbind", TestNamespace: "default",
-		Kinds:    func(context.Context) (Kinds, bool, error) { return Kinds{}, false, nil },
+		Kinds:    func(context.Context) (platform.Served, bool, error) { return platform.Served{}, false, nil },
 		Enforced: func(l labels.Set) bool { return l[platform.EnforcementKey] == "enforce" },
 		Now:      func() time.Time { return now },
 	}
@@ -222,7 +222,7 @@ func TestWhatCannotBeReadIsUnknown(t *testing.T) {
 		List:   func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return refused },
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refused },
 	})
-	d.Kinds = func(context.Context) (Kinds, bool, error) { return Kinds{}, false, refused }
+	d.Kinds = func(context.Context) (platform.Served, bool, error) { return platform.Served{}, false, refused }
 	found := d.Run(t.Context())
 	for _, f := range found {
 		if f.Status != Unknown && f.Check != "Policies" {

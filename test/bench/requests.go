@@ -14,7 +14,7 @@ import (
 )
 
 // agentPrefix begins the user agent of everything that the manager sends; its
-// live reads say so behind it (cmd/freshbind/app/manager.go).
+// live reads say so behind it (serverConfig in cmd/freshbind/app/manager.go).
 const agentPrefix = "freshbind/"
 
 // request is one finished request, by the API server's audit log.

@@ -152,7 +152,7 @@ var returning = slices.Concat(at("controllers/recreate/pools.go", []mutant{
 	{check: "audit: a late cache loosens nothing", old: `if act, err := p.actsOn(ctx, stored); err != nil || act {`, broken: `if act, err := p.actsOn(ctx, stored); err != nil || act && false {`, test: "TestMembersOfAPoolThatReturnsToAudit/enforced, as is stored"},
 	{check: "audit: nothing is read for nothing", old: `if len(missing) == 0 {`, broken: `if false {`, test: "TestWhatWritesNothingReadsNoMode"},
 	{check: "audit: Pods are loosened", old: `p.mark(ctx, podKind, pod, off)`, broken: `true, error(nil)`, test: "TestMembersOfAPoolThatReturnsToAudit/audited by now"},
-}), at("cmd/freshbind/app/claimnames.go", []mutant{
+}), at("internal/manager/claimnames.go", []mutant{
 	{check: "denials that wait hold no objects", old: `case c.hints <- withoutContent(d):`, broken: `case c.hints <- d:`, test: "TestClaimNames"},
 }), at("internal/platform/agentsandbox/platform.go", []mutant{
 	{check: "enforcement: of what is no pool's any more", old: `} else if w.Operation == freshness.Bind {`, broken: `} else if false {`, test: "TestABindOfWhatIsNoPoolsIsEnforcedAllTheSame/its own pool said so"},
@@ -160,7 +160,7 @@ var returning = slices.Concat(at("controllers/recreate/pools.go", []mutant{
 	{check: "enforcement: by the claim's pool", old: `m.Controller.Kind != freshness.OwnedByPool && pool != ""`, broken: `false && pool != ""`, test: "TestABindOfWhatIsNoPoolsIsEnforcedAllTheSame/nobody's, the claim's pool says so"},
 }), at("controllers/holdings/controller.go", []mutant{
 	{check: "enforcement: of what was made while nobody looked", old: `if err == nil && !enforced && said == "" {`, broken: `if false {`, test: "TestMark/made while nobody looked"},
-}), at("cmd/freshbind/app/asked.go", []mutant{
+}), at("internal/manager/asked.go", []mutant{
 	{check: "enforcement: claims are read where pools say something", old: `[platform.EnforcementKey] != "" {`, broken: `[platform.EnforcementKey] != "never" {`, test: "TestAskedByPools"},
 }), at("internal/platform/agentsandbox/foreign.go", []mutant{
 	{check: "OwnerMismatch: the claim's name is the stored one", old: `claimOf(claim), claim.GetName()`, broken: `claimOf(claim), ""`, test: "TestAControllerOfAnotherKindIsNoClaim/a claim's UID"},

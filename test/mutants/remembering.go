@@ -83,7 +83,7 @@ var remembering = slices.Concat(at("internal/platform/agentsandbox/memo.go", []m
 }))
 
 // connecting is what the process gives its handlers.
-var connecting = at("cmd/freshbind/app/assemble.go", []mutant{
+var connecting = at("internal/manager/assemble.go", []mutant{
 	{check: "guards: know what claims were given", old: `Given: given, `, broken: ``, test: "TestEveryGuardHasWhatItNeeds"},
 	{check: "guards: have patience", old: `patience := webhooks.NewPatience(clock.RealClock{})`, broken: `var patience *webhooks.Patience`, test: "TestEveryGuardHasWhatItNeeds"},
 	{check: "guards: tell who was passed over", old: `PassedOver: after.passed.Note, `, broken: ``, test: "TestEveryGuardHasWhatItNeeds"},

@@ -35,7 +35,7 @@ var scheduling = slices.Concat(at("scheduler/placed.go", []mutant{
 }), at("internal/platform/agentsandbox/inspect.go", []mutant{
 	{check: "forecasts read no floor", old: `least, err := f.KnownFloor(ctx, pool.GetNamespace())`, broken: `least, err := f.floorOf(ctx, pool.GetNamespace())`, test: "TestStrategyIsNotBelowTheFloor"},
 	{check: "forecasts of bare Pods read no floor", old: `, floor: f.KnownFloor}`, broken: `}`, test: "TestStrategyIsNotBelowTheFloor"},
-}), at("cmd/freshbind/app/platformpart.go", []mutant{
+}), at("internal/manager/platformpart.go", []mutant{
 	{check: "nobody asks all the time what is served", old: `since < sureFor && `, broken: `since < 1 && `, test: "TestThePlatformPartAsksSeldom"},
 	{check: "a doubt is looked into", old: ` && !p.doubted.Swap(false)`, broken: ``, test: "TestThePlatformPartAsksSeldom"},
 	{check: "what nobody doubts is looked at all the same", old: `since < sureFor && `, broken: ``, test: "TestThePlatformPartAsksSeldom"},

@@ -18,6 +18,7 @@ import (
 	"github.com/freshbind/freshbind/internal/cli"
 	"github.com/freshbind/freshbind/internal/config"
 	"github.com/freshbind/freshbind/internal/doctor"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
@@ -121,11 +122,8 @@ func (o *doctorOptions) doctor() (*doctor.Doctor, error) {
 		Namespaces: c.Namespaces, TestNamespace: c.SelfTest.Namespace,
 		Now: time.Now,
 	}
-	find := served(asks.ServerResourcesForGroupVersionWithContext)
-	d.Kinds = func(ctx context.Context) (doctor.Kinds, bool, error) {
-		k, found, err := find.kinds(ctx)
-		return doctor.Kinds{Sandboxes: k.sandboxes, Claims: k.claims, Pools: k.pools}, found, err
-	}
+	served := platform.Discovery(asks.ServerResourcesForGroupVersionWithContext)
+	d.Kinds = func(ctx context.Context) (platform.Served, bool, error) { return served.Find(ctx, d.Platform) }
 	return d, nil
 }
 

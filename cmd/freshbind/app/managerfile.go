@@ -88,7 +88,7 @@ func (o *ManagerOptions) readFile(flags *pflag.FlagSet) error {
 			return fmt.Errorf("%s in %s: %w", s.path, o.ConfigFile, err)
 		}
 	}
-	o.Floors, o.Certificate = f.Floors, f.Webhook.Certificate
+	o.floors, o.Certificate = f.Floors, f.Webhook.Certificate
 	enabled := o.SelfTest.Enabled
 	o.SelfTest = f.SelfTest
 	o.SelfTest.Enabled = enabled

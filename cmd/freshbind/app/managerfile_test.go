@@ -71,7 +71,7 @@ logging: {level: 2, format: text}
 		Elect: o.LeaderElect, SelfTest: o.SelfTest.Enabled, LeaseNamespace: o.LeaderElectNamespace, Namespaces: o.Namespaces,
 		Webhook: o.WebhookAddress, Metrics: o.MetricsAddress, Health: o.HealthAddress, SelfTests: o.SelfTest.Namespace,
 		Profile: o.ProfileAddress,
-		Grace:   o.GracePeriod, Interval: o.SelfTest.Interval.Duration, Certificate: o.Certificate, Floors: len(o.Floors),
+		Grace:   o.GracePeriod, Interval: o.SelfTest.Interval.Duration, Certificate: o.Certificate, Floors: len(o.floors),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want,+got)\n%s", diff)

@@ -6,18 +6,15 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/freshbind/freshbind/internal/config"
-	"github.com/freshbind/freshbind/internal/fair"
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/servingcert"
+	"github.com/freshbind/freshbind/internal/manager"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
@@ -30,76 +27,36 @@ type ManagerOptions struct {
 	Context    string
 
 	WebhookAddress string
-	CertDir        string
-	// ClientCAFile has the CAs of which whoever asks the webhooks needs a
-	// certificate; empty for anybody. ClientNames are the common names it may have.
-	ClientCAFile   string
-	ClientNames    []string
-	HealthAddress  string
-	MetricsAddress string
-	ProfileAddress string
-	// GracePeriod is how long running requests may take after a stop signal.
-	GracePeriod time.Duration
 
-	LeaderElect          bool
-	LeaderElectNamespace string
+	manager.Options
 
-	Enforcement string
-	Strategy    string
-	// Repair has stale cold starts rewritten instead of refused.
-	Repair          bool
-	RevisionLimit   int
-	RevisionDigests bool
-	// Budget bounds the members in replacement at any moment, over all pools.
-	Budget int
-	// Namespaces are the only ones that are looked at; all when empty.
-	Namespaces []string
-	// Floors, Certificate and most of SelfTest can be said in a file only.
-	Floors      []config.Floor
-	Certificate config.Certificate
-	SelfTest    config.SelfTest
-	// Scheduling says how members' pods get to nodes.
-	Scheduling SchedulingOptions
-
-	log zap.Options
-
-	// certificates is nil when the certificate is read from files.
-	certificates *servingcert.Source
-
-	// turns shares CPU between namespaces.
-	turns *fair.Turns
-
-	webhookHost string
-	webhookPort int
-	// leads reports whether this process is the leader for certain.
-	leads func() bool
-	// doubt is called when something may be served no more.
-	doubt func()
+	// floors, Certificate and most of SelfTest can be said in a file only.
+	floors []config.Floor
+	log    zap.Options
 }
 
 // NewManagerOptions returns the defaults.
 func NewManagerOptions() *ManagerOptions {
 	c := config.Default()
 	return &ManagerOptions{
-		WebhookAddress:       c.Webhook.BindAddress,
-		CertDir:              c.Webhook.Certificate.Directory,
-		HealthAddress:        c.Health.BindAddress,
-		MetricsAddress:       c.Metrics.BindAddress,
-		ProfileAddress:       c.Profiling.BindAddress,
-		GracePeriod:          c.GracePeriod.Duration,
-		LeaderElect:          c.LeaderElection.Enabled,
-		LeaderElectNamespace: c.LeaderElection.Namespace,
-		Enforcement:          c.Defaults.Enforcement,
-		Strategy:             c.Defaults.RolloutStrategy,
-		Repair:               c.Repair,
-		RevisionLimit:        c.Revisions.Limit,
-		RevisionDigests:      c.Revisions.Digests,
-		Budget:               c.ReplacementBudget,
-		SelfTest:             c.SelfTest,
-		Scheduling:           NewSchedulingOptions(),
-		leads:                func() bool { return true },
-		doubt:                func() {},
-		turns:                newTurns(runtime.GOMAXPROCS(0)),
+		WebhookAddress: c.Webhook.BindAddress,
+		Options: manager.Options{
+			CertDir:              c.Webhook.Certificate.Directory,
+			HealthAddress:        c.Health.BindAddress,
+			MetricsAddress:       c.Metrics.BindAddress,
+			ProfileAddress:       c.Profiling.BindAddress,
+			GracePeriod:          c.GracePeriod.Duration,
+			LeaderElect:          c.LeaderElection.Enabled,
+			LeaderElectNamespace: c.LeaderElection.Namespace,
+			Enforcement:          c.Defaults.Enforcement,
+			Strategy:             c.Defaults.RolloutStrategy,
+			Repair:               c.Repair,
+			RevisionLimit:        c.Revisions.Limit,
+			RevisionDigests:      c.Revisions.Digests,
+			Budget:               c.ReplacementBudget,
+			SelfTest:             c.SelfTest,
+			Scheduling:           defaultScheduling(),
+		},
 	}
 }
 
@@ -126,7 +83,7 @@ func (o *ManagerOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.Budget, "replacement-budget", o.Budget, "How many members may be in replacement at once, over all pools.")
 	fs.StringSliceVar(&o.Namespaces, "namespaces", o.Namespaces, "The only namespaces to look at; all if empty.")
 	fs.BoolVar(&o.SelfTest.Enabled, "self-test", o.SelfTest.Enabled, "Ask the API server regularly, in dry runs, for what has to be refused.")
-	o.Scheduling.AddFlags(fs)
+	addSchedulingFlags(fs, &o.Scheduling)
 	logFlags := flag.NewFlagSet("log", flag.ContinueOnError)
 	o.log.BindFlags(logFlags)
 	fs.AddGoFlagSet(logFlags)
@@ -138,14 +95,16 @@ func (o *ManagerOptions) Complete() error {
 	if err != nil {
 		return fmt.Errorf("--webhook-bind-address: %w (want host:port)", err)
 	}
-	if o.webhookPort, err = strconv.Atoi(port); err != nil {
+	if o.WebhookPort, err = strconv.Atoi(port); err != nil {
 		return fmt.Errorf("--webhook-bind-address: port %q is not a number", port)
 	}
-	o.webhookHost = host
+	o.WebhookHost = host
 	if len(o.Namespaces) > 0 && !slices.Contains(o.Namespaces, o.SelfTest.Namespace) {
 		o.SelfTest.Namespace = o.Namespaces[0]
 	}
-	return nil
+	o.Scope = scopeOf(o.Enforcement, o.floors)
+	o.Floors, err = floorsOf(o.floors)
+	return err
 }
 
 // Validate reports the first option that cannot be used.
@@ -162,7 +121,7 @@ func (o *ManagerOptions) Validate() error {
 	if o.Budget < 1 {
 		return fmt.Errorf("--replacement-budget: %d is too few, at least 1 member has to be replaceable at once", o.Budget)
 	}
-	if err := o.Scheduling.Validate(); err != nil {
+	if err := validateScheduling(o.Scheduling); err != nil {
 		return err
 	}
 	if len(o.ClientNames) > 0 && o.ClientCAFile == "" {

@@ -137,7 +137,7 @@ func (o *SentinelOptions) assemble(mgr manager.Manager) error {
 		Cache: mgr.GetCache(), Memory: memory, Sentinel: s, URLs: o.URLs, Services: o.services, Port: o.Port,
 	}
 	ready := func(*http.Request) error { return watch.Ready() }
-	if err := errors.Join(mgr.Add(everyReplica(s.Start)), mgr.Add(everyReplica(watch.Start)), mgr.AddReadyzCheck("watch", ready)); err != nil {
+	if err := errors.Join(mgr.Add(manager.RunnableFunc(s.Start)), mgr.Add(manager.RunnableFunc(watch.Start)), mgr.AddReadyzCheck("watch", ready)); err != nil {
 		return fmt.Errorf("assembling the sentinel: %w", err)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -151,7 +152,7 @@ func (o *RoutesServeOptions) serverOptions(certificate *certwatcher.CertWatcher)
 		out.Tokens = tokens
 	}
 	if o.ClientCAFile != "" {
-		pool, err := clientCAs(o.ClientCAFile)
+		pool, err := cert.NewPool(o.ClientCAFile)
 		if err != nil {
 			return out, fmt.Errorf("--client-ca-file: %w", err)
 		}

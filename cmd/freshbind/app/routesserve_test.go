@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"crypto/tls"
-	"encoding/pem"
 	"net"
 	"net/http"
 	"os"
@@ -16,11 +15,12 @@ import (
 
 	"github.com/freshbind/freshbind/internal/routeserver"
 	"github.com/freshbind/freshbind/routes"
+	"github.com/freshbind/freshbind/test/builders"
 )
 
 // Gateways that ask the server of routes through TLS, as the options say.
 func TestRoutesAskForTheCertificateOfAGateway(t *testing.T) {
-	ca, other, dir := newAuthority(t), newAuthority(t), t.TempDir()
+	ca, other, dir := builders.NewAuthority(t), builders.NewAuthority(t), t.TempDir()
 	write := func(name string, content []byte) string {
 		file := filepath.Join(dir, name)
 		if err := os.WriteFile(file, content, 0o600); err != nil {
@@ -38,7 +38,7 @@ func TestRoutesAskForTheCertificateOfAGateway(t *testing.T) {
 	}
 	o := NewRoutesServeOptions()
 	o.CertDir, o.ClientNames = dir, []string{"gateway"}
-	o.ClientCAFile = write("clients.crt", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.cert.Raw}))
+	o.ClientCAFile = write("clients.crt", ca.PEM())
 	o.TokenFile = write("tokens", []byte("the secret of a gateway\n"))
 	if err := o.Validate(); err != nil {
 		t.Fatal(err)
@@ -71,11 +71,11 @@ func TestRoutesAskForTheCertificateOfAGateway(t *testing.T) {
 		token string
 		want  int
 	}{
-		"the gateway":                       {cert: ca.client(t, "gateway"), want: answered},
-		"somebody else of that CA":          {cert: ca.client(t, "somebody"), want: refused},
-		"somebody else, with a token":       {cert: ca.client(t, "somebody"), token: "the secret of a gateway", want: answered},
-		"one who says to be it":             {cert: other.client(t, "gateway"), want: cut},
-		"one who says to be it, with token": {cert: other.client(t, "gateway"), token: "the secret of a gateway", want: cut},
+		"the gateway":                       {cert: ca.Client(t, "gateway"), want: answered},
+		"somebody else of that CA":          {cert: ca.Client(t, "somebody"), want: refused},
+		"somebody else, with a token":       {cert: ca.Client(t, "somebody"), token: "the secret of a gateway", want: answered},
+		"one who says to be it":             {cert: other.Client(t, "gateway"), want: cut},
+		"one who says to be it, with token": {cert: other.Client(t, "gateway"), token: "the secret of a gateway", want: cut},
 		"nobody":                            {want: refused},
 		"nobody, with a token":              {token: "the secret of a gateway", want: answered},
 		"nobody, with another token":        {token: "the guess of somebody", want: refused},

@@ -11,28 +11,29 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/freshbind/freshbind/internal/config"
+	"github.com/freshbind/freshbind/internal/manager"
 	"github.com/freshbind/freshbind/scheduler"
 )
 
-func TestSchedulingOptions(t *testing.T) {
+func TestScheduling(t *testing.T) {
 	cases := map[string]struct {
-		change func(*SchedulingOptions)
+		change func(*manager.Scheduling)
 		// want are words of the error; none for no error.
 		want []string
 	}{
-		"as it comes":       {change: func(*SchedulingOptions) {}},
-		"extender":          {change: func(o *SchedulingOptions) { o.Mode = config.SchedulingExtender }},
-		"a typing error":    {change: func(o *SchedulingOptions) { o.Mode = "extender" }, want: []string{"--scheduling", "Extender"}},
-		"the cluster's own": {change: func(o *SchedulingOptions) { o.SchedulerName = "default-scheduler" }, want: []string{"--scheduler-name", "another name"}},
-		"no name":           {change: func(o *SchedulingOptions) { o.SchedulerName = "A b" }, want: []string{"--scheduler-name"}},
-		"a weight":          {change: func(o *SchedulingOptions) { o.Weights.Node = 101 }, want: []string{"--scheduling-weight-node", "0 to 100"}},
-		"another":           {change: func(o *SchedulingOptions) { o.Weights.Image = -1 }, want: []string{"--scheduling-weight-image", "0 to 100"}},
+		"as it comes":       {change: func(*manager.Scheduling) {}},
+		"extender":          {change: func(o *manager.Scheduling) { o.Mode = config.SchedulingExtender }},
+		"a typing error":    {change: func(o *manager.Scheduling) { o.Mode = "extender" }, want: []string{"--scheduling", "Extender"}},
+		"the cluster's own": {change: func(o *manager.Scheduling) { o.SchedulerName = "default-scheduler" }, want: []string{"--scheduler-name", "another name"}},
+		"no name":           {change: func(o *manager.Scheduling) { o.SchedulerName = "A b" }, want: []string{"--scheduler-name"}},
+		"a weight":          {change: func(o *manager.Scheduling) { o.Weights.Node = 101 }, want: []string{"--scheduling-weight-node", "0 to 100"}},
+		"another":           {change: func(o *manager.Scheduling) { o.Weights.Image = -1 }, want: []string{"--scheduling-weight-image", "0 to 100"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			o := NewSchedulingOptions()
+			o := defaultScheduling()
 			tc.change(&o)
-			err := o.Validate()
+			err := validateScheduling(o)
 			if (err != nil) != (len(tc.want) > 0) {
 				t.Fatalf("error %v, want one with %v", err, tc.want)
 			}
@@ -42,19 +43,6 @@ func TestSchedulingOptions(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// Pods are sent to the second scheduler in its mode only, and in all others are
-// fetched back from it.
-func TestWhoSchedulesMembers(t *testing.T) {
-	for mode, want := range map[string][2]string{
-		config.SchedulingNone: {"", "second"}, config.SchedulingExtender: {"", "second"}, config.SchedulingSecond: {"second", ""},
-	} {
-		o := SchedulingOptions{Mode: mode, SchedulerName: "second"}
-		if got := [2]string{o.sendsTo(), o.strays()}; got != want {
-			t.Errorf("mode %s: sends to and fetches from %q, want %q", mode, got, want)
-		}
 	}
 }
 

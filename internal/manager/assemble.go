@@ -1,4 +1,4 @@
-package app
+package manager
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,25 +21,46 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/members"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/webhooks"
 )
+
+// What the manager is built with.
+var (
+	builtIn  = agentsandbox.Objects{}
+	barePods = agentsandbox.BarePods{}
+)
+
+const platformName = agentsandbox.Name
+
+// admission is what the API server is told of the platform's writes.
+func admission() platform.Admission { return agentsandbox.Admission() }
+
+// livePlatform is one that reads what is stored.
+type livePlatform interface {
+	platform.Objects
+	Get(ctx context.Context, gr schema.GroupResource, namespace, name string) (*unstructured.Unstructured, error)
+	recreate.Inspector
+	recreate.Snapshots
+}
+
+// foresight inspects with the floors that a cache shows.
+func foresight(p *agentsandbox.Platform, floor func(ctx context.Context, namespace string) (freshness.Strategy, error)) recreate.Inspector {
+	return agentsandbox.Foresight{Platform: p, KnownFloor: floor}
+}
 
 // liveResources are those that verdicts read, the closed label set of the
 // metrics of live reads.
 var liveResources = []string{"namespaces", "nodes", "pods", "sandboxes", "sandboxclaims", "sandboxtemplates", "sandboxwarmpools"}
 
 // assemble connects platform, webhooks and controllers to the manager.
-func (o *ManagerOptions) assemble(mgr manager.Manager, kinds kinds, store *members.Cache, reg prometheus.Registerer) error {
+func (o *process) assemble(mgr manager.Manager, kinds platform.Served, store *members.Cache, reg prometheus.Registerer) error {
 	p, err := o.platform(mgr, reg)
 	if err != nil {
 		return err
 	}
-	floors, err := floorsOf(o.Floors)
-	if err != nil {
-		return err
-	}
-	modes := &webhooks.Modes{Live: p, Cached: mgr.GetClient(), Default: webhooks.Mode(o.Enforcement), Floors: floors}
+	modes := &webhooks.Modes{Live: p, Cached: mgr.GetClient(), Default: webhooks.Mode(o.Enforcement), Floors: o.Floors}
 	p.Floor = modes.LeastStrategy
 	// Informers that the handlers read from have to be filled before the first
 	// request, not by it.
@@ -48,7 +70,7 @@ func (o *ManagerOptions) assemble(mgr manager.Manager, kinds kinds, store *membe
 		}
 	}
 	err = history.Setup(mgr, history.Options{
-		Templates: kinds.templates, Pools: kinds.pools, Members: kinds.sandboxes, Platform: p, Limit: o.RevisionLimit, Digests: o.RevisionDigests,
+		Templates: kinds.Templates, Pools: kinds.Pools, Members: kinds.Sandboxes, Platform: p, Limit: o.RevisionLimit, Digests: o.RevisionDigests,
 		Enforced: func(ctx context.Context, namespace, pool string) (bool, error) {
 			mode, err := modes.Of(ctx, namespace, pool)
 			return mode == webhooks.Enforce, err
@@ -57,7 +79,7 @@ func (o *ManagerOptions) assemble(mgr manager.Manager, kinds kinds, store *membe
 	if err != nil {
 		return err
 	}
-	if err := holdings.Setup(mgr, kinds.sandboxes, kinds.claims, p, modes.Marks, askedByPools(mgr.GetCache(), kinds.pools, p.EnforcementFor)); err != nil {
+	if err := holdings.Setup(mgr, kinds.Sandboxes, kinds.Claims, p, modes.Marks, askedByPools(mgr.GetCache(), kinds.Pools, p.EnforcementFor)); err != nil {
 		return err
 	}
 	after, err := newAftermath(mgr, p, foresight(p, modes.KnownStrategy), modes, kinds, o, store, reg)
@@ -65,7 +87,7 @@ func (o *ManagerOptions) assemble(mgr manager.Manager, kinds kinds, store *membe
 		return err
 	}
 	modes.Pools = after.forecast.Pools
-	register(mgr.GetWebhookServer(), p, modes, after, webhooks.NewGiven(holdings.Index(mgr.GetCache(), kinds.sandboxes)), webhooks.NewMetrics(reg), o.Scheduling.sendsTo())
+	register(mgr.GetWebhookServer(), p, modes, after, webhooks.NewGiven(holdings.Index(mgr.GetCache(), kinds.Sandboxes)), webhooks.NewMetrics(reg), o.Scheduling.sendsTo())
 	registerProtection(mgr, p, modes)
 	if err := registerScheduler(mgr, o.Scheduling, o.leads, after.forecast, reg); err != nil {
 		return err
@@ -80,14 +102,14 @@ func (o *ManagerOptions) assemble(mgr manager.Manager, kinds kinds, store *membe
 }
 
 // cached is what the cache of members looks at.
-func cached(k kinds) members.Source {
+func cached(k platform.Served) members.Source {
 	return members.Source{
-		Reducer: agentsandbox.NewReducer(), Kind: k.sandboxes, Resource: builtIn.Kinds().Member.Resource, Pods: builtIn.MemberPods().String(),
+		Reducer: agentsandbox.NewReducer(), Kind: k.Sandboxes, Resource: builtIn.Kinds().Member.Resource, Pods: builtIn.MemberPods().String(),
 	}
 }
 
 // platform returns agent-sandbox with its live readers.
-func (o *ManagerOptions) platform(mgr manager.Manager, reg prometheus.Registerer) (*agentsandbox.Platform, error) {
+func (o *process) platform(mgr manager.Manager, reg prometheus.Registerer) (*agentsandbox.Platform, error) {
 	getter, err := liveread.NewDynamicGetter(mgr.GetConfig())
 	if err != nil {
 		return nil, fmt.Errorf("creating the live reader: %w", err)
@@ -132,9 +154,9 @@ func registerProtection(mgr manager.Manager, p *agentsandbox.Platform, modes *we
 
 // registerAdvice serves advice from the metadata of Sandboxes, which is watched
 // in any case.
-func registerAdvice(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks.Modes, k kinds, forecast *recreate.Forecast) error {
+func registerAdvice(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks.Modes, k platform.Served, forecast *recreate.Forecast) error {
 	sandboxes := &metav1.PartialObjectMetadata{}
-	sandboxes.SetGroupVersionKind(k.sandboxes)
+	sandboxes.SetGroupVersionKind(k.Sandboxes)
 	if _, err := mgr.GetCache().GetInformer(context.Background(), sandboxes); err != nil {
 		return fmt.Errorf("watching the metadata of sandboxes: %w", err)
 	}

@@ -1,25 +1,39 @@
-package app
+package manager
 
 import (
 	"context"
 	"errors"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/freshbind/freshbind/internal/platform"
+)
+
+const (
+	// lookEvery is how often the API server is asked what it serves, two small
+	// requests for which no rights are needed, while it is not known or in doubt.
+	lookEvery = 5 * time.Second
+	// sureFor is how many times that is as long as nobody doubts it.
+	sureFor = 12
+	// steadyFor is how many looks in a row have to agree on a change before it is
+	// acted on: an API server that starts serves no custom resources for a moment.
+	steadyFor = 3
 )
 
 // platformPart is all that needs agent-sandbox's resources: it runs while the API
 // server serves these, and starts anew when it serves them in other versions.
 // Without them nothing is watched.
 type platformPart struct {
-	find  func(context.Context) (kinds, bool, error)
+	find  func(context.Context) (platform.Served, bool, error)
 	clock clock.WithTicker
 	log   logr.Logger
 	// run runs one assembly until ctx ends, and calls installed when it answers.
-	run func(ctx context.Context, k kinds, installed func()) error
+	run func(ctx context.Context, k platform.Served, installed func()) error
 	// idle is called when there is no assembly any more.
 	idle func()
 
@@ -51,7 +65,7 @@ func (p *platformPart) Start(ctx context.Context) error {
 }
 
 // await returns the kinds as soon as all of them are served; false when ctx ends.
-func (p *platformPart) await(ctx context.Context) (kinds, bool) {
+func (p *platformPart) await(ctx context.Context) (platform.Served, bool) {
 	ticker := p.clock.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for said := false; ; {
@@ -73,7 +87,7 @@ func (p *platformPart) await(ctx context.Context) (kinds, bool) {
 		}
 		select {
 		case <-ctx.Done():
-			return kinds{}, false
+			return platform.Served{}, false
 		case <-ticker.C():
 		}
 	}
@@ -87,9 +101,9 @@ func (p *platformPart) gone() {
 }
 
 // serve runs an assembly for as long as these kinds are served.
-func (p *platformPart) serve(ctx context.Context, k kinds) error {
-	p.log.Info("Found a warm-pool system", "platform", platformName, "sandboxes", k.sandboxes.GroupVersion().String(),
-		"pools", k.pools.GroupVersion().String())
+func (p *platformPart) serve(ctx context.Context, k platform.Served) error {
+	p.log.Info("Found a warm-pool system", "platform", platformName, "sandboxes", k.Sandboxes.GroupVersion().String(),
+		"pools", k.Pools.GroupVersion().String())
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	go p.follow(running, k, stop)
@@ -104,7 +118,7 @@ func (p *platformPart) serve(ctx context.Context, k kinds) error {
 var errOthers = errors.New("other kinds are served")
 
 // follow stops the assembly when something else is served for sure.
-func (p *platformPart) follow(ctx context.Context, running kinds, stop context.CancelCauseFunc) {
+func (p *platformPart) follow(ctx context.Context, running platform.Served, stop context.CancelCauseFunc) {
 	ticker := p.clock.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for others, since := 0, 0; ; {

@@ -1,4 +1,4 @@
-package app
+package manager
 
 import (
 	"context"
@@ -13,17 +13,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/selftest"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
 // addSelfTest adds the self-test, once the handlers that it is about are served.
-func (o *ManagerOptions) addSelfTest(mgr manager.Manager, k kinds, modes *webhooks.Modes, reg prometheus.Registerer) error {
+func (o *process) addSelfTest(mgr manager.Manager, k platform.Served, modes *webhooks.Modes, reg prometheus.Registerer) error {
 	if !o.SelfTest.Enabled {
 		return nil
 	}
 	tester := &selftest.Tester{
-		Client: mgr.GetClient(), Namespace: o.SelfTest.Namespace, Sandboxes: k.sandboxes, Claims: k.claims,
+		Client: mgr.GetClient(), Namespace: o.SelfTest.Namespace, Sandboxes: k.Sandboxes, Claims: k.Claims,
 		Member:   (&idleMembers{cache: mgr.GetCache(), kinds: k, modes: modes}).next,
 		Interval: o.SelfTest.Interval.Duration, Metrics: selftest.NewMetrics(reg), Clock: clock.RealClock{},
 	}
@@ -62,7 +63,7 @@ func (o *ManagerOptions) addSelfTest(mgr manager.Manager, k kinds, modes *webhoo
 // refused is wrong.
 type idleMembers struct {
 	cache client.Reader
-	kinds kinds
+	kinds platform.Served
 	modes *webhooks.Modes
 
 	mu   sync.Mutex
@@ -72,7 +73,7 @@ type idleMembers struct {
 // next returns a member of another namespace each time.
 func (m *idleMembers) next(ctx context.Context) (client.Object, error) {
 	list := &metav1.PartialObjectMetadataList{}
-	gvk := m.kinds.sandboxes
+	gvk := m.kinds.Sandboxes
 	gvk.Kind += "List"
 	list.SetGroupVersionKind(gvk)
 	if err := m.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
@@ -99,7 +100,7 @@ func (m *idleMembers) next(ctx context.Context) (client.Object, error) {
 		return nil, nil
 	}
 	member := first[m.last].DeepCopy()
-	member.SetGroupVersionKind(m.kinds.sandboxes)
+	member.SetGroupVersionKind(m.kinds.Sandboxes)
 	return member, nil
 }
 

@@ -1,4 +1,4 @@
-package app
+package manager
 
 import (
 	"context"
@@ -28,16 +28,18 @@ import (
 	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/members"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
 // newPlatformPart prepares what runs as long as agent-sandbox's resources are
 // served, behind the servers of mgr.
-func (o *ManagerOptions) newPlatformPart(mgr manager.Manager) (*platformPart, error) {
+func (o *process) newPlatformPart(mgr manager.Manager) (*platformPart, error) {
 	asks, err := discovery.NewDiscoveryClientForConfig(mgr.GetConfig())
 	if err != nil {
 		return nil, fmt.Errorf("creating client for discovery: %w", err)
 	}
+	served := platform.Discovery(asks.ServerResourcesForGroupVersionWithContext)
 	shelf := newSlots(mgr.GetWebhookServer(), o.newEntrance(metrics.Registry), map[string]http.Handler{
 		// Namespaces say things to Freshbind wherever it runs.
 		webhooks.AdviseHook.Path: &webhook.Admission{Handler: &webhooks.Advise{
@@ -45,9 +47,11 @@ func (o *ManagerOptions) newPlatformPart(mgr manager.Manager) (*platformPart, er
 		}},
 	})
 	part := &platformPart{
-		find: served(asks.ServerResourcesForGroupVersionWithContext).kinds, clock: clock.RealClock{},
+		find: func(ctx context.Context) (platform.Served, bool, error) {
+			return served.Find(ctx, builtIn.Kinds())
+		}, clock: clock.RealClock{},
 		log: ctrl.Log.WithName("platforms"), idle: func() { shelf.exchange(nil) },
-		run: func(ctx context.Context, k kinds, installed func()) error {
+		run: func(ctx context.Context, k platform.Served, installed func()) error {
 			return o.runPlatform(ctx, mgr.GetConfig(), k, newTray(shelf), installed)
 		},
 	}
@@ -55,7 +59,7 @@ func (o *ManagerOptions) newPlatformPart(mgr manager.Manager) (*platformPart, er
 	return part, nil
 }
 
-func (o *ManagerOptions) runPlatform(ctx context.Context, cfg *rest.Config, k kinds, t *tray, installed func()) error {
+func (o *process) runPlatform(ctx context.Context, cfg *rest.Config, k platform.Served, t *tray, installed func()) error {
 	mine := &generation{Registerer: metrics.Registry}
 	defer mine.retire()
 	mgr, store, err := o.newPlatformManager(cfg, k, t)
@@ -90,7 +94,7 @@ func (r everyReplica) Start(ctx context.Context) error { return r(ctx) }
 func (everyReplica) NeedLeaderElection() bool { return false }
 
 // newPlatformManager returns a manager, and what its cache shows of members.
-func (o *ManagerOptions) newPlatformManager(cfg *rest.Config, k kinds, server webhook.Server) (manager.Manager, *members.Cache, error) {
+func (o *process) newPlatformManager(cfg *rest.Config, k platform.Served, server webhook.Server) (manager.Manager, *members.Cache, error) {
 	recorded, err := labels.NewRequirement(history.TemplateUIDLabel, selection.Exists, nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("selecting recorded revisions: %w", err)
@@ -142,7 +146,7 @@ func (o *ManagerOptions) newPlatformManager(cfg *rest.Config, k kinds, server we
 }
 
 // watchFailed doubts that what could not be listed is served still.
-func (o *ManagerOptions) watchFailed(ctx context.Context, r *toolscache.Reflector, err error) {
+func (o *process) watchFailed(ctx context.Context, r *toolscache.Reflector, err error) {
 	toolscache.DefaultWatchErrorHandler(ctx, r, err)
 	if apierrors.IsNotFound(err) {
 		o.doubt()
@@ -150,7 +154,7 @@ func (o *ManagerOptions) watchFailed(ctx context.Context, r *toolscache.Reflecto
 }
 
 // cachedNamespaces is nil for all.
-func (o *ManagerOptions) cachedNamespaces() map[string]cache.Config {
+func (o *process) cachedNamespaces() map[string]cache.Config {
 	if len(o.Namespaces) == 0 {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package app
+package manager
 
 import (
 	"context"
@@ -13,55 +13,14 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/platform"
 )
-
-func TestServedKinds(t *testing.T) {
-	const core, ext = agentsandbox.CoreGroup, agentsandbox.ExtensionsGroup
-	whole := []string{"SandboxTemplate", "SandboxClaim", "SandboxWarmPool"}
-	for name, tc := range map[string]struct {
-		serves map[string][]string
-		err    error
-		found  bool
-		pools  string
-	}{
-		"nothing":            {nil, nil, false, ""},
-		"the newest version": {map[string][]string{core + "/v1beta1": {"Sandbox"}, ext + "/v1beta1": whole, ext + "/v1alpha1": whole}, nil, true, "v1beta1"},
-		"an old version":     {map[string][]string{core + "/v1alpha1": {"Sandbox"}, ext + "/v1alpha1": whole}, nil, true, "v1alpha1"},
-		"no extensions":      {map[string][]string{core + "/v1beta1": {"Sandbox"}}, nil, false, ""},
-		"no pools":           {map[string][]string{core + "/v1beta1": {"Sandbox"}, ext + "/v1beta1": whole[:2]}, nil, false, ""},
-		"each in some":       {map[string][]string{core + "/v1beta1": {"Sandbox"}, ext + "/v1beta1": whole[:2], ext + "/v1alpha1": whole}, nil, true, "v1alpha1"},
-		"no answer":          {nil, errors.New("no answer"), false, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ask := served(func(_ context.Context, gv string) (*metav1.APIResourceList, error) {
-				if tc.err != nil {
-					return nil, tc.err
-				}
-				if tc.serves[gv] == nil {
-					return nil, apierrors.NewNotFound(schema.GroupResource{}, gv)
-				}
-				list := &metav1.APIResourceList{}
-				for _, kind := range tc.serves[gv] {
-					list.APIResources = append(list.APIResources, metav1.APIResource{Kind: kind})
-				}
-				return list, nil
-			})
-			k, found, err := ask.kinds(t.Context())
-			if found != tc.found || !errors.Is(err, tc.err) || k.pools.Version != tc.pools {
-				t.Errorf("%v, %t, %v; want pools %q, %t, %v", k, found, err, tc.pools, tc.found, tc.err)
-			}
-		})
-	}
-}
 
 // stageHand plays the API server and the assemblies of a platformPart.
 type stageHand struct {
@@ -85,20 +44,20 @@ func newStageHand(t *testing.T) *stageHand {
 	}
 	h.part = &platformPart{
 		clock: h.clock, log: logr.Discard(), idle: func() { note("idle") },
-		find: func(context.Context) (kinds, bool, error) {
+		find: func(context.Context) (platform.Served, bool, error) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.looks++
-			return kinds{pools: schema.GroupVersionKind{Version: h.serves}}, h.serves != "", h.err
+			return platform.Served{Pools: schema.GroupVersionKind{Version: h.serves}}, h.serves != "", h.err
 		},
-		run: func(ctx context.Context, k kinds, installed func()) error {
-			if k.pools.Version == "broken" {
+		run: func(ctx context.Context, k platform.Served, installed func()) error {
+			if k.Pools.Version == "broken" {
 				return errors.New("broken")
 			}
-			note("run " + k.pools.Version)
+			note("run " + k.Pools.Version)
 			installed()
 			<-ctx.Done()
-			note("end " + k.pools.Version)
+			note("end " + k.Pools.Version)
 			return nil
 		},
 	}

@@ -1,14 +1,13 @@
-package app
+package manager
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net/http"
-	"os"
 	"runtime"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/util/cert"
 
 	"github.com/freshbind/freshbind/internal/fair"
 	"github.com/freshbind/freshbind/scheduler"
@@ -21,7 +20,7 @@ func newTurns(processors int) *fair.Turns { return fair.NewTurns(processors+1, m
 
 // newEntrance is what stands before the webhooks, but not before the scheduler
 // extender: schedulers ask that, and they know no namespace.
-func (o *ManagerOptions) newEntrance(reg prometheus.Registerer) func(path string, next http.Handler) http.Handler {
+func (o *process) newEntrance(reg prometheus.Registerer) func(path string, next http.Handler) http.Handler {
 	e := webhooks.NewEntrance(reg, fair.NewTurns(max(1, runtime.GOMAXPROCS(0)/2), 1))
 	e.RequireCertificate, e.Names = o.ClientCAFile != "", o.ClientNames
 	return func(path string, next http.Handler) http.Handler {
@@ -35,25 +34,13 @@ func (o *ManagerOptions) newEntrance(reg prometheus.Registerer) func(path string
 
 // clientCertificates has the certificates of clients verified, where they have
 // one. Who has to have one is for the entrance: probes and schedulers need none.
-func (o *ManagerOptions) clientCertificates() (func(*tls.Config), error) {
+func (o *process) clientCertificates() (func(*tls.Config), error) {
 	if o.ClientCAFile == "" {
 		return nil, nil
 	}
-	pool, err := clientCAs(o.ClientCAFile)
-	if err != nil {
-		return nil, err
-	}
-	return func(c *tls.Config) { c.ClientCAs, c.ClientAuth = pool, tls.VerifyClientCertIfGiven }, nil
-}
-
-func clientCAs(file string) (*x509.CertPool, error) {
-	bundle, err := os.ReadFile(file)
+	pool, err := cert.NewPool(o.ClientCAFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading the CAs of clients: %w", err)
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(bundle) {
-		return nil, fmt.Errorf("reading the CAs of clients: %s has no certificate", file)
-	}
-	return pool, nil
+	return func(c *tls.Config) { c.ClientCAs, c.ClientAuth = pool, tls.VerifyClientCertIfGiven }, nil
 }

@@ -1,4 +1,4 @@
-package app
+package manager
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 
 // anchor has the admission configuration go with the namespace that this runs
 // in. Outside of a cluster there is none.
-func (o *ManagerOptions) anchor(mgr manager.Manager) error {
+func (o *process) anchor(mgr manager.Manager) error {
 	namespace := o.LeaderElectNamespace
 	if namespace == "" {
 		own, err := ownNamespace()
@@ -23,5 +23,5 @@ func (o *ManagerOptions) anchor(mgr manager.Manager) error {
 		}
 		namespace = own
 	}
-	return anchor.Setup(mgr, namespace, admission(), scopeOf(o.Enforcement, o.Floors))
+	return anchor.Setup(mgr, namespace, admission(), o.Scope)
 }

@@ -1,4 +1,4 @@
-package app
+package manager
 
 import (
 	"context"
@@ -34,7 +34,7 @@ type aftermath struct {
 	pods    *recreate.Pods
 	waiting *waiting.Claims
 	events  events.EventRecorder
-	kinds   kinds
+	kinds   platform.Served
 	names   *claimNames
 	// forecast says what becomes of members, from what the controller of pools
 	// sees.
@@ -42,12 +42,12 @@ type aftermath struct {
 }
 
 func newAftermath(
-	mgr manager.Manager, p livePlatform, foresight recreate.Inspector, modes *webhooks.Modes, k kinds, o *ManagerOptions, store *members.Cache, reg prometheus.Registerer,
+	mgr manager.Manager, p livePlatform, foresight recreate.Inspector, modes *webhooks.Modes, k platform.Served, o *process, store *members.Cache, reg prometheus.Registerer,
 ) (aftermath, error) {
 	view, err := recreate.NewView(mgr, recreate.ViewOptions{
 		Members: store, Namespaces: o.cachedNamespaces(), Scheduling: o.Scheduling.Mode != config.SchedulingNone,
 		Objects: p, BarePods: barePods,
-		Kinds: recreate.PoolKinds{Pools: k.pools, Templates: k.templates, Sandboxes: k.sandboxes},
+		Kinds: recreate.PoolKinds{Pools: k.Pools, Templates: k.Templates, Sandboxes: k.Sandboxes},
 	})
 	if err != nil {
 		return aftermath{}, err
@@ -57,12 +57,12 @@ func newAftermath(
 	if err != nil {
 		return aftermath{}, err
 	}
-	passed, err := recreate.SetupOverlooked(mgr, k.sandboxes, p, refused)
+	passed, err := recreate.SetupOverlooked(mgr, k.Sandboxes, p, refused)
 	if err != nil {
 		return aftermath{}, err
 	}
 	pods, err := recreate.SetupPods(mgr, liveOf(p, podResource), p,
-		recreate.Kinds{Sandboxes: k.sandboxes, Claims: k.claims}, p, barePods, outage)
+		recreate.Kinds{Sandboxes: k.Sandboxes, Claims: k.Claims}, p, barePods, outage)
 	if err != nil {
 		return aftermath{}, err
 	}
@@ -73,7 +73,7 @@ func newAftermath(
 	if err != nil {
 		return aftermath{}, err
 	}
-	claims, err := waiting.Setup(mgr, k.claims, modes.Enforced, serving(mgr))
+	claims, err := waiting.Setup(mgr, k.Claims, modes.Enforced, serving(mgr))
 	if err != nil {
 		return aftermath{}, err
 	}
@@ -81,7 +81,7 @@ func newAftermath(
 		refused: refused, passed: passed, pods: pods, waiting: claims, events: mgr.GetEventRecorder("freshbind"), kinds: k,
 		forecast: forecast,
 	}
-	a.names = newClaimNames(findClaim(mgr.GetAPIReader(), k.claims), a.report)
+	a.names = newClaimNames(findClaim(mgr.GetAPIReader(), k.Claims), a.report)
 	if err := mgr.Add(a.names); err != nil {
 		return aftermath{}, fmt.Errorf("adding the finder of claims: %w", err)
 	}
@@ -112,7 +112,7 @@ const eventRepaired = "ColdStartRepaired"
 
 // Repaired records an event on the claim.
 func (a aftermath) Repaired(w platform.Write, note string) {
-	claim := reference(a.kinds.claims, w.Judged().GetNamespace(), w.Claim.Name, w.Claim.UID)
+	claim := reference(a.kinds.Claims, w.Judged().GetNamespace(), w.Claim.Name, w.Claim.UID)
 	a.events.Eventf(claim, nil, corev1.EventTypeNormal, eventRepaired, "ColdStart", "%s",
 		truncate("its sandbox was rendered from an older revision, and Freshbind rewrote it to the one in force: "+note))
 }
@@ -139,18 +139,18 @@ func (a aftermath) report(d webhooks.Denial) {
 	note = truncate(note)
 	sandbox, namespace := d.Judged(), d.Judged().GetNamespace()
 	if d.Operation == freshness.ColdStart {
-		claim := reference(a.kinds.claims, namespace, d.Claim.Name, d.Claim.UID)
+		claim := reference(a.kinds.Claims, namespace, d.Claim.Name, d.Claim.UID)
 		a.events.Eventf(claim, nil, corev1.EventTypeWarning, string(d.Reason), "ColdStart", "%s", note)
 		return
 	}
 	// A release of v0.1 names no claim.
 	if d.Claim.Name != "" {
-		claim := reference(a.kinds.claims, namespace, d.Claim.Name, d.Claim.UID)
+		claim := reference(a.kinds.Claims, namespace, d.Claim.Name, d.Claim.UID)
 		a.events.Eventf(claim, sandbox, corev1.EventTypeWarning, string(d.Reason), "Bind", "%s", note)
 		note = "claim " + d.Claim.Name + ": " + note
 	}
 	if d.Pool != nil {
-		pool := reference(a.kinds.pools, namespace, d.Pool.Name, d.Pool.UID)
+		pool := reference(a.kinds.Pools, namespace, d.Pool.Name, d.Pool.UID)
 		a.events.Eventf(pool, sandbox, corev1.EventTypeWarning, string(d.Reason), "Bind", "%s", note)
 	}
 }

@@ -1,0 +1,154 @@
+// Package manager runs the webhooks and the controllers: the servers all the time, the
+// rest for as long as the API server serves a warm-pool system.
+package manager
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/freshbind/freshbind/internal/fair"
+	"github.com/freshbind/freshbind/internal/servingcert"
+)
+
+// process is one manager while it runs.
+type process struct {
+	Options
+
+	// certificates is nil when the certificate is read from files.
+	certificates *servingcert.Source
+	// turns shares CPU between namespaces.
+	turns *fair.Turns
+	// leads reports whether this process is the leader for certain.
+	leads func() bool
+	// doubt is called when something may be served no more.
+	doubt func()
+}
+
+func newProcess(o Options) *process {
+	return &process{
+		Options: o, turns: newTurns(runtime.GOMAXPROCS(0)), leads: func() bool { return true }, doubt: func() {},
+	}
+}
+
+// Run serves until ctx ends.
+func Run(ctx context.Context, cfg *rest.Config, o Options) error {
+	p := newProcess(o)
+	mgr, err := p.newManager(cfg)
+	if err != nil {
+		return err
+	}
+	part, err := p.newPlatformPart(mgr)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(mgr.Add(part), p.addHealth(mgr, part)); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running the manager: %w", err)
+	}
+	return nil
+}
+
+// newManager returns what runs all the time: the servers.
+func (o *process) newManager(cfg *rest.Config) (manager.Manager, error) {
+	var err error
+	server := webhook.Options{Host: o.WebhookHost, Port: o.WebhookPort, CertDir: o.CertDir}
+	if o.certificates, err = o.certificateSource(cfg); err != nil {
+		return nil, err
+	}
+	if o.certificates != nil {
+		server.TLSOpts = append(server.TLSOpts, func(c *tls.Config) { c.GetCertificate = o.certificates.GetCertificate })
+	}
+	clients, err := o.clientCertificates()
+	if err != nil {
+		return nil, err
+	}
+	if clients != nil {
+		server.TLSOpts = append(server.TLSOpts, clients)
+	}
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Metrics:                 metricsserver.Options{BindAddress: o.MetricsAddress},
+		HealthProbeBindAddress:  o.HealthAddress,
+		PprofBindAddress:        o.ProfileAddress,
+		WebhookServer:           webhook.NewServer(server),
+		GracefulShutdownTimeout: &o.GracePeriod,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("creating the manager: %w", err)
+	}
+	return mgr, nil
+}
+
+// certificateSource is nil when the certificate is read from files.
+func (o *process) certificateSource(cfg *rest.Config) (*servingcert.Source, error) {
+	if o.Certificate.SecretName == "" {
+		return nil, nil
+	}
+	secret := types.NamespacedName{Namespace: o.Certificate.SecretNamespace, Name: o.Certificate.SecretName}
+	if secret.Namespace == "" {
+		var err error
+		if secret.Namespace, err = ownNamespace(); errors.Is(err, os.ErrNotExist) {
+			return nil, errors.New("webhook.certificate.secretNamespace: required outside of a cluster")
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("creating the client that reads the serving certificate: %w", err)
+	}
+	return servingcert.New(client, secret, metrics.Registry, clock.RealClock{}), nil
+}
+
+// addHealth: alive is answering at all, ready is caches synced and webhooks
+// served. Liveness never depends on certificates.
+func (o *process) addHealth(mgr manager.Manager, part *platformPart) error {
+	var certificate error
+	if o.certificates != nil {
+		certificate = errors.Join(mgr.Add(o.certificates), mgr.AddReadyzCheck("certificate", o.certificates.Ready))
+	}
+	return errors.Join(
+		certificate,
+		mgr.AddHealthzCheck("ping", healthz.Ping),
+		mgr.AddReadyzCheck("caches", part.check),
+		mgr.AddReadyzCheck("webhooks", func(r *http.Request) error { return mgr.GetWebhookServer().StartedChecker()(r) }),
+	)
+}
+
+// serving blocks until the webhooks are served.
+func serving(mgr manager.Manager) func(context.Context) error {
+	return func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
+		if err != nil {
+			return fmt.Errorf("building probe: %w", err)
+		}
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for mgr.GetWebhookServer().StartedChecker()(req) != nil {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-tick.C:
+			}
+		}
+		return nil
+	}
+}
