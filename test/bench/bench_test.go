@@ -163,14 +163,14 @@ func TestResults(t *testing.T) {
 			line: "bench rollout: members=5 deletes=5 other=13 ratio=1.40",
 		},
 		"claims ready in time": {
-			result: readiness{timed(unguarded, 1, 2, 40), timed(refusing, 3, 0, 100), timed(repairing, 1.5, 0, 50), timed(quiet, 1.25, 0, 30)},
+			result: readiness{timed(unguarded, 1, 2, 40), timed(refusing, 3, 0, 100), timed(repairing, 1.5, 0, 65), timed(quiet, 1.25, 0, 30)},
 			line:   "bench ready: v1/no-guard/50=1.00s v1/refusing/50=3.00s v1/repairing/50=1.50s v1/cold-no-update/50=1.25s",
 		},
 		"claims late, or with stale sandboxes": {
-			result: readiness{timed(refusing, 3, 1, 100), timed(repairing, 2, 0, 51), lacking(timed(quiet, 1.25, 0, 30))},
+			result: readiness{timed(refusing, 3, 1, 100), timed(repairing, 2, 0, 66), lacking(timed(quiet, 1.25, 0, 30))},
 			faults: []string{
 				"v1, 50 claims, repairing: p50 above that of cold, no update: 0.75 s, more than 0.3",
-				"v1, 50 claims, repairing: requests, against refusing: 0.51 x, more than 0.5",
+				"v1, 50 claims, repairing: requests beyond cold, no update, against refusing: 0.51 x, more than 0.5",
 				"v1, 50 claims, refusing: 1 stale bind",
 				"v1, 50 claims, cold, no update: 49 of 50 claims got ready",
 			},

@@ -25,8 +25,9 @@ const (
 	// maxSlower is how much later, in seconds, half of the claims of a burst right
 	// after an update may be ready than those of one long after it.
 	maxSlower = 0.3
-	// maxRequests is what may be left of the requests of a burst when cold starts are
-	// repaired instead of refused.
+	// maxRequests is what may be left of the requests that refusals add to a burst of
+	// cold starts when those are repaired instead. The others are those of any cold
+	// start.
 	maxRequests = 0.5
 	readyWithin = 5 * time.Minute
 	readyPool   = "python"
@@ -106,9 +107,10 @@ func (r readiness) rows() []row {
 		slower := b.percentile(50) - r.of(b.release, quiet, b.claims).percentile(50)
 		rows = append(rows, row{what: b.String() + ": p50 above that of " + string(quiet), unit: "s", aim: maxSlower, figures: []float64{slower}})
 		if b.claims == slices.Max(bursts) {
-			fewer := row{what: b.String() + ": requests, against " + string(refusing), unit: "x", aim: maxRequests}
+			fewer := row{what: b.String() + ": requests beyond " + string(quiet) + ", against " + string(refusing), unit: "x", aim: maxRequests}
 			for i, n := range r.of(b.release, refusing, b.claims).requests {
-				fewer.figures = append(fewer.figures, b.requests[i]/n)
+				own := r.of(b.release, quiet, b.claims).requests[i]
+				fewer.figures = append(fewer.figures, (b.requests[i]-own)/(n-own))
 			}
 			rows = append(rows, fewer)
 		}
