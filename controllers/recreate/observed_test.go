@@ -81,6 +81,29 @@ func TestDeletesAreUnseenUntilAPlanHasSeenThem(t *testing.T) {
 	}
 }
 
+// A member that gets available takes one place, also when the cache shows an older
+// pool than the last plan was made on, so that the stored one is read.
+func TestAMemberFillsOnePlace(t *testing.T) {
+	for name, version := range map[string]string{"the pool is current": "1", "the cached pool is older": "1000000"} {
+		t.Run(name, func(t *testing.T) {
+			pool := rollingPool("python", 4, "max-unavailable", "2")
+			r := replaced(t, 4, pool)
+			r.step(pool)
+			r.step(pool)
+			m := r.memory[client.ObjectKeyFromObject(pool)]
+			m.version = version
+			if err := r.client.Create(t.Context(), of(pool, v2, "new").Obj()); err != nil {
+				t.Fatal(err)
+			}
+			r.budget = NewBudget(0, r.wake)
+			r.step(pool)
+			if diff := cmp.Diff(freshness.Replacements{{Deleted: 1}}, m.rollout.Replacing); diff != "" {
+				t.Errorf("in replacement (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // A list from before a delete of which nobody knows whether it was made proves
 // nothing.
 func TestAnUnclearDeleteIsProvenByALaterList(t *testing.T) {

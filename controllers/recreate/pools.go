@@ -216,10 +216,7 @@ func (p *Pools) step(ctx context.Context, m *memory, pool *unstructured.Unstruct
 	if leaving, err := p.view.leaving(ctx); err == nil && len(leaving) == 0 && m.rests(s) {
 		return reconcile.Result{RequeueAfter: m.rest.wait(s.Now)}, nil
 	}
-	if err := p.compare(ctx, m, s); err != nil {
-		return reconcile.Result{}, err
-	}
-	plan, err := p.plan(ctx, s)
+	plan, err := p.plan(ctx, m, s)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -232,7 +229,7 @@ func (p *Pools) step(ctx context.Context, m *memory, pool *unstructured.Unstruct
 			return reconcile.Result{}, err
 		}
 		s.Granted = already + granted
-		if plan, err = p.plan(ctx, s); err != nil {
+		if plan, err = p.plan(ctx, m, s); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -260,7 +257,10 @@ func (p *Pools) shown(ctx context.Context, m *memory, pool *unstructured.Unstruc
 
 // plan makes the plan, and has claims given stale members only when it is certain
 // that there is no fresh one: a cache that shows none may be old.
-func (p *Pools) plan(ctx context.Context, s *situation) (freshness.Plan, error) {
+func (p *Pools) plan(ctx context.Context, m *memory, s *situation) (freshness.Plan, error) {
+	if err := p.compare(ctx, m, s); err != nil {
+		return freshness.Plan{}, err
+	}
 	plan := freshness.MakePlan(s.PoolState)
 	if plan.Admit != freshness.AdmitAny || s.pool.GetAnnotations()[platform.AdmitKey] == string(freshness.AdmitAny) {
 		return plan, nil
@@ -288,7 +288,7 @@ func (p *Pools) inForce(ctx context.Context, m *memory, cached *unstructured.Uns
 	if err != nil {
 		return nil, err
 	}
-	s, err := p.situation(ctx, m, pool, template)
+	s, err := p.look(ctx, m, pool, template)
 	if s != nil {
 		s.live = true
 	}

@@ -158,11 +158,14 @@ func TestWhenAPoolRests(t *testing.T) {
 			put(a, b, stamped().Obj())
 			m := r.remember(client.ObjectKeyFromObject(pool), pool.GetUID())
 			m.stranded = map[types.UID]bool{}
-			s, err := r.situation(t.Context(), m, pool, v2)
+			s, err := r.look(t.Context(), m, pool, v2)
 			if err != nil {
 				t.Fatal(err)
 			}
-			plan := freshness.MakePlan(s.PoolState)
+			plan, err := r.plan(t.Context(), m, s)
+			if err != nil {
+				t.Fatal(err)
+			}
 			m.rollout = plan.Rollout
 			if tc.settle != nil {
 				tc.settle(s, m, &plan)

@@ -326,6 +326,7 @@ func TestSimulation(t *testing.T) {
 		if s.broken != "" {
 			t.Errorf("seed %d: %s", seed, s.broken)
 			t.Log(tale(seed, s.promise))
+			seed++
 			break
 		}
 	}

@@ -31,18 +31,8 @@ type situation struct {
 	paths []string
 }
 
-// situation is what a plan depends on; nil when the template does not exist, so that
-// nothing can be said of members.
-func (p *Pools) situation(ctx context.Context, m *memory, pool, template *unstructured.Unstructured) (*situation, error) {
-	s, err := p.look(ctx, m, pool, template)
-	if err != nil || s == nil {
-		return nil, err
-	}
-	return s, p.compare(ctx, m, s)
-}
-
 // look judges the members that the cache shows; nil when the template does not
-// exist.
+// exist, so that nothing can be said of them.
 func (p *Pools) look(ctx context.Context, m *memory, pool, template *unstructured.Unstructured) (*situation, error) {
 	if template == nil {
 		return nil, nil
@@ -65,7 +55,8 @@ func (p *Pools) look(ctx context.Context, m *memory, pool, template *unstructure
 	return s, nil
 }
 
-// compare adds what has become of the members since the last plan.
+// compare adds what has become of the members since the last plan. It adds to what
+// it is given, and so is called once for each plan.
 func (p *Pools) compare(ctx context.Context, m *memory, s *situation) (err error) {
 	inspection := s.roster.by
 	p.recall(m, s, inspection)
