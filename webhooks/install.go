@@ -32,7 +32,9 @@ type Hook struct {
 
 	rules      []admissionregistrationv1.RuleWithOperations
 	conditions []admissionregistrationv1.MatchCondition
-	// only and not narrow down the namespaces by name.
+	// in are the namespaces that it is for, nil for all in scope; only and not narrow
+	// them down by name.
+	in        *metav1.LabelSelector
 	only, not []string
 }
 
@@ -136,15 +138,16 @@ func (e Endpoint) Validate() error {
 	return nil
 }
 
-// ConfigurationName is the name of both webhook configurations.
+// ConfigurationName is the name of both webhook configurations, and what those of
+// floors begin with.
 const ConfigurationName = "freshbind"
 
 // Scope says whose writes are judged.
 type Scope struct {
 	// Only are the namespaces that are judged; empty for all.
 	Only []string
-	// Bind and ColdStart are the failure policies of binds and of cold starts;
-	// empty for Fail.
+	// Bind and ColdStart are the failure policies of binds and of cold starts where
+	// something says enforce, empty for Fail; elsewhere they are Ignore.
 	Bind, ColdStart admissionregistrationv1.FailurePolicyType
 	// Open are namespaces in which both are Ignore.
 	Open []string
@@ -157,7 +160,7 @@ type Scope struct {
 	PoolControllers []string
 	// Enforced are the namespaces that are enforced whatever their labels of that
 	// name say, and EnforcedByDefault that those are which say nothing: policies
-	// hold in them as well.
+	// hold in them as well, and webhooks are closed.
 	Enforced          []metav1.LabelSelector
 	EnforcedByDefault bool
 	// Restamp has changed stamps of Pods put back by a webhook, for API servers
@@ -234,22 +237,31 @@ func Configurations(a platform.Admission, e Endpoint, s Scope) (
 			AdmissionReviewVersions: []string{"v1"},
 		})
 	}
-	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{
+	validating := validatingConfiguration(ConfigurationName)
+	validating.Webhooks = s.validating(e, slices.Concat(on(a, s.closed(s.enforced())...), on(a, s.audited()...), on(a, s.opened()...),
+		on(a, BirthHook, BirthPodHook, s.byPools(a, ProtectHook), s.byPools(a, ProtectPodHook)), advising(a)))
+	return mutating, validating
+}
+
+func validatingConfiguration(name string) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	return &admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"},
-		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
 	}
-	for _, h := range slices.Concat(on(a, s.closed()...), on(a, s.opened()...),
-		on(a, BirthHook, BirthPodHook, s.byPools(a, ProtectHook), s.byPools(a, ProtectPodHook)), advising(a),
-	) {
-		validating.Webhooks = append(validating.Webhooks, admissionregistrationv1.ValidatingWebhook{
+}
+
+func (s Scope) validating(e Endpoint, hooks []Hook) []admissionregistrationv1.ValidatingWebhook {
+	var out []admissionregistrationv1.ValidatingWebhook
+	for _, h := range hooks {
+		out = append(out, admissionregistrationv1.ValidatingWebhook{
 			Name: h.Name, ClientConfig: e.at(h.Path), Rules: h.rules, MatchConditions: h.conditions,
-			FailurePolicy: h.failurePolicy(), TimeoutSeconds: h.seconds(), NamespaceSelector: h.namespaces(scope),
+			FailurePolicy: h.failurePolicy(), TimeoutSeconds: h.seconds(), NamespaceSelector: h.namespaces(s.namespaces()),
 			MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
 			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
 			AdmissionReviewVersions: []string{"v1"},
 		})
 	}
-	return mutating, validating
+	return out
 }
 
 func (h Hook) failurePolicy() *admissionregistrationv1.FailurePolicyType {

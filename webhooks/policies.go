@@ -68,15 +68,7 @@ func (p place) resources() *admissionregistrationv1.MatchResources {
 // places are where binds are enforced: by a namespace's label or the default, by
 // the pool that something was made for, and by a floor.
 func (s Scope) places() []place {
-	byLabel := s.namespaces()
-	if s.EnforcedByDefault {
-		byLabel.MatchExpressions = append(byLabel.MatchExpressions, metav1.LabelSelectorRequirement{
-			Key: platform.EnforcementKey, Operator: metav1.LabelSelectorOpNotIn, Values: []string{string(Audit)},
-		})
-	} else {
-		byLabel.MatchLabels = enforcing().MatchLabels
-	}
-	places := []place{{namespaces: byLabel}, {suffix: "-by-pool", namespaces: s.namespaces(), objects: enforcing()}}
+	places := []place{{namespaces: s.enforced()}, {suffix: "-by-pool", namespaces: s.namespaces(), objects: enforcing()}}
 	for i, floor := range s.Enforced {
 		selected := s.namespaces()
 		selected.MatchLabels = floor.MatchLabels

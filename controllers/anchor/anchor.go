@@ -49,7 +49,11 @@ func Setup(mgr manager.Manager, namespace string, admission platform.Admission, 
 func New(reader client.Reader, writer client.Writer, namespace string, admission platform.Admission, scope webhooks.Scope, c clock.WithTicker) *Anchor {
 	a := &Anchor{client: writer, reader: reader, namespace: namespace, clock: c}
 	mutating, validating := webhooks.Configurations(admission, webhooks.Endpoint{}, scope)
-	for _, o := range append([]client.Object{mutating, validating}, webhooks.NewPolicies(admission, scope).Objects()...) {
+	objects := append([]client.Object{mutating, validating}, webhooks.NewPolicies(admission, scope).Objects()...)
+	for _, c := range webhooks.FloorConfigurations(admission, webhooks.Endpoint{}, scope) {
+		objects = append(objects, c)
+	}
+	for _, o := range objects {
 		m := &metav1.PartialObjectMetadata{}
 		m.SetGroupVersionKind(o.GetObjectKind().GroupVersionKind())
 		m.Name = o.GetName()

@@ -48,6 +48,8 @@ type Doctor struct {
 	// them; what an installation chooses in them is not compared.
 	Mutating   *admissionregistrationv1.MutatingWebhookConfiguration
 	Validating *admissionregistrationv1.ValidatingWebhookConfiguration
+	// Floors are those of floors that enforce.
+	Floors []*admissionregistrationv1.ValidatingWebhookConfiguration
 	// Policies are those that this version installs.
 	Policies []client.Object
 	// Platform is what Freshbind guards, Name what it is called.

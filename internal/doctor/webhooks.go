@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freshbind/freshbind/webhooks"
 )
 
 const reinstall = "restore it as the release has it: helm upgrade, or freshbind webhook-config | kubectl apply -f -"
@@ -30,7 +32,12 @@ type hook struct {
 }
 
 // kind is the hook's name without what tells variants for other namespaces apart.
-func (h hook) kind() string { return strings.TrimPrefix(h.name, "open-") }
+// What audits is of another kind: nothing is enforced by it.
+func (h hook) kind() string {
+	return strings.TrimPrefix(strings.TrimPrefix(h.name, webhooks.OpenPrefix), webhooks.PoolPrefix)
+}
+
+func (h hook) audits() bool { return strings.HasPrefix(h.name, webhooks.AuditPrefix) }
 
 var judging = []string{"bind.freshbind.dev", "coldstart.freshbind.dev"}
 
@@ -60,15 +67,19 @@ func (d *Doctor) installed(ctx context.Context) (hooks []hook, missing []string,
 	case err != nil:
 		return nil, nil, fmt.Errorf("reading the mutating webhooks: %w", err)
 	}
-	var validating admissionregistrationv1.ValidatingWebhookConfiguration
-	err = d.Client.Get(ctx, client.ObjectKeyFromObject(d.Validating), &validating)
-	switch {
-	case apierrors.IsNotFound(err):
-		missing = append(missing, "ValidatingWebhookConfiguration "+d.Validating.Name)
-	case err != nil:
-		return nil, nil, fmt.Errorf("reading the validating webhooks: %w", err)
+	hooks = mutatingHooks(&mutating)
+	for _, c := range append([]*admissionregistrationv1.ValidatingWebhookConfiguration{d.Validating}, d.Floors...) {
+		var validating admissionregistrationv1.ValidatingWebhookConfiguration
+		err = d.Client.Get(ctx, client.ObjectKeyFromObject(c), &validating)
+		switch {
+		case apierrors.IsNotFound(err):
+			missing = append(missing, "ValidatingWebhookConfiguration "+c.Name)
+		case err != nil:
+			return nil, nil, fmt.Errorf("reading the validating webhooks: %w", err)
+		}
+		hooks = append(hooks, validatingHooks(&validating)...)
 	}
-	return append(mutatingHooks(&mutating), validatingHooks(&validating)...), missing, nil
+	return hooks, missing, nil
 }
 
 func (d *Doctor) webhooks(ctx context.Context) ([]Finding, error) {
@@ -122,13 +133,18 @@ func differences(have, want hook) []Finding {
 		out = append(out, failed(reinstall, "webhook %s has failurePolicy %s and path %s: a path that ends in /open is for Ignore, any other one for Fail",
 			have.name, have.policy, pathOf(have.config)))
 	}
+	if have.audits() && have.policy != admissionregistrationv1.Ignore {
+		out = append(out, failed(reinstall, "webhook %s has failurePolicy %s: where nobody says enforce, claims wait while Freshbind is down",
+			have.name, have.policy))
+	}
 	return out
 }
 
 // fixed are the conditions that no installation chooses.
 func fixed(conditions []admissionregistrationv1.MatchCondition) []admissionregistrationv1.MatchCondition {
 	return slices.DeleteFunc(slices.Clone(conditions), func(c admissionregistrationv1.MatchCondition) bool {
-		return c.Name == byAPoolController || c.Name == "not-born-"+byAPoolController || c.Name == "not-freshbind"
+		return c.Name == byAPoolController || c.Name == "not-born-"+byAPoolController || c.Name == "not-freshbind" ||
+			c.Name == webhooks.NoPoolCondition
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/freshbind/freshbind/controllers/closing"
 	"github.com/freshbind/freshbind/controllers/history"
 	"github.com/freshbind/freshbind/controllers/holdings"
 	"github.com/freshbind/freshbind/controllers/recreate"
@@ -93,6 +94,9 @@ func (o *process) assemble(mgr manager.Manager, kinds platform.Served, store *me
 		return err
 	}
 	if err := o.anchor(mgr); err != nil {
+		return err
+	}
+	if err := closing.Setup(mgr, after.forecast.Caches(), kinds.pools); err != nil {
 		return err
 	}
 	if err := o.addSelfTest(mgr, kinds, modes, reg); err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // refusal is what the API server makes of a denial of ours.
-var refusal = regexp.MustCompile(`admission webhook "(?:open-)?(\w+)\.freshbind\.dev" denied the request: ([A-Z]\w+): `)
+var refusal = regexp.MustCompile(`admission webhook "(?:(?:open|audit|pool)-)?(\w+)\.freshbind\.dev" denied the request: ([A-Z]\w+): `)
 
 // judge says what an answer tells of the installation; nil when it is the
 // refusal that it has to be, by this webhook and of this claim.

@@ -76,34 +76,39 @@ true
 {{- end -}}
 {{- end -}}
 
-{{- /* Namespaces that are enforced by their label or by default. */ -}}
-{{- define "freshbind.enforcedNamespaces" -}}
-{{- if ne .Values.config.defaults.enforcement "enforce" -}}
-matchLabels:
-  freshbind.dev/enforcement: enforce
-{{ end -}}
-{{- include "freshbind.namespaceSelector" (dict "root" .) -}}
-{{- if eq .Values.config.defaults.enforcement "enforce" }}
-- key: freshbind.dev/enforcement
-  operator: NotIn
-  values:
-  - audit
-{{- end -}}
-{{- end -}}
-
-{{- /* Namespaces in scope, as the code's Scope has them. Takes root, floor for a
-selector to narrow them down by, and in or notIn for further lists. */ -}}
+{{- /* Namespaces in scope, as the code's Scope has them. Takes root; says: "enforce" for
+those that are enforced by their label or by default, "nothing" for the others;
+besides: floors whose namespaces are left out, as far as a selector can tell; floor:
+a selector to narrow them down by; in or notIn: further lists. */ -}}
 {{- define "freshbind.namespaceSelector" -}}
+{{- $byDefault := eq .root.Values.config.defaults.enforcement "enforce" -}}
 {{- with .floor }}{{ with .matchLabels -}}
 matchLabels:
   {{- toYaml . | nindent 2 }}
 {{ end }}{{ end -}}
+{{- if and (eq (default "" .says) "enforce") (not $byDefault) -}}
+matchLabels:
+  freshbind.dev/enforcement: enforce
+{{ end -}}
 matchExpressions:
 {{- include "freshbind.onlyNamespaces" .root }}
 - key: kubernetes.io/metadata.name
   operator: NotIn
   values:
   {{- concat (list "kube-system" .root.Release.Namespace) .root.Values.webhooks.exemptNamespaces | uniq | sortAlpha | toYaml | nindent 2 }}
+{{- if and (eq (default "" .says) "enforce") $byDefault }}
+- key: freshbind.dev/enforcement
+  operator: NotIn
+  values: [audit]
+{{- end }}
+{{- if eq (default "" .says) "nothing" }}
+- key: freshbind.dev/enforcement
+  operator: {{ ternary "In" "NotIn" $byDefault }}
+  values: [{{ ternary "audit" "enforce" $byDefault }}]
+{{- end }}
+{{- range .besides }}
+{{- include "freshbind.outside" .namespaceSelector }}
+{{- end }}
 {{- with .floor }}{{ with .matchExpressions }}
 {{ toYaml . }}
 {{- end }}{{ end }}
@@ -118,6 +123,31 @@ matchExpressions:
   operator: NotIn
   values:
   {{- sortAlpha . | toYaml | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- /* What a selector does not select; nothing where it has several requirements: the
+opposite of "a and b" is an "or". */ -}}
+{{- define "freshbind.outside" -}}
+{{- $labels := .matchLabels | default dict -}}
+{{- $expressions := .matchExpressions | default list -}}
+{{- $opposite := dict "In" "NotIn" "NotIn" "In" "Exists" "DoesNotExist" "DoesNotExist" "Exists" -}}
+{{- $requirements := add (len $labels) (len $expressions) -}}
+{{- if eq $requirements 0 }}
+{{ include "freshbind.nowhere" . | trimPrefix "matchExpressions:\n" }}
+{{- else if eq $requirements 1 }}
+{{- range $key, $value := $labels }}
+- key: {{ $key | quote }}
+  operator: NotIn
+  values: [{{ $value | quote }}]
+{{- end }}
+{{- range $expressions }}
+- key: {{ .key | quote }}
+  operator: {{ get $opposite .operator }}
+  {{- with .values }}
+  values: {{ toJson . }}
+  {{- end }}
+{{- end }}
 {{- end }}
 {{- end -}}
 
@@ -200,6 +230,12 @@ leaderElection:
   resourceNamespace: {{ .Release.Namespace }}
 profiles:
 - schedulerName: {{ .Values.scheduling.schedulerName }}
+{{- end -}}
+
+{{- /* Names of webhook configurations. */ -}}
+{{- define "freshbind.configurationNames" -}}
+freshbind
+{{- range $i, $floor := .Values.config.floors }}, freshbind-by-floor-{{ $i }}{{ end }}
 {{- end -}}
 
 {{- /* Names of policies and of their bindings. */ -}}

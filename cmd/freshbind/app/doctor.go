@@ -117,6 +117,7 @@ func (o *doctorOptions) doctor() (*doctor.Doctor, error) {
 	policies := webhooks.NewPolicies(admission(), scope)
 	d := &doctor.Doctor{
 		Client: api, Mutating: mutating, Validating: validating, Policies: policies.WithoutMutating().Objects(),
+		Floors:   webhooks.FloorConfigurations(admission(), webhooks.Endpoint{}, scope),
 		Enforced: func(namespace labels.Set) bool { return modes.By(namespace) == webhooks.Enforce },
 		User:     o.user, Platform: builtIn.Kinds(), Name: platformName,
 		Namespaces: c.Namespaces, TestNamespace: c.SelfTest.Namespace,

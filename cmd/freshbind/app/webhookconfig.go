@@ -36,9 +36,9 @@ func (o *webhookConfigOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.scope.PoolControllers, "pool-controller-users", admission().Controllers,
 		"Users that create a pool's members, and whose deletes of a claim's sandbox are refused as meant for an idle one.")
 	fs.BoolVar(&o.scope.EnforcedByDefault, "enforced-by-default", false,
-		"Policies also hold where a namespace sets no mode, as with defaults.enforcement=enforce in the manager's configuration.")
+		"Policies also hold, and webhooks fail closed, where a namespace sets no mode, as with defaults.enforcement=enforce in the manager's configuration.")
 	fs.StringArrayVar(&o.enforced, "enforced-namespaces", nil,
-		"Label selector of namespaces in which policies hold whatever their mode, as with the manager's floors. Can be given several times.")
+		"Label selector of namespaces in which policies hold and webhooks fail closed whatever their mode, as with the manager's floors. Can be given several times.")
 }
 
 func (o *webhookConfigOptions) Complete() error {
@@ -75,7 +75,11 @@ func (o *webhookConfigOptions) objects() []client.Object {
 	if !o.mutating {
 		policies = policies.WithoutMutating()
 	}
-	return append([]client.Object{mutating, validating}, policies.Objects()...)
+	objects := []client.Object{mutating, validating}
+	for _, c := range webhooks.FloorConfigurations(admission(), o.endpoint, o.scope) {
+		objects = append(objects, c)
+	}
+	return append(objects, policies.Objects()...)
 }
 
 func newWebhookConfigCommand(streams genericiooptions.IOStreams) *cobra.Command {

@@ -28,8 +28,10 @@ const (
 	// selectorMark is followed by what else narrows the selector down.
 	selectorMark = "XX-selector"
 	policyMark   = "XX-policy"
-	// floorSuffix ends the names of what is there for each floor.
+	// floorSuffix ends the names of what is there for each floor, between floorStart
+	// and the end.
 	floorSuffix  = "-by-floor-0"
+	floorStart   = "{{- range $i, $floor := $floors }}\n---\n"
 	openPathMark = "XX-openpath"
 )
 
@@ -53,14 +55,20 @@ func admissionTemplate() ([]byte, error) {
 		Open: []string{openMark}, PoolControllers: []string{poolsMark}, Restamp: true, Self: selfMark,
 		Enforced: []metav1.LabelSelector{{}},
 	}
-	mutating, validating := webhooks.Configurations(agentsandbox.Admission(),
-		webhooks.Endpoint{ServiceNamespace: "{{ .Release.Namespace }}", ServiceName: `{{ include "freshbind.fullname" . }}`, ServicePort: 1}, scope)
+	endpoint := webhooks.Endpoint{ServiceNamespace: "{{ $.Release.Namespace }}", ServiceName: `{{ include "freshbind.fullname" $ }}`, ServicePort: 1}
+	mutating, validating := webhooks.Configurations(agentsandbox.Admission(), endpoint, scope)
 	var out bytes.Buffer
 	out.WriteString(head)
 	for _, configuration := range []client.Object{mutating, validating} {
 		if err := writeConfiguration(&out, configuration); err != nil {
 			return nil, err
 		}
+	}
+	for _, configuration := range webhooks.FloorConfigurations(agentsandbox.Admission(), endpoint, scope) {
+		if err := writeConfiguration(&out, configuration); err != nil {
+			return nil, err
+		}
+		out.WriteString(end)
 	}
 	if err := writePolicies(&out, webhooks.NewPolicies(agentsandbox.Admission(), scope)); err != nil {
 		return nil, err
@@ -78,8 +86,9 @@ func writeConfiguration(out *bytes.Buffer, configuration client.Object) error {
 		return fmt.Errorf("%T has no webhooks", configuration)
 	}
 	delete(object, "webhooks")
-	object["metadata"] = map[string]any{"name": configuration.GetName(), "labels": labelMark, "annotations": caMark}
-	if err := writeYAML(out, "---\n", object); err != nil {
+	name, start := ofFloor(configuration.GetName())
+	object["metadata"] = map[string]any{"name": name, "labels": labelMark, "annotations": caMark}
+	if err := writeYAML(out, start, object); err != nil {
 		return err
 	}
 	out.WriteString("webhooks:\n")
@@ -88,28 +97,46 @@ func writeConfiguration(out *bytes.Buffer, configuration client.Object) error {
 		if !ok {
 			return errors.New("a webhook is no object")
 		}
-		if err := writeHook(out, hook); err != nil {
+		if err := writeHook(out, hook, start == floorStart); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// ofFloor returns the name in the template of what has this name, and what it starts with.
+func ofFloor(name string) (inTemplate, start string) {
+	prefix, is := strings.CutSuffix(name, floorSuffix)
+	if !is {
+		return name, "---\n"
+	}
+	return prefix + strings.TrimSuffix(floorSuffix, "0") + "{{ $i }}", floorStart
+}
+
 // writeHook writes one webhook. One that the values do not want is there for no
 // namespace: whoever injects the CA owns a field of it, so that a server-side
 // apply without it would leave a rest that is not valid.
-func writeHook(out *bytes.Buffer, hook map[string]any) error {
+func writeHook(out *bytes.Buffer, hook map[string]any, floor bool) error {
 	name := fmt.Sprint(hook["name"])
 	selector := selectorMark
 	clientConfig, _ := hook["clientConfig"].(map[string]any)
 	service, _ := clientConfig["service"].(map[string]any)
-	judged := slices.ContainsFunc(webhooks.Judged(), func(h webhooks.Hook) bool { return h.Name == name })
-	switch {
-	case judged:
-		hook["failurePolicy"] = policyMark + valueOf(name)
+	kind, audited := strings.CutPrefix(name, webhooks.AuditPrefix)
+	judged := slices.ContainsFunc(webhooks.Judged(), func(h webhooks.Hook) bool { return h.Name == kind })
+	if judged {
 		service["path"] = fmt.Sprint(service["path"]) + openPathMark + valueOf(name)
+	}
+	if judged && !audited {
+		hook["failurePolicy"] = policyMark + valueOf(name)
+	}
+	switch {
+	case audited:
+		selector += "-audited-" + valueOf(name)
+	case floor:
+		selector += "-floored-" + valueOf(name)
+	case judged:
 		selector += "-closed-" + valueOf(name)
-	case strings.HasPrefix(name, "open-"):
+	case strings.HasPrefix(name, webhooks.OpenPrefix):
 		selector += "-opened-" + valueOf(name)
 	case name == webhooks.RestampName:
 		selector += "-restamp"
@@ -134,11 +161,10 @@ func writePolicies(out *bytes.Buffer, policies webhooks.Policies) error {
 			return fmt.Errorf("encoding %s: %w", obj.GetName(), err)
 		}
 		delete(object, "status")
-		name, ofFloor := strings.CutSuffix(obj.GetName(), floorSuffix)
-		start, after := "---\n", ""
-		if ofFloor {
-			name += strings.TrimSuffix(floorSuffix, "0") + "{{ $i }}"
-			start, after = "{{- range $i, $floor := $floors }}\n---\n", end
+		name, start := ofFloor(obj.GetName())
+		after := ""
+		if start == floorStart {
+			after = end
 		}
 		object["metadata"] = map[string]any{"name": name, "labels": labelMark}
 		if bound, ok, _ := unstructured.NestedMap(object, "spec", "matchResources"); ok {
@@ -185,34 +211,43 @@ func fill(text string) ([]byte, error) {
 	selector := func(more string) string {
 		return "\n    " + `{{- include "freshbind.namespaceSelector" (dict "root" $` + more + `) | nindent 4 }}`
 	}
+	const policy = `eq $.Values.webhooks.failurePolicies.`
 	closed := func(value string) string {
-		return ` "notIn" (ternary (list) .Values.webhooks.openNamespaces (eq .Values.webhooks.failurePolicies.` + value + ` "Ignore"))`
+		return ` "notIn" (ternary (list) $.Values.webhooks.openNamespaces (` + policy + value + ` "Ignore"))`
 	}
+	const (
+		said    = ` "says" "enforce"`
+		audited = ` "says" "nothing" "besides" $floors`
+		floored = ` "says" "nothing" "besides" (slice $floors 0 $i) "floor" $floor.namespaceSelector`
+	)
 	open := func(value string) string {
-		return `and .Values.webhooks.openNamespaces (eq .Values.webhooks.failurePolicies.` + value + ` "Fail")`
+		return `and $.Values.webhooks.openNamespaces (` + policy + value + ` "Fail")`
 	}
 	either := func(condition, selector string) string {
-		return "\n    {{- if " + condition + " }}" + selector + "\n    {{- else }}\n    {{- include \"freshbind.nowhere\" . | nindent 4 }}\n    {{- end }}\n"
+		return "\n    {{- if " + condition + " }}" + selector + "\n    {{- else }}\n    {{- include \"freshbind.nowhere\" $ | nindent 4 }}\n    {{- end }}\n"
 	}
-	const policy = `eq .Values.webhooks.failurePolicies.`
 	text = strings.NewReplacer(
-		"  annotations: "+caMark+"\n", "  {{- with include \"freshbind.injectCA\" . }}\n  annotations:\n    {{- . | nindent 4 }}\n  {{- end }}\n",
+		"  annotations: "+caMark+"\n", "  {{- with include \"freshbind.injectCA\" $ }}\n  annotations:\n    {{- . | nindent 4 }}\n  {{- end }}\n",
 		"    caBundle: "+caMark+"\n", "    {{- with $ca }}\n    caBundle: {{ . }}\n    {{- end }}\n",
 		" "+labelMark, "\n    {{- include \"freshbind.labels\" $ | nindent 4 }}",
-		"port: 1\n", "port: {{ .Values.service.port }}\n",
-		selfMark, `{{ include "freshbind.user" . }}`,
-		`["`+poolsMark+`"]`, `[{{ range $i, $user := .Values.webhooks.poolControllerUsers }}{{ if $i }}, {{ end }}{{ quote $user }}{{ end }}]`,
+		"port: 1\n", "port: {{ $.Values.service.port }}\n",
+		selfMark, `{{ include "freshbind.user" $ }}`,
+		`["`+poolsMark+`"]`, `[{{ range $i, $user := $.Values.webhooks.poolControllerUsers }}{{ if $i }}, {{ end }}{{ quote $user }}{{ end }}]`,
 		" "+selectorMark+"-restamp\n", either("not $mutating", selector("")),
-		" "+selectorMark+"-closed-bind\n", selector(closed("bind"))+"\n",
-		" "+selectorMark+"-closed-coldStart\n", selector(closed("coldStart"))+"\n",
-		" "+selectorMark+"-opened-bind\n", either(open("bind"), selector(` "in" .Values.webhooks.openNamespaces`)),
-		" "+selectorMark+"-opened-coldStart\n", either(open("coldStart"), selector(` "in" .Values.webhooks.openNamespaces`)),
-		" "+selectorMark+"-policy\n", "\n      {{- include \"freshbind.enforcedNamespaces\" $ | nindent 6 }}\n",
+		" "+selectorMark+"-closed-bind\n", selector(said+closed("bind"))+"\n",
+		" "+selectorMark+"-closed-coldStart\n", selector(said+closed("coldStart"))+"\n",
+		" "+selectorMark+"-audited-bind\n", selector(audited+closed("bind"))+"\n",
+		" "+selectorMark+"-audited-coldStart\n", selector(audited+closed("coldStart"))+"\n",
+		" "+selectorMark+"-floored-bind\n", selector(floored+closed("bind"))+"\n",
+		" "+selectorMark+"-floored-coldStart\n", selector(floored+closed("coldStart"))+"\n",
+		" "+selectorMark+"-opened-bind\n", either(open("bind"), selector(` "in" $.Values.webhooks.openNamespaces`)),
+		" "+selectorMark+"-opened-coldStart\n", either(open("coldStart"), selector(` "in" $.Values.webhooks.openNamespaces`)),
+		" "+selectorMark+"-policy\n", "\n      {{- include \"freshbind.namespaceSelector\" (dict \"root\" $ \"says\" \"enforce\") | nindent 6 }}\n",
 		" "+selectorMark+"-bypool\n", "\n      {{- include \"freshbind.namespaceSelector\" (dict \"root\" $) | nindent 6 }}\n",
 		" "+selectorMark+"-floor\n", "\n      {{- include \"freshbind.namespaceSelector\" (dict \"root\" $ \"floor\" $floor.namespaceSelector) | nindent 6 }}\n",
 		" "+selectorMark+"\n", selector("")+"\n",
-		policyMark+"bind", "{{ .Values.webhooks.failurePolicies.bind }}",
-		policyMark+"coldStart", "{{ .Values.webhooks.failurePolicies.coldStart }}",
+		policyMark+"bind", "{{ $.Values.webhooks.failurePolicies.bind }}",
+		policyMark+"coldStart", "{{ $.Values.webhooks.failurePolicies.coldStart }}",
 		openPathMark+"bind", `{{ if `+policy+`bind "Ignore" }}/open{{ end }}`,
 		openPathMark+"coldStart", `{{ if `+policy+`coldStart "Ignore" }}/open{{ end }}`,
 	).Replace(text)
