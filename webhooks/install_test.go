@@ -22,18 +22,22 @@ func TestConfigurations(t *testing.T) {
 		check(t, w.Name, w.ClientConfig, w.MatchConditions, w.SideEffects, w.NamespaceSelector.MatchExpressions[0].Values)
 	}
 	want := map[string]admissionregistrationv1.FailurePolicyType{
-		"bind.freshbind.dev":              admissionregistrationv1.Fail,
-		"bind-pod.freshbind.dev":          admissionregistrationv1.Fail,
-		"coldstart.freshbind.dev":         admissionregistrationv1.Fail,
-		"foreigncontroller.freshbind.dev": admissionregistrationv1.Fail,
-		"birth.freshbind.dev":             admissionregistrationv1.Ignore,
-		"birth-pod.freshbind.dev":         admissionregistrationv1.Ignore,
-		"protect.freshbind.dev":           admissionregistrationv1.Ignore,
-		"protect-pod.freshbind.dev":       admissionregistrationv1.Ignore,
-		"advise.freshbind.dev":            admissionregistrationv1.Ignore,
-		"stamp.freshbind.dev":             admissionregistrationv1.Ignore,
-		"stamp-birth.freshbind.dev":       admissionregistrationv1.Ignore,
-		"stamp-pod.freshbind.dev":         admissionregistrationv1.Ignore,
+		"bind.freshbind.dev":                    admissionregistrationv1.Fail,
+		"bind-pod.freshbind.dev":                admissionregistrationv1.Fail,
+		"coldstart.freshbind.dev":               admissionregistrationv1.Fail,
+		"foreigncontroller.freshbind.dev":       admissionregistrationv1.Fail,
+		"audit-bind.freshbind.dev":              admissionregistrationv1.Ignore,
+		"audit-bind-pod.freshbind.dev":          admissionregistrationv1.Ignore,
+		"audit-coldstart.freshbind.dev":         admissionregistrationv1.Ignore,
+		"audit-foreigncontroller.freshbind.dev": admissionregistrationv1.Ignore,
+		"birth.freshbind.dev":                   admissionregistrationv1.Ignore,
+		"birth-pod.freshbind.dev":               admissionregistrationv1.Ignore,
+		"protect.freshbind.dev":                 admissionregistrationv1.Ignore,
+		"protect-pod.freshbind.dev":             admissionregistrationv1.Ignore,
+		"advise.freshbind.dev":                  admissionregistrationv1.Ignore,
+		"stamp.freshbind.dev":                   admissionregistrationv1.Ignore,
+		"stamp-birth.freshbind.dev":             admissionregistrationv1.Ignore,
+		"stamp-pod.freshbind.dev":               admissionregistrationv1.Ignore,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("failure policies (-want,+got):\n%s", diff)

@@ -1,72 +1,212 @@
 package webhooks
 
 import (
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
-// A handler knows by its path what the failurePolicy is.
+// A handler knows by its path what the failurePolicy is; one for audit need not.
 func TestFailurePoliciesOfBindsAndColdStarts(t *testing.T) {
-	type judged struct {
-		Path, Policy string
-		In, NotIn    []string
-	}
-	notIn := func(more ...string) []string { return append([]string{"kube-system"}, more...) }
+	type judged struct{ Path, Policy string }
 	cases := map[string]struct {
 		scope Scope
 		want  map[string]judged
 	}{
 		"by default": {Scope{}, map[string]judged{
-			"bind.freshbind.dev":              {"/bind", "Fail", nil, notIn()},
-			"bind-pod.freshbind.dev":          {"/bind-pod", "Fail", nil, notIn()},
-			"coldstart.freshbind.dev":         {"/coldstart", "Fail", nil, notIn()},
-			"foreigncontroller.freshbind.dev": {"/foreigncontroller", "Fail", nil, notIn()},
+			"bind.freshbind.dev":                    {"/bind", "Fail"},
+			"bind-pod.freshbind.dev":                {"/bind-pod", "Fail"},
+			"coldstart.freshbind.dev":               {"/coldstart", "Fail"},
+			"foreigncontroller.freshbind.dev":       {"/foreigncontroller", "Fail"},
+			"audit-bind.freshbind.dev":              {"/bind", "Ignore"},
+			"audit-bind-pod.freshbind.dev":          {"/bind-pod", "Ignore"},
+			"audit-coldstart.freshbind.dev":         {"/coldstart", "Ignore"},
+			"audit-foreigncontroller.freshbind.dev": {"/foreigncontroller", "Ignore"},
 		}},
 		"binds open": {Scope{Bind: admissionregistrationv1.Ignore}, map[string]judged{
-			"bind.freshbind.dev":              {"/bind/open", "Ignore", nil, notIn()},
-			"bind-pod.freshbind.dev":          {"/bind-pod/open", "Ignore", nil, notIn()},
-			"coldstart.freshbind.dev":         {"/coldstart", "Fail", nil, notIn()},
-			"foreigncontroller.freshbind.dev": {"/foreigncontroller/open", "Ignore", nil, notIn()},
+			"bind.freshbind.dev":                    {"/bind/open", "Ignore"},
+			"bind-pod.freshbind.dev":                {"/bind-pod/open", "Ignore"},
+			"coldstart.freshbind.dev":               {"/coldstart", "Fail"},
+			"foreigncontroller.freshbind.dev":       {"/foreigncontroller/open", "Ignore"},
+			"audit-bind.freshbind.dev":              {"/bind/open", "Ignore"},
+			"audit-bind-pod.freshbind.dev":          {"/bind-pod/open", "Ignore"},
+			"audit-coldstart.freshbind.dev":         {"/coldstart", "Ignore"},
+			"audit-foreigncontroller.freshbind.dev": {"/foreigncontroller/open", "Ignore"},
 		}},
 		"open in a namespace": {Scope{Open: []string{"lab"}, ColdStart: admissionregistrationv1.Ignore}, map[string]judged{
-			"bind.freshbind.dev":                   {"/bind", "Fail", nil, notIn("lab")},
-			"open-bind.freshbind.dev":              {"/bind/open", "Ignore", []string{"lab"}, notIn()},
-			"bind-pod.freshbind.dev":               {"/bind-pod", "Fail", nil, notIn("lab")},
-			"open-bind-pod.freshbind.dev":          {"/bind-pod/open", "Ignore", []string{"lab"}, notIn()},
-			"coldstart.freshbind.dev":              {"/coldstart/open", "Ignore", nil, notIn()},
-			"foreigncontroller.freshbind.dev":      {"/foreigncontroller", "Fail", nil, notIn("lab")},
-			"open-foreigncontroller.freshbind.dev": {"/foreigncontroller/open", "Ignore", []string{"lab"}, notIn()},
-		}},
-		"for some namespaces": {Scope{Only: []string{"b", "a"}}, map[string]judged{
-			"bind.freshbind.dev":              {"/bind", "Fail", []string{"a", "b"}, notIn()},
-			"bind-pod.freshbind.dev":          {"/bind-pod", "Fail", []string{"a", "b"}, notIn()},
-			"coldstart.freshbind.dev":         {"/coldstart", "Fail", []string{"a", "b"}, notIn()},
-			"foreigncontroller.freshbind.dev": {"/foreigncontroller", "Fail", []string{"a", "b"}, notIn()},
+			"bind.freshbind.dev":                    {"/bind", "Fail"},
+			"bind-pod.freshbind.dev":                {"/bind-pod", "Fail"},
+			"coldstart.freshbind.dev":               {"/coldstart/open", "Ignore"},
+			"foreigncontroller.freshbind.dev":       {"/foreigncontroller", "Fail"},
+			"audit-bind.freshbind.dev":              {"/bind", "Ignore"},
+			"audit-bind-pod.freshbind.dev":          {"/bind-pod", "Ignore"},
+			"audit-coldstart.freshbind.dev":         {"/coldstart/open", "Ignore"},
+			"audit-foreigncontroller.freshbind.dev": {"/foreigncontroller", "Ignore"},
+			"open-bind.freshbind.dev":               {"/bind/open", "Ignore"},
+			"open-bind-pod.freshbind.dev":           {"/bind-pod/open", "Ignore"},
+			"open-foreigncontroller.freshbind.dev":  {"/foreigncontroller/open", "Ignore"},
 		}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, validating := Configurations(agentsandbox.Admission(), Endpoint{ServiceName: "s", ServiceNamespace: "n", ServicePort: 443}, tc.scope)
+			_, validating := Configurations(agentsandbox.Admission(), service, tc.scope)
 			got := map[string]judged{}
 			for _, w := range validating.Webhooks[:len(tc.want)] {
-				j := judged{Path: *w.ClientConfig.Service.Path, Policy: string(*w.FailurePolicy)}
-				for _, e := range w.NamespaceSelector.MatchExpressions {
-					if e.Operator == metav1.LabelSelectorOpIn {
-						j.In = append(j.In, e.Values...)
-					} else {
-						j.NotIn = append(j.NotIn, e.Values...)
-					}
-				}
-				got[w.Name] = j
+				got[w.Name] = judged{Path: *w.ClientConfig.Service.Path, Policy: string(*w.FailurePolicy)}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("hooks (-want,+got):\n%s", diff)
 			}
 		})
+	}
+}
+
+var service = Endpoint{ServiceName: "s", ServiceNamespace: "n", ServicePort: 443}
+
+// Whichever way enforce is said, a bind is asked about once, and waits for the answer
+// there and nowhere else.
+func TestABindWaitsWhereEnforceIsSaid(t *testing.T) {
+	const label = platform.EnforcementKey
+	floor := func(requirements ...string) metav1.LabelSelector {
+		var s metav1.LabelSelector
+		for _, text := range requirements {
+			one, err := metav1.ParseToLabelSelector(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.MatchExpressions = append(s.MatchExpressions, one.MatchExpressions...)
+			for k, v := range one.MatchLabels {
+				metav1.AddLabelToSelector(&s, k, v)
+			}
+		}
+		return s
+	}
+	floors := func(all ...metav1.LabelSelector) []metav1.LabelSelector { return all }
+	prod, team := floor("tier=prod"), floor("team")
+	const closed, audited = "freshbind/bind.freshbind.dev Fail", "freshbind/audit-bind.freshbind.dev Ignore"
+	cases := map[string]struct {
+		scope     Scope
+		pools     []string
+		namespace map[string]string
+		want      []string
+	}{
+		"a namespace that says nothing":      {Scope{}, nil, nil, []string{audited}},
+		"its label says enforce":             {Scope{}, nil, map[string]string{label: "enforce"}, []string{closed}},
+		"its label says audit":               {Scope{}, nil, map[string]string{label: "audit"}, []string{audited}},
+		"its label cannot be understood":     {Scope{}, nil, map[string]string{label: "Enforce"}, []string{audited}},
+		"by default":                         {Scope{EnforcedByDefault: true}, nil, nil, []string{closed}},
+		"by default, not understood":         {Scope{EnforcedByDefault: true}, nil, map[string]string{label: "Audit"}, []string{closed}},
+		"not though that is the default":     {Scope{EnforcedByDefault: true}, nil, map[string]string{label: "audit"}, []string{audited}},
+		"by a floor":                         {Scope{Enforced: floors(prod)}, nil, map[string]string{"tier": "prod"}, []string{"freshbind-by-floor-0/bind.freshbind.dev Fail"}},
+		"by a floor, whatever it says":       {Scope{Enforced: floors(prod), EnforcedByDefault: true}, nil, map[string]string{"tier": "prod", label: "audit"}, []string{"freshbind-by-floor-0/bind.freshbind.dev Fail"}},
+		"by a floor and its label":           {Scope{Enforced: floors(prod)}, nil, map[string]string{"tier": "prod", label: "enforce"}, []string{closed}},
+		"outside of a floor":                 {Scope{Enforced: floors(prod)}, nil, map[string]string{"tier": "dev"}, []string{audited}},
+		"by two floors":                      {Scope{Enforced: floors(prod, team)}, nil, map[string]string{"tier": "prod", "team": "a"}, []string{"freshbind-by-floor-0/bind.freshbind.dev Fail"}},
+		"by the second floor":                {Scope{Enforced: floors(prod, team)}, nil, map[string]string{"team": "a"}, []string{"freshbind-by-floor-1/bind.freshbind.dev Fail"}},
+		"by a floor for what is not":         {Scope{Enforced: floors(floor("tier notin (dev)"))}, nil, nil, []string{"freshbind-by-floor-0/bind.freshbind.dev Fail"}},
+		"outside of a floor for what is not": {Scope{Enforced: floors(floor("tier notin (dev)"))}, nil, map[string]string{"tier": "dev"}, []string{audited}},
+		"by a floor for what has no label":   {Scope{Enforced: floors(floor("!team"))}, nil, nil, []string{"freshbind-by-floor-0/bind.freshbind.dev Fail"}},
+		"outside of that":                    {Scope{Enforced: floors(floor("!team"))}, nil, map[string]string{"team": "a"}, []string{audited}},
+		"by a floor for all":                 {Scope{Enforced: floors(floor())}, nil, nil, []string{"freshbind-by-floor-0/bind.freshbind.dev Fail"}},
+		// One selector cannot say what a floor of two requirements leaves out.
+		"by a floor of two requirements":    {Scope{Enforced: floors(floor("tier=prod", "team"))}, nil, map[string]string{"tier": "prod", "team": "a"}, []string{audited, "freshbind-by-floor-0/bind.freshbind.dev Fail"}},
+		"half of that":                      {Scope{Enforced: floors(floor("tier=prod", "team"))}, nil, map[string]string{"tier": "prod"}, []string{audited}},
+		"by a pool":                         {Scope{}, []string{"here", "else"}, nil, []string{"freshbind/pool-bind.freshbind.dev Fail"}},
+		"by a pool, and it says audit":      {Scope{EnforcedByDefault: true}, []string{"here"}, map[string]string{label: "audit"}, []string{"freshbind/pool-bind.freshbind.dev Fail"}},
+		"by a pool and its label":           {Scope{}, []string{"here"}, map[string]string{label: "enforce"}, []string{closed}},
+		"by a pool and a floor":             {Scope{Enforced: floors(prod)}, []string{"here"}, map[string]string{"tier": "prod"}, []string{"freshbind-by-floor-0/bind.freshbind.dev Fail"}},
+		"by a pool elsewhere":               {Scope{}, []string{"else"}, nil, []string{audited}},
+		"by a pool out of scope":            {Scope{Only: []string{"else"}}, []string{"here"}, map[string]string{label: "enforce"}, nil},
+		"open":                              {Scope{Open: []string{"here"}}, []string{"here"}, map[string]string{label: "enforce"}, []string{"freshbind/open-bind.freshbind.dev Ignore"}},
+		"open, and it says nothing":         {Scope{Open: []string{"here"}}, []string{"here"}, nil, []string{"freshbind/open-bind.freshbind.dev Ignore"}},
+		"open, and by a floor":              {Scope{Open: []string{"here"}, Enforced: floors(prod)}, nil, map[string]string{"tier": "prod"}, []string{"freshbind/open-bind.freshbind.dev Ignore"}},
+		"open everywhere":                   {Scope{Bind: admissionregistrationv1.Ignore}, []string{"here"}, nil, []string{audited}},
+		"open everywhere, its label":        {Scope{Bind: admissionregistrationv1.Ignore}, nil, map[string]string{label: "enforce"}, []string{"freshbind/bind.freshbind.dev Ignore"}},
+		"by more pools than can be named":   {Scope{}, many(), nil, []string{"freshbind/pool-bind.freshbind.dev Fail"}},
+		"exempt":                            {Scope{Exempt: []string{"here"}}, []string{"here"}, map[string]string{label: "enforce"}, nil},
+		"for some namespaces, by its label": {Scope{Only: []string{"here"}}, nil, map[string]string{label: "enforce"}, []string{closed}},
+		"for some namespaces, says nothing": {Scope{Only: []string{"here"}}, nil, nil, []string{audited}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, validating := Configurations(agentsandbox.Admission(), service, tc.scope)
+			ClosePools(validating, tc.pools)
+			var got []string
+			for _, c := range append([]*admissionregistrationv1.ValidatingWebhookConfiguration{validating}, FloorConfigurations(agentsandbox.Admission(), service, tc.scope)...) {
+				for _, w := range c.Webhooks {
+					if strings.HasSuffix(w.Name, BindHook.Name) && asks(t, w, "here", tc.namespace) {
+						got = append(got, c.Name+"/"+w.Name+" "+string(*w.FailurePolicy))
+					}
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("asked of a bind (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// many are more namespaces than the configuration names.
+func many() []string {
+	out := make([]string, maxClosedByName+1)
+	for i := range out {
+		out[i] = "n" + strconv.Itoa(i)
+	}
+	return out
+}
+
+// asks: the API server asks the webhook about binds in the namespace, by its selector
+// and by the condition that is there for namespaces.
+func asks(t *testing.T, w admissionregistrationv1.ValidatingWebhook, namespace string, has map[string]string) bool {
+	t.Helper()
+	selector, err := metav1.LabelSelectorAsSelector(w.NamespaceSelector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := labels.Set{corev1.LabelMetadataName: namespace}
+	for k, v := range has {
+		all[k] = v
+	}
+	for _, c := range w.MatchConditions {
+		if c.Name == NoPoolCondition && (c.Expression == "false" || strings.Contains(c.Expression, strconv.Quote(namespace))) {
+			return false
+		}
+	}
+	return selector.Matches(all)
+}
+
+// What is closed once does not stay so, and what others wrote does.
+func TestPoolsCloseAsTheySayNow(t *testing.T) {
+	_, c := Configurations(agentsandbox.Admission(), service, Scope{})
+	want := c.DeepCopy()
+	ClosePools(c, []string{"b", "a", "b"})
+	once := c.DeepCopy()
+	ClosePools(c, []string{"a", "b"})
+	if diff := cmp.Diff(once, c); diff != "" {
+		t.Errorf("closed twice (-once,+twice):\n%s", diff)
+	}
+	i := slices.IndexFunc(c.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool {
+		return w.Name == "audit-coldstart.freshbind.dev"
+	})
+	said := c.Webhooks[i].MatchConditions[len(c.Webhooks[i].MatchConditions)-1].Expression
+	if diff := cmp.Diff(`!(request.namespace in ["a", "b"])`, said); diff != "" {
+		t.Errorf("condition (-want,+got):\n%s", diff)
+	}
+	if got := len(c.Webhooks) - len(want.Webhooks); got != len(Judged()) {
+		t.Errorf("%d webhooks more, want %d", got, len(Judged()))
+	}
+	ClosePools(c, nil)
+	if diff := cmp.Diff(want, c); diff != "" {
+		t.Errorf("opened again (-want,+got):\n%s", diff)
 	}
 }

@@ -57,8 +57,8 @@ func TestClaimsGoOnWhenFreshbindGoes(t *testing.T) {
 	}
 }
 
-// Claims that are on their way when Freshbind comes wait until it serves, also in
-// namespaces that enforce nothing, and get their sandboxes then.
+// Claims that are on their way when Freshbind comes get their sandboxes, and wait for
+// nobody in a namespace that enforces nothing.
 func TestClaimsGoOnWhenFreshbindComes(t *testing.T) {
 	w := sharedWorld(t)
 	w.cleanNamespace(t)
@@ -66,9 +66,10 @@ func TestClaimsGoOnWhenFreshbindComes(t *testing.T) {
 	w.must(t, ns.CreateClaims(t.Context(), p, "before-1", "before-2"))
 	w.helmInstall(t)
 	w.must(t, ns.CreateClaims(t.Context(), p, "between-1", "between-2"))
+	w.must(t, ns.WaitClaims(t.Context(), within, "before-1", "before-2", "between-1", "between-2"))
 	w.run(t)
 	w.must(t, ns.CreateClaims(t.Context(), p, "after-1", "after-2"))
-	w.must(t, ns.WaitClaims(t.Context(), within, "before-1", "before-2", "between-1", "between-2", "after-1", "after-2"))
+	w.must(t, ns.WaitClaims(t.Context(), within, "after-1", "after-2"))
 }
 
 // owned waits until the configurations belong to the namespace.
