@@ -221,7 +221,7 @@ func Configurations(a platform.Admission, e Endpoint, s Scope) (
 	scope := s.namespaces()
 	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},
-		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName},
+		ObjectMeta: called(ConfigurationName),
 	}
 	hooks := on(a, s.exceptBirthsByPools(a, StampHook), s.byPools(a, StampBirthHook), StampPodHook)
 	if s.Restamp {
@@ -246,8 +246,13 @@ func Configurations(a platform.Admission, e Endpoint, s Scope) (
 func validatingConfiguration(name string) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"},
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+		ObjectMeta: called(name),
 	}
+}
+
+// called has the label by which all of them can be taken away.
+func called(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Labels: map[string]string{"app.kubernetes.io/name": "freshbind"}}
 }
 
 func (s Scope) validating(e Endpoint, hooks []Hook) []admissionregistrationv1.ValidatingWebhook {

@@ -130,6 +130,7 @@ func TestABindWaitsWhereEnforceIsSaid(t *testing.T) {
 		"open":                              {Scope{Open: []string{"here"}}, []string{"here"}, map[string]string{label: "enforce"}, []string{"freshbind/open-bind.freshbind.dev Ignore"}},
 		"open, and it says nothing":         {Scope{Open: []string{"here"}}, []string{"here"}, nil, []string{"freshbind/open-bind.freshbind.dev Ignore"}},
 		"open, and by a floor":              {Scope{Open: []string{"here"}, Enforced: floors(prod)}, nil, map[string]string{"tier": "prod"}, []string{"freshbind/open-bind.freshbind.dev Ignore"}},
+		"open elsewhere":                    {Scope{Open: []string{"lab"}}, nil, map[string]string{label: "enforce"}, []string{closed}},
 		"open everywhere":                   {Scope{Bind: admissionregistrationv1.Ignore}, []string{"here"}, nil, []string{audited}},
 		"open everywhere, its label":        {Scope{Bind: admissionregistrationv1.Ignore}, nil, map[string]string{label: "enforce"}, []string{"freshbind/bind.freshbind.dev Ignore"}},
 		"by more pools than can be named":   {Scope{}, many(), nil, []string{"freshbind/pool-bind.freshbind.dev Fail"}},

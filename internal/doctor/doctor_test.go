@@ -116,6 +116,17 @@ func TestChecks(t *testing.T) {
 		"open, and its path says so": {(*Doctor).webhooks, []client.Object{mutating(), bind(t, func(h *admissionregistrationv1.ValidatingWebhook) {
 			h.FailurePolicy, h.ClientConfig.Service.Path = ptr.To(admissionregistrationv1.Ignore), ptr.To("/bind/open")
 		})}, OK, "1 webhooks"},
+		"audited namespaces wait": {func(d *Doctor, ctx context.Context) ([]Finding, error) {
+			d.Validating.Webhooks[0].Name = "audit-bind.freshbind.dev"
+			return d.webhooks(ctx)
+		}, []client.Object{mutating(), bind(t, func(h *admissionregistrationv1.ValidatingWebhook) { h.Name = "audit-bind.freshbind.dev" })}, Failed, "claims wait"},
+		"closed by pools": {(*Doctor).webhooks, []client.Object{mutating(), bind(t, func(h *admissionregistrationv1.ValidatingWebhook) {
+			h.MatchConditions = append(h.MatchConditions, admissionregistrationv1.MatchCondition{Name: "where-no-pool-enforces", Expression: "x"})
+		})}, OK, "1 webhooks"},
+		"a floor's webhooks are missing": {func(d *Doctor, ctx context.Context) ([]Finding, error) {
+			d.Floors = []*admissionregistrationv1.ValidatingWebhookConfiguration{{ObjectMeta: metav1.ObjectMeta{Name: "freshbind-by-floor-0"}}}
+			return d.webhooks(ctx)
+		}, []client.Object{mutating(), bind(t)}, Failed, "freshbind-by-floor-0 does not exist"},
 		"an expired CA": {func(d *Doctor, ctx context.Context) ([]Finding, error) {
 			d.Now = func() time.Time { return now.AddDate(2, 0, 0) }
 			return d.authorities(ctx)

@@ -75,6 +75,8 @@ func TestAnswers(t *testing.T) {
 	}{
 		"refused":                     {well, bound, ""},
 		"refused by the open variant": {wellRefused("open-coldstart.freshbind.dev"), bound, ""},
+		"where nobody says enforce":   {wellRefused("audit-coldstart.freshbind.dev"), bound, ""},
+		"where a pool says enforce":   {well, wellRefused("pool-bind.freshbind.dev"), ""},
 		"a member's own fault":        {well, says(denied("bind.freshbind.dev", "MemberTerminating: deletion began")), ""},
 		"the member is gone":          {well, says(gone), ""},
 		"accepted":                    {says(nil), bound, "creating a Sandbox in namespace ns was accepted"},

@@ -31,7 +31,7 @@ func TestNotes(t *testing.T) {
 			_, notes, _ := strings.Cut(out, "\nNOTES:\n")
 			for _, always := range []string{
 				"kubectl label namespace NAME freshbind.dev/enforcement=enforce", "helm test " + release + " --namespace " + namespace,
-				"kubectl delete validatingwebhookconfigurations,mutatingwebhookconfigurations freshbind",
+				"kubectl delete validatingwebhookconfigurations,mutatingwebhookconfigurations -l app.kubernetes.io/name=freshbind",
 			} {
 				if !strings.Contains(notes, always) {
 					t.Errorf("the notes do not say %q:\n%s", always, notes)

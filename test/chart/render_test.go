@@ -249,16 +249,16 @@ func TestConfigurationFileIsUnderstood(t *testing.T) {
 		args   []string
 		change func(*config.Configuration)
 	}{
-		"by default": {nil, func(*config.Configuration) {}},
+		"by default": {nil, func(c *config.Configuration) { c.Webhook.BindAddress = ":10250" }},
 		"all of it": {
 			set("namespaces={a,b}", "config.floors[0].namespaceSelector.matchLabels.tier=prod", "config.floors[0].minimumEnforcement=enforce",
 				"config.selfTest.interval=1m", "config.selfTest.namespace=b", "config.replacementBudget=7", "config.revisions.digests=true",
-				"ports.webhook=10250", "ports.health=10251", "scheduling.mode=Extender", "scheduling.weights.image=3"),
+				"ports.webhook=9443", "ports.health=10251", "scheduling.mode=Extender", "scheduling.weights.image=3"),
 			func(c *config.Configuration) {
 				c.Namespaces, c.ReplacementBudget, c.Revisions.Digests = []string{"a", "b"}, 7, true
 				c.Floors = []config.Floor{{MinimumEnforcement: config.Enforce}}
 				c.SelfTest.Namespace, c.SelfTest.Interval.Duration = "b", c.SelfTest.Interval.Duration*2
-				c.Webhook.BindAddress, c.Health.BindAddress = ":10250", ":10251"
+				c.Webhook.BindAddress, c.Health.BindAddress = ":9443", ":10251"
 				c.Scheduling.Mode, c.Scheduling.Weights.Image = config.SchedulingExtender, 3
 			},
 		},
@@ -350,7 +350,8 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"always renewed":       {[]string{"certificates.certManager.renewBefore=2160h"}, []string{"renewBefore", "renewed all the time"}},
 		"a CA too short":       {[]string{"certificates.certManager.caDuration=1h"}, []string{"caDuration", "outlive its CA"}},
 		"killed while it ends": {[]string{"config.gracePeriod=50s"}, []string{"terminationGracePeriodSeconds", "60s"}},
-		"one port for two":     {[]string{"ports.metrics=9443"}, []string{"ports.metrics", "ports.webhook already"}},
+		"the kubelet's port":   {[]string{"hostNetwork=true"}, []string{"ports.webhook", "the kubelet's"}},
+		"one port for two":     {[]string{"ports.metrics=10250"}, []string{"ports.metrics", "ports.webhook already"}},
 		"profiles' port":       {[]string{"config.profiling.bindAddress=127.0.0.1:8081"}, []string{"profiling", "ports.health already"}},
 		"routes' port":         {[]string{"routes.enabled=true", "routes.tokenSecret=t", "routes.port=8080"}, []string{"routes.port", "metrics"}},
 		"a test elsewhere":     {[]string{"namespaces={a}", "config.selfTest.namespace=b"}, []string{"config.selfTest.namespace", "not one of namespaces"}},
@@ -378,7 +379,7 @@ func TestValuesThatAreAccepted(t *testing.T) {
 		"durations":  {"config.gracePeriod=1m30.5s", "config.selfTest.interval=1000ms", "terminationGracePeriodSeconds=101", "routes.maxAge=3s", "sentinel.keep=1m"},
 		"quantities": {"resources.limits.memory=1.5Gi", "resources.limits.cpu=2", "resources.requests.cpu=250m", "routes.resources.limits.memory=1e9"},
 		"names":      {"fullnameOverride=fb", "serviceAccount.name=a.b-c", "priorityClassName=", "commonLabels.team=", "podLabels.a\\.b/c=D_e", "imagePullSecrets[0].name=r.s"},
-		"ports":      {"ports.webhook=10250", "ports.metrics=9443", "config.profiling.bindAddress=127.0.0.1:6060"},
+		"ports":      {"ports.webhook=9443", "ports.metrics=10250", "config.profiling.bindAddress=127.0.0.1:6060"},
 		"namespaces": {"namespaces={a,b}", "config.selfTest.namespace=b"},
 	} {
 		t.Run(name, func(t *testing.T) { render(t, append(set(values...), certManager)...) })

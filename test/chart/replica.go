@@ -23,7 +23,7 @@ import (
 
 // Ports of the manager that the chart's defaults name.
 const (
-	webhookPort = 9443
+	webhookPort = 10250
 	healthPort  = 8081
 	metricsPort = 8080
 )

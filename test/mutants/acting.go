@@ -67,7 +67,6 @@ var installing = slices.Concat(at("webhooks/install.go", []mutant{
 }), at("webhooks/policies.go", []mutant{
 	{check: "policies: they deny", old: `admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}`, broken: `admissionregistrationv1.ValidationAction{admissionregistrationv1.Audit}`, test: "TestPoliciesHoldWhereverBindsAreEnforced/where a label says so"},
 	{check: "policies: where binds are enforced", old: `platform.EnforcementKey: string(Enforce)`, broken: `platform.EnforcementKey: string(Audit)`, test: "TestPoliciesHoldWhereverBindsAreEnforced/where a label says so"},
-	{check: "policies: where that is the default", old: `if s.EnforcedByDefault {`, broken: `if false {`, test: "TestPoliciesHoldWhereverBindsAreEnforced/by default"},
 	{check: "policies: where a floor says so", old: `range s.Enforced {`, broken: `range s.Enforced[:0] {`, test: "TestPoliciesHoldWhereverBindsAreEnforced/by floors"},
 	{check: "policies: where a pool says so", old: `namespaces: s.namespaces(), objects: enforcing()}`, broken: `namespaces: s.namespaces()}`, test: "TestPoliciesHoldWhereverBindsAreEnforced/where a label says so"},
 	{check: "policies: stamps are ours to write", old: `"freshbind-stamp", update, notUs,`, broken: `"freshbind-stamp", update, nil,`, test: "TestWhomThePoliciesExempt"},
@@ -168,8 +167,38 @@ var returning = slices.Concat(at("controllers/recreate/pools.go", []mutant{
 
 var scoping = at("webhooks/scope.go", []mutant{
 	{check: "our own namespace is exempt", old: `append([]string{metav1.NamespaceSystem}, s.Exempt...)`, broken: `[]string{metav1.NamespaceSystem}`, test: "TestConfigurations"},
-	{check: "only the named namespaces", old: `if len(s.Only) > 0 {`, broken: `if false {`, test: "TestFailurePoliciesOfBindsAndColdStarts/for some namespaces"},
+	{check: "only the named namespaces", old: `if len(s.Only) > 0 {`, broken: `if false {`, test: "TestABindWaitsWhereEnforceIsSaid/by a pool out of scope"},
 	{check: "a path says that its failurePolicy is Ignore", old: `h.Path += "/open"`, broken: ``, test: "TestFailurePoliciesOfBindsAndColdStarts/binds open"},
-	{check: "one webhook for each namespace", old: `h.not = s.Open`, broken: ``, test: "TestFailurePoliciesOfBindsAndColdStarts/open in a namespace"},
-	{check: "open in the open namespaces only", old: `"open-"+h.Name, s.Open`, broken: `"open-"+h.Name, nil`, test: "TestFailurePoliciesOfBindsAndColdStarts/open in a namespace"},
+	{check: "one webhook for each namespace", old: `h.not = s.Open`, broken: ``, test: "TestABindWaitsWhereEnforceIsSaid/open"},
+	{check: "open in the open namespaces only", old: `OpenPrefix+h.Name, s.Open`, broken: `OpenPrefix+h.Name, nil`, test: "TestABindWaitsWhereEnforceIsSaid/open elsewhere"},
+	{check: "policies: where that is the default", old: `says(selector, metav1.LabelSelectorOpNotIn, Audit)`, broken: `selector.MatchLabels = enforcing().MatchLabels`, test: "TestPoliciesHoldWhereverBindsAreEnforced/by default"},
+	{check: "audit does not wait for Freshbind", old: `AuditPrefix+hooks[i].Name, true`, broken: `AuditPrefix+hooks[i].Name, hooks[i].FailOpen`, test: "TestABindWaitsWhereEnforceIsSaid/a namespace that says nothing"},
+	{check: "audit is what the label says, against the default", old: `says(selector, metav1.LabelSelectorOpIn, Audit)`, broken: ``, test: "TestABindWaitsWhereEnforceIsSaid/by default"},
+	{check: "audit leaves out what is enforced by label", old: `says(selector, metav1.LabelSelectorOpNotIn, Enforce)`, broken: ``, test: "TestABindWaitsWhereEnforceIsSaid/its label says enforce"},
+	{check: "audit leaves out what a floor enforces", old: `s.closed(s.besides(s.Enforced))`, broken: `s.closed(s.besides(nil))`, test: "TestABindWaitsWhereEnforceIsSaid/by a floor"},
+	{check: "floors do not ask twice", old: `s.besides(s.Enforced[:i])`, broken: `s.besides(nil)`, test: "TestABindWaitsWhereEnforceIsSaid/by two floors"},
+	{check: "floors select by their labels", old: `in.MatchLabels = floor.MatchLabels`, broken: ``, test: "TestABindWaitsWhereEnforceIsSaid/outside of a floor"},
+	{check: "a floor for all leaves nothing out", old: `	case 0:
+`, broken: `	case 0:
+		return nil
+`, test: "TestABindWaitsWhereEnforceIsSaid/by a floor for all"},
+	{check: "what a floor does not select", old: `requirements[0].Operator = opposite[requirements[0].Operator]`, broken: ``, test: "TestABindWaitsWhereEnforceIsSaid/outside of a floor"},
 })
+
+// closing is what keeps the configuration closed by pools.
+var closing = slices.Concat(at("webhooks/closing.go", []mutant{
+	{check: "closing: what is closed by pools fails closed", old: `h.FailurePolicy = ptr.To(admissionregistrationv1.Fail)`, broken: ``, test: "TestABindWaitsWhereEnforceIsSaid/by a pool"},
+	{check: "closing: only where a pool enforces", old: `if len(namespaces) <= maxClosedByName {`, broken: `if false {`, test: "TestABindWaitsWhereEnforceIsSaid/by a pool elsewhere"},
+	{check: "closing: everywhere when there are too many", old: `if len(namespaces) <= maxClosedByName {`, broken: `if true {`, test: "TestABindWaitsWhereEnforceIsSaid/by more pools than can be named"},
+	{check: "closing: nothing is asked twice", old: `h.MatchConditions = append(h.MatchConditions, admissionregistrationv1.MatchCondition{
+			Name: NoPoolCondition, Expression: notIn(namespaces),
+		})`, broken: ``, test: "TestABindWaitsWhereEnforceIsSaid/by a pool"},
+	{check: "closing: not where somebody chose Ignore", old: `len(namespaces) == 0 || !failsClosed(hooks, name)`, broken: `len(namespaces) == 0`, test: "TestABindWaitsWhereEnforceIsSaid/open everywhere"},
+	{check: "closing: what was closed opens again", old: `return strings.HasPrefix(h.Name, PoolPrefix)`, broken: `return false`, test: "TestPoolsCloseAsTheySayNow"},
+	{check: "closing: what was taken off audit comes back", old: `return m.Name == NoPoolCondition`, broken: `return false`, test: "TestPoolsCloseAsTheySayNow"},
+}), at("controllers/closing/controller.go", []mutant{
+	{check: "closing: by pools that enforce", old: `== webhooks.Enforce {`, broken: `!= "" {`, test: "TestTheConfigurationIsAsThePoolsSay/pools that audit"},
+	{check: "closing: it is looked again", old: `	return reconcile.Result{RequeueAfter: again}, nil
+}`, broken: `	return reconcile.Result{}, nil
+}`, test: "TestTheConfigurationIsAsThePoolsSay/pools that enforce"},
+}))

@@ -33,7 +33,7 @@ type mutant struct {
 func mutants() []mutant {
 	return slices.Concat(
 		judging, valves, planning, barePods, deletes, reasons, contents, recognising, extracting, rendering, reading, answering,
-		installing, scoping, returning, settling, staying, remembering, forming, connecting, auditing, scheduling, running, admitting,
+		installing, scoping, closing, returning, settling, staying, remembering, forming, connecting, auditing, scheduling, running, admitting,
 		routing, repairing, keeping, leaving,
 	)
 }
