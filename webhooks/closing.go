@@ -45,7 +45,7 @@ func ClosePools(c *admissionregistrationv1.ValidatingWebhookConfiguration, names
 			Name: NoPoolCondition, Expression: notIn(namespaces),
 		})
 	}
-	c.Webhooks = append(hooks, closed...)
+	c.Webhooks = slices.Concat(hooks, closed)
 }
 
 // failsClosed: the failurePolicy that was chosen for the hook is Fail.
