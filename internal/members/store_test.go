@@ -220,3 +220,18 @@ func heap() int {
 	runtime.ReadMemStats(&stats)
 	return int(stats.HeapAlloc)
 }
+
+// Names of one namespace say nothing about another, and one that has nothing left
+// costs nothing.
+func TestNamespacesAreKeptApart(t *testing.T) {
+	s := NewStore(agentsandbox.NewReducer())
+	here, there := member("a", noon), builders.MakeMember(builders.MakePool("other", "python").Obj(), template).Name("a").UID("b").Created(noon).Obj()
+	put(t, s, here, there)
+	s.sandboxes.remove(types.NamespacedName{Namespace: "ns", Name: "a"})
+	if s.sandboxes.get(types.NamespacedName{Namespace: "ns", Name: "a"}) != nil || s.sandboxes.get(types.NamespacedName{Namespace: "other", Name: "a"}) == nil {
+		t.Error("not the one that was deleted is gone")
+	}
+	if n := len(s.sandboxes.objects); n != 1 {
+		t.Errorf("%d namespaces are kept, want 1", n)
+	}
+}

@@ -24,8 +24,10 @@ type table[T any] struct {
 	changing sync.Mutex
 	handlers []Handler[T]
 
-	mu      sync.RWMutex
-	objects map[types.NamespacedName]*T
+	mu sync.RWMutex
+	// objects are by namespace, then by name, so that not each has the room of both
+	// in its key.
+	objects map[string]map[string]*T
 }
 
 func keyOf[T any](obj *T) types.NamespacedName {
@@ -36,16 +38,18 @@ func keyOf[T any](obj *T) types.NamespacedName {
 func (t *table[T]) get(key types.NamespacedName) *T {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.objects[key]
+	return t.objects[key.Namespace][key.Name]
 }
 
 func (t *table[T]) list(which func(*T) bool) []*T {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	var out []*T
-	for _, obj := range t.objects {
-		if which(obj) {
-			out = append(out, obj)
+	for _, objects := range t.objects {
+		for _, obj := range objects {
+			if which(obj) {
+				out = append(out, obj)
+			}
 		}
 	}
 	return out
@@ -116,13 +120,8 @@ func (t *table[T]) replace(namespace string, objs []any) error {
 // set has changing held.
 func (t *table[T]) set(key types.NamespacedName, now *T) {
 	t.mu.Lock()
-	if t.objects == nil {
-		t.objects = map[types.NamespacedName]*T{}
-	}
-	old := t.objects[key]
-	if delete(t.objects, key); now != nil {
-		t.objects[keyOf(now)] = now
-	}
+	old := t.objects[key.Namespace][key.Name]
+	t.store(key, now)
 	t.mu.Unlock()
 	if old == nil && now == nil {
 		return
@@ -133,4 +132,25 @@ func (t *table[T]) set(key types.NamespacedName, now *T) {
 	for _, h := range t.handlers {
 		h(old, now)
 	}
+}
+
+// store has mu held. A key is of what it leads to, so that no other object is kept
+// for its sake, and a namespace that has nothing left is forgotten.
+func (t *table[T]) store(key types.NamespacedName, now *T) {
+	objects := t.objects[key.Namespace]
+	delete(objects, key.Name)
+	switch {
+	case now == nil && len(objects) == 0:
+		delete(t.objects, key.Namespace)
+		return
+	case now == nil:
+		return
+	case t.objects == nil:
+		t.objects = map[string]map[string]*T{}
+	}
+	if objects == nil {
+		objects = map[string]*T{}
+		t.objects[key.Namespace] = objects
+	}
+	objects[keyOf(now).Name] = now
 }

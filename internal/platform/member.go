@@ -27,8 +27,8 @@ type Member struct {
 	UID             types.UID
 	ResourceVersion string
 	Generation      int64
-	// podName is the name of its Pod; "" when it has the member's.
-	podName string
+	// podName is the name of its Pod; nil when it has the member's, as most do.
+	podName *string
 	// created, ready and deleted are seconds since 1970; 0 for never.
 	created, ready, deleted int64
 	// Traits are what it has in common with other members of its pool.
@@ -141,8 +141,9 @@ func (r *Reducer) Member(u *unstructured.Unstructured, before *Member) *Member {
 	if at := u.GetDeletionTimestamp(); at != nil {
 		m.deleted = seconds(at.Time)
 	}
-	if is.PodName != m.Name {
-		m.podName = is.PodName
+	if is.PodName != m.Name && is.PodName != "" {
+		name := is.PodName
+		m.podName = &name
 	}
 	if before != nil && before.UID == m.UID {
 		m.Name, m.UID = before.Name, before.UID
@@ -256,8 +257,8 @@ func (m *Member) Deleting() bool { return m.deleted != 0 }
 
 // PodName returns the name of the Pod that it runs in, by what it says.
 func (m *Member) PodName() string {
-	if m.podName != "" {
-		return m.podName
+	if m.podName != nil {
+		return *m.podName
 	}
 	return m.Name
 }
@@ -297,12 +298,12 @@ func (m *Member) Metadata() metav1.ObjectMeta {
 		Namespace: m.GetNamespace(), Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Generation: m.Generation,
 		CreationTimestamp: metav1.NewTime(m.Created()), Labels: m.Labels, Annotations: m.Annotations, OwnerReferences: m.Owners,
 	}
-	if m.podName != "" && m.podNameKey != "" {
+	if m.podName != nil && m.podNameKey != "" {
 		meta.Annotations = maps.Clone(m.Annotations)
 		if meta.Annotations == nil {
 			meta.Annotations = map[string]string{}
 		}
-		meta.Annotations[m.podNameKey] = m.podName
+		meta.Annotations[m.podNameKey] = *m.podName
 	}
 	if m.deleted != 0 {
 		deleted := metav1.NewTime(at(m.deleted))

@@ -22,9 +22,9 @@ type MemberPod struct {
 	Name            string
 	UID             types.UID
 	ResourceVersion string
-	// sandbox is the member that owns it, where it has another name than the Pod.
-	sandbox  string
-	owned    bool
+	// sandbox is the name of the member that owns it, Name where that has the same;
+	// nil for none.
+	sandbox  *string
 	node     unique.Handle[string]
 	deleting bool
 	// owner is a hash of its controller's UID.
@@ -52,15 +52,17 @@ func (r *Reducer) Pod(u *unstructured.Unstructured, before *MemberPod) *MemberPo
 		namespace: unique.Make(u.GetNamespace()), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
 		node: unique.Make(placement.NodeName(u)), deleting: u.GetDeletionTimestamp() != nil,
 	}
-	name, runs, err := r.describer.DescribePod(u)
-	if name != "" {
-		p.owned = true
-		if name != p.Name {
-			p.sandbox = name
-		}
-	}
 	if before != nil && before.UID == p.UID {
 		p.Name, p.UID = before.Name, before.UID
+	}
+	name, runs, err := r.describer.DescribePod(u)
+	switch name {
+	case "":
+	case p.Name:
+		p.sandbox = &p.Name
+	default:
+		other := name
+		p.sandbox = &other
 	}
 	gates, _, _ := unstructured.NestedSlice(u.Object, "spec", "schedulingGates")
 	t := podTraits{scheduler: placement.SchedulerName(u), stamp: u.GetLabels()[StampKey], gated: len(gates) > 0}
@@ -119,10 +121,10 @@ func (p *MemberPod) GetResourceVersion() string { return p.ResourceVersion }
 
 // Sandbox is the name of the member that has it; "" when none has.
 func (p *MemberPod) Sandbox() string {
-	if p.owned && p.sandbox == "" {
-		return p.Name
+	if p.sandbox == nil {
+		return ""
 	}
-	return p.sandbox
+	return *p.sandbox
 }
 
 // Node is where it is; "" when it is nowhere yet.
@@ -143,7 +145,7 @@ func (p *MemberPod) Stamp() string { return p.stamp }
 // SameButVersion reports whether nothing that is kept of the Pod differs but its
 // version.
 func (p *MemberPod) SameButVersion(o *MemberPod) bool {
-	return p.UID == o.UID && p.podTraits == o.podTraits && p.node == o.node && p.deleting == o.deleting && p.owned == o.owned && p.sandbox == o.sandbox
+	return p.UID == o.UID && p.podTraits == o.podTraits && p.node == o.node && p.deleting == o.deleting && p.Sandbox() == o.Sandbox()
 }
 
 // MustLeave reports whether it has to leave the node that it is on.
