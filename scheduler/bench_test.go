@@ -26,7 +26,7 @@ func BenchmarkFilter(b *testing.B) { benchmark(b, FilterPath) }
 func BenchmarkPrioritize(b *testing.B) { benchmark(b, PrioritizePath) }
 
 func benchmark(b *testing.B, path string) {
-	e := newExtender(members{prospects: known})
+	e := newExtender(members{dispositions: known})
 	all := make([]string, 5000)
 	for i := range all {
 		all[i] = fmt.Sprintf("node-%d.region-1.compute.internal", i)

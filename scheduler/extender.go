@@ -27,7 +27,7 @@ const (
 // Members knows what becomes of pods.
 type Members interface {
 	// Of returns the zero Prospect for a pod that no pool has.
-	Of(ctx context.Context, pod metav1.Object) (freshness.Prospect, error)
+	Of(ctx context.Context, pod metav1.Object) (freshness.PodDisposition, error)
 }
 
 // Extender answers kube-scheduler. All fields have to be set.
@@ -35,7 +35,7 @@ type Extender struct {
 	Members Members
 	Nodes   *Nodes
 	Placed  *Placed
-	Ledger  *Ledger
+	Assumed *AssumeCache
 	Weights Weights
 	Metrics *Metrics
 }
@@ -95,26 +95,26 @@ func (c candidates) without(failed extenderv1.FailedNodesMap) candidates {
 // and nodes that leave for them to those of all others.
 func (e *Extender) Filter(ctx context.Context, args *extenderv1.ExtenderArgs) *extenderv1.ExtenderFilterResult {
 	given := candidatesOf(args)
-	prospect, outcome := e.prospect(ctx, args.Pod)
+	disposition, outcome := e.disposition(ctx, args.Pod)
 	failed := extenderv1.FailedNodesMap{}
 	switch {
-	case prospect.Goes:
-		why := staleMessage(prospect)
+	case disposition.ToBeDeleted:
+		why := staleMessage(disposition)
 		failed = make(extenderv1.FailedNodesMap, given.count())
 		given.each(func(name string) { failed[name] = why })
 		outcome = refused
-		e.Ledger.refuse(args.Pod.UID)
+		e.Assumed.refuse(args.Pod.UID)
 		logf.FromContext(ctx).V(2).Info("Refused a stale member", "namespace", args.Pod.Namespace, "pod", args.Pod.Name,
-			"found", prospect.Found, "expected", prospect.Expected)
-	case prospect.Pool != "":
-		e.Ledger.forgive(args.Pod.UID)
+			"found", disposition.Found, "expected", disposition.Expected)
+	case disposition.Pool != "":
+		e.Assumed.clearRefusal(args.Pod.UID)
 		if failed = e.Nodes.leavingAmong(given, args.Pod); len(failed) > 0 {
 			outcome = narrowed
 		}
 	}
 	left := given.without(failed)
-	if prospect.Pool != "" {
-		e.noteChoice(args.Pod, prospect, left)
+	if disposition.Pool != "" {
+		e.noteChoice(args.Pod, disposition, left)
 	}
 	e.Metrics.count(verbFilter, outcome)
 	return &extenderv1.ExtenderFilterResult{NodeNames: left.names, Nodes: left.nodes, FailedAndUnresolvableNodes: failed}
@@ -122,27 +122,27 @@ func (e *Extender) Filter(ctx context.Context, args *extenderv1.ExtenderArgs) *e
 
 // noteChoice: of one node that is left the scheduler asks nobody's opinion
 // (schedule_one.go, schedulePod).
-func (e *Extender) noteChoice(pod *corev1.Pod, p freshness.Prospect, left candidates) {
-	e.Ledger.drop(p.PoolUID, pod.UID)
+func (e *Extender) noteChoice(pod *corev1.Pod, p freshness.PodDisposition, left candidates) {
+	e.Assumed.drop(p.PoolUID, pod.UID)
 	if left.count() == 1 {
-		left.each(func(name string) { e.Ledger.assume(p.PoolUID, pod, name) })
+		left.each(func(name string) { e.Assumed.assume(p.PoolUID, pod, name) })
 	}
 }
 
-// prospect of a pod that could not be found is the zero one.
-func (e *Extender) prospect(ctx context.Context, pod *corev1.Pod) (freshness.Prospect, outcome) {
+// disposition of a pod that could not be found is the zero one.
+func (e *Extender) disposition(ctx context.Context, pod *corev1.Pod) (freshness.PodDisposition, outcome) {
 	if pod == nil {
-		return freshness.Prospect{}, passed
+		return freshness.PodDisposition{}, passed
 	}
 	p, err := e.Members.Of(ctx, pod)
 	if err != nil {
 		logf.FromContext(ctx).V(2).Info("Let a pod pass unjudged", "namespace", pod.Namespace, "pod", pod.Name, "reason", err.Error())
-		return freshness.Prospect{}, undecided
+		return freshness.PodDisposition{}, undecided
 	}
 	return p, passed
 }
 
-func staleMessage(p freshness.Prospect) string {
+func staleMessage(p freshness.PodDisposition) string {
 	switch {
 	case p.Expected == "":
 		return StaleMember
@@ -156,14 +156,14 @@ func staleMessage(p freshness.Prospect) string {
 // victims on nodes that Filter was never asked about. One that Filter refused, and
 // that has become fine in between, does so the next time: it may need none.
 func (e *Extender) Preempt(ctx context.Context, args *extenderv1.ExtenderPreemptionArgs) *extenderv1.ExtenderPreemptionResult {
-	prospect, outcome := e.prospect(ctx, args.Pod)
+	disposition, outcome := e.disposition(ctx, args.Pod)
 	victims := map[string]*extenderv1.MetaVictims{}
-	if prospect.Goes || args.Pod != nil && e.Ledger.forgive(args.Pod.UID) {
+	if disposition.ToBeDeleted || args.Pod != nil && e.Assumed.clearRefusal(args.Pod.UID) {
 		e.Metrics.count(verbPreempt, refused)
 		return &extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: victims}
 	}
 	keep := func(node string, v *extenderv1.MetaVictims) {
-		if prospect.Pool != "" && e.Nodes.isLeaving(node, args.Pod) {
+		if disposition.Pool != "" && e.Nodes.isLeaving(node, args.Pod) {
 			outcome = narrowed
 			return
 		}
@@ -209,8 +209,8 @@ func withoutNil(v *extenderv1.MetaVictims) *extenderv1.MetaVictims {
 func (e *Extender) Prioritize(ctx context.Context, args *extenderv1.ExtenderArgs) *extenderv1.HostPriorityList {
 	given := candidatesOf(args)
 	scores := make(extenderv1.HostPriorityList, 0, given.count())
-	prospect, outcome := e.prospect(ctx, args.Pod)
-	if prospect.Pool == "" || !e.Weights.any() {
+	disposition, outcome := e.disposition(ctx, args.Pod)
+	if disposition.Pool == "" || !e.Weights.any() {
 		given.each(func(name string) { scores = append(scores, extenderv1.HostPriority{Host: name}) })
 		e.Metrics.count(verbPrioritize, outcome)
 		return &scores
@@ -218,11 +218,11 @@ func (e *Extender) Prioritize(ctx context.Context, args *extenderv1.ExtenderArgs
 	given.each(func(name string) { scores = append(scores, extenderv1.HostPriority{Host: name}) })
 	nodes := e.Nodes.sites(scores, imagesOf(args.Pod))
 	best := -1
-	e.Placed.with(prospect.PoolUID, args.Pod, e.Ledger, func(has tally) {
+	e.Placed.with(disposition.PoolUID, args.Pod, e.Assumed, func(has tally) {
 		best = score(scores, nodes, has, e.Weights, args.Pod.UID)
 	})
 	if best >= 0 {
-		e.Ledger.assume(prospect.PoolUID, args.Pod, scores[best].Host)
+		e.Assumed.assume(disposition.PoolUID, args.Pod, scores[best].Host)
 	}
 	e.Metrics.count(verbPrioritize, outcome)
 	return &scores

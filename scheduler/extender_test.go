@@ -22,22 +22,22 @@ import (
 
 // members says of each pod, by its name, what becomes of it.
 type members struct {
-	prospects map[string]freshness.Prospect
+	dispositions map[string]freshness.PodDisposition
 	// placed are the nodes that members of the pool p are on, by the UIDs of their
 	// pods.
 	placed map[types.UID]string
 	err    error
 }
 
-func (m members) Of(_ context.Context, pod metav1.Object) (freshness.Prospect, error) {
-	return m.prospects[pod.GetName()], m.err
+func (m members) Of(_ context.Context, pod metav1.Object) (freshness.PodDisposition, error) {
+	return m.dispositions[pod.GetName()], m.err
 }
 
-// known are the prospects of the pods that tests ask about.
-var known = map[string]freshness.Prospect{
-	"stale":   {Pool: "python", PoolUID: "p", Goes: true, Found: "v1-a", Expected: "v1-b"},
-	"unknown": {Pool: "python", PoolUID: "p", Goes: true, Expected: "v1-b"},
-	"gone":    {Pool: "python", PoolUID: "p", Goes: true},
+// known are the dispositions of the pods that tests ask about.
+var known = map[string]freshness.PodDisposition{
+	"stale":   {Pool: "python", PoolUID: "p", ToBeDeleted: true, Found: "v1-a", Expected: "v1-b"},
+	"unknown": {Pool: "python", PoolUID: "p", ToBeDeleted: true, Expected: "v1-b"},
+	"gone":    {Pool: "python", PoolUID: "p", ToBeDeleted: true},
 	"fresh":   {Pool: "python", PoolUID: "p", Found: "v1-b", Expected: "v1-b"},
 }
 
@@ -53,7 +53,7 @@ func newExtender(m members) *Extender {
 		placed.Pods().OnAdd(makePlaced(name, uid, node), true)
 	}
 	return &Extender{
-		Members: m, Nodes: nodes, Placed: placed, Ledger: NewLedger(clocktesting.NewFakePassiveClock(start)),
+		Members: m, Nodes: nodes, Placed: placed, Assumed: NewAssumeCache(clocktesting.NewFakePassiveClock(start)),
 		Weights: Weights{Zone: 2, Node: 2, Image: 1}, Metrics: NewMetrics(prometheus.NewRegistry()),
 	}
 }
@@ -168,7 +168,7 @@ func TestFilter(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			e := newExtender(members{prospects: known, err: tc.err})
+			e := newExtender(members{dispositions: known, err: tc.err})
 			if diff := cmp.Diff(&tc.want, e.Filter(t.Context(), &tc.args)); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)
 			}
@@ -209,7 +209,7 @@ func TestPreempt(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := newExtender(members{prospects: known, err: tc.err}).Preempt(t.Context(), &tc.args)
+			got := newExtender(members{dispositions: known, err: tc.err}).Preempt(t.Context(), &tc.args)
 			if diff := cmp.Diff(tc.want, got.NodeNameToMetaVictims); diff != "" {
 				t.Errorf("victims (-want,+got):\n%s", diff)
 			}
@@ -226,25 +226,25 @@ func TestPrioritize(t *testing.T) {
 		want    extenderv1.HostPriorityList
 	}{
 		"another's pod": {
-			args: extenderv1.ExtenderArgs{Pod: podNamed("other"), NodeNames: &names}, members: members{prospects: known},
+			args: extenderv1.ExtenderArgs{Pod: podNamed("other"), NodeNames: &names}, members: members{dispositions: known},
 			want: extenderv1.HostPriorityList{{Host: "a1"}, {Host: "b1"}},
 		},
 		"away from where the pool is": {
 			args:    extenderv1.ExtenderArgs{Pod: podNamed("fresh"), NodeNames: &names},
-			members: members{prospects: known, placed: map[types.UID]string{"x": "a1"}},
+			members: members{dispositions: known, placed: map[types.UID]string{"x": "a1"}},
 			want:    extenderv1.HostPriorityList{{Host: "a1", Score: 0}, {Host: "b1", Score: 10}},
 		},
 		"its own node does not count": {
 			args:    extenderv1.ExtenderArgs{Pod: podNamed("fresh"), Nodes: nodeList("a1", "b1")},
-			members: members{prospects: known, placed: map[types.UID]string{"uid-fresh": "a1", "x": "b1"}},
+			members: members{dispositions: known, placed: map[types.UID]string{"uid-fresh": "a1", "x": "b1"}},
 			want:    extenderv1.HostPriorityList{{Host: "a1", Score: 10}, {Host: "b1", Score: 0}},
 		},
 		"turned off": {
-			args: extenderv1.ExtenderArgs{Pod: podNamed("fresh"), NodeNames: &names}, members: members{prospects: known}, weights: &Weights{},
+			args: extenderv1.ExtenderArgs{Pod: podNamed("fresh"), NodeNames: &names}, members: members{dispositions: known}, weights: &Weights{},
 			want: extenderv1.HostPriorityList{{Host: "a1"}, {Host: "b1"}},
 		},
 		"no nodes": {
-			args: extenderv1.ExtenderArgs{Pod: podNamed("fresh")}, members: members{prospects: known}, want: extenderv1.HostPriorityList{},
+			args: extenderv1.ExtenderArgs{Pod: podNamed("fresh")}, members: members{dispositions: known}, want: extenderv1.HostPriorityList{},
 		},
 		"no pod": {args: extenderv1.ExtenderArgs{NodeNames: &names}, want: extenderv1.HostPriorityList{{Host: "a1"}, {Host: "b1"}}},
 	}
@@ -265,11 +265,11 @@ func TestPrioritize(t *testing.T) {
 // where only one node was left, of which it asks nobody's opinion.
 func TestPodsThatNoCacheShowsYetCount(t *testing.T) {
 	one, both := []string{"a1"}, []string{"a1", "b1"}
-	prospects := map[string]freshness.Prospect{}
+	dispositions := map[string]freshness.PodDisposition{}
 	for _, name := range []string{"m1", "m2", "m3"} {
-		prospects[name] = freshness.Prospect{Pool: "python", PoolUID: "p"}
+		dispositions[name] = freshness.PodDisposition{Pool: "python", PoolUID: "p"}
 	}
-	e := newExtender(members{prospects: prospects})
+	e := newExtender(members{dispositions: dispositions})
 	best := func(pod string) string {
 		e.Filter(t.Context(), &extenderv1.ExtenderArgs{Pod: podNamed(pod), NodeNames: &both})
 		for _, s := range *e.Prioritize(t.Context(), &extenderv1.ExtenderArgs{Pod: podNamed(pod), NodeNames: &both}) {
@@ -292,8 +292,8 @@ func TestPodsThatNoCacheShowsYetCount(t *testing.T) {
 // The scheduler asks about preemption right after the filter. What became fine in
 // between is refused once more: on a node that it needs nobody has to leave.
 func TestPreemptAgreesWithTheFilterBefore(t *testing.T) {
-	prospects := map[string]freshness.Prospect{"m": known["stale"]}
-	e := newExtender(members{prospects: prospects})
+	dispositions := map[string]freshness.PodDisposition{"m": known["stale"]}
+	e := newExtender(members{dispositions: dispositions})
 	names := []string{"a1"}
 	preempts := func() int {
 		return len(e.Preempt(t.Context(), &extenderv1.ExtenderPreemptionArgs{
@@ -302,16 +302,16 @@ func TestPreemptAgreesWithTheFilterBefore(t *testing.T) {
 	}
 	filter := func() { e.Filter(t.Context(), &extenderv1.ExtenderArgs{Pod: podNamed("m"), NodeNames: &names}) }
 	filter()
-	prospects["m"] = known["fresh"]
+	dispositions["m"] = known["fresh"]
 	if n := preempts(); n != 0 {
 		t.Errorf("%d nodes to evict from, want none: the filter has just refused the pod", n)
 	}
 	if n := preempts(); n != 1 {
 		t.Errorf("%d nodes to evict from the next time, want 1", n)
 	}
-	prospects["m"] = known["stale"]
+	dispositions["m"] = known["stale"]
 	filter()
-	prospects["m"] = known["fresh"]
+	dispositions["m"] = known["fresh"]
 	filter()
 	if n := preempts(); n != 1 {
 		t.Errorf("%d nodes to evict from after the filter let the pod pass, want 1", n)

@@ -189,7 +189,7 @@ func (p *Placed) shows(pool string, name types.NamespacedName, pod types.UID) (s
 // with calls f with a pool's members, but for the Pod that asks, and with those
 // that were sent to a node and that no cache shows yet. The counts are f's only
 // until it returns.
-func (p *Placed) with(pool string, asks *corev1.Pod, sent *Ledger, f func(tally)) {
+func (p *Placed) with(pool string, asks *corev1.Pod, sent *AssumeCache, f func(tally)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	has := tally{moved: sent.moved(pool, asks.UID, func(name types.NamespacedName, pod types.UID) bool {

@@ -77,7 +77,7 @@ func counts(placed, sent map[types.UID]string, but types.UID, zones map[string]s
 }
 
 // counted returns the counts by node and, with "zone " before them, by zone.
-func (p *Placed) counted(pool string, asks string, uid types.UID, sent *Ledger) map[string]int {
+func (p *Placed) counted(pool string, asks string, uid types.UID, sent *AssumeCache) map[string]int {
 	pod := podNamed(asks)
 	pod.UID = uid
 	out := map[string]int{}
@@ -107,7 +107,7 @@ func TestPlacedAgreesWithALookAtEverything(t *testing.T) {
 		names := []string{"a", "b", "c", "d"}
 		c := cached{map[string]*unstructured.Unstructured{}, map[string]*unstructured.Unstructured{}}
 		nodes, zones := NewNodes(), map[string]string{}
-		p, sent, assumed := NewPlaced(nodes), NewLedger(clocktesting.NewFakePassiveClock(start)), map[types.UID]string{}
+		p, sent, assumed := NewPlaced(nodes), NewAssumeCache(clocktesting.NewFakePassiveClock(start)), map[types.UID]string{}
 		apply := func(of map[string]*unstructured.Unstructured, to toolscache.ResourceEventHandler, name string, next *unstructured.Unstructured) {
 			was := of[name]
 			switch {

@@ -130,7 +130,7 @@ func TestScoresSpreadAPool(t *testing.T) {
 
 func TestLedger(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(start)
-	l := NewLedger(clock)
+	l := NewAssumeCache(clock)
 	for pod, to := range map[string][2]string{"bound": {"pool", "a"}, "sent": {"pool", "b"}, "asks": {"pool", "c"}, "x": {"other", "d"}} {
 		l.assume(to[0], podNamed(pod), to[1])
 	}
@@ -160,9 +160,9 @@ func TestLedger(t *testing.T) {
 }
 
 // However many pods somebody asks about, so many are remembered.
-func TestLedgerIsBounded(t *testing.T) {
+func TestAssumeCacheIsBounded(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(start)
-	l := NewLedger(clock)
+	l := NewAssumeCache(clock)
 	for i := range assumedKept + 10 {
 		l.assume(fmt.Sprint("pool-", i%7), podNamed(fmt.Sprint(i)), "a")
 	}

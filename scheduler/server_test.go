@@ -19,7 +19,7 @@ func ask(e *Extender, method, path string, body io.Reader) *httptest.ResponseRec
 }
 
 func TestRequests(t *testing.T) {
-	e := newExtender(members{prospects: known})
+	e := newExtender(members{dispositions: known})
 	cases := map[string]struct {
 		method, path, body string
 		want               int
@@ -78,7 +78,7 @@ func FuzzRequests(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		e := newExtender(members{prospects: known})
+		e := newExtender(members{dispositions: known})
 		for _, path := range []string{FilterPath, PreemptPath, PrioritizePath} {
 			w := ask(e, http.MethodPost, path, bytes.NewReader(body))
 			if json.Valid(body) && w.Code >= http.StatusInternalServerError {
@@ -87,7 +87,7 @@ func FuzzRequests(f *testing.F) {
 			if path == FilterPath && w.Code == http.StatusOK {
 				checkForms(t, body, w.Body.Bytes())
 			}
-			checkAnswer(t, newExtender(members{prospects: known}), newExtender(members{prospects: known}), path, body)
+			checkAnswer(t, newExtender(members{dispositions: known}), newExtender(members{dispositions: known}), path, body)
 		}
 	})
 }

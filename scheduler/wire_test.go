@@ -142,7 +142,7 @@ func TestAnswersAreThoseOfEncodingJSON(t *testing.T) {
 	placed := map[types.UID]string{"uid-x": "a1", "uid-y": "a1", "uid-fresh": "b1"}
 	for seed := range uint64(8) {
 		random := rand.New(rand.NewPCG(seed, 2))
-		fast, plain := newExtender(members{prospects: known, placed: placed}), newExtender(members{prospects: known, placed: placed})
+		fast, plain := newExtender(members{dispositions: known, placed: placed}), newExtender(members{dispositions: known, placed: placed})
 		for range 500 {
 			checkAnswer(t, fast, plain, []string{FilterPath, PrioritizePath}[random.IntN(2)], randomRequest(random))
 		}

@@ -22,9 +22,9 @@ type Adviser interface {
 	// Inputs returns what the object says to Freshbind, without a read; a nil
 	// object says nothing.
 	Inputs(obj *unstructured.Unstructured) advice.Inputs
-	// Foresee returns nil when nobody has to be told anything. An error says
+	// Predict returns nil when nobody has to be told anything. An error says
 	// that it could not be told. old is nil for a CREATE.
-	Foresee(ctx context.Context, old, obj *unstructured.Unstructured) (advice.Outlook, error)
+	Predict(ctx context.Context, old, obj *unstructured.Unstructured) (advice.Effect, error)
 }
 
 // Advise tells people, in warnings, what their write leads to, and refuses
@@ -53,12 +53,12 @@ func (a *Advise) Handle(ctx context.Context, req admission.Request) admission.Re
 	ctx, cancel := context.WithTimeout(ctx, a.Timeout)
 	defer cancel()
 	log := logf.FromContext(ctx).V(2)
-	outlook, err := a.Adviser.Foresee(ctx, old, obj)
+	effect, err := a.Adviser.Predict(ctx, old, obj)
 	switch {
 	case err != nil:
 		log.Info("Could not find out the effects of a write", "kind", req.Kind.Kind, "name", req.Name, "reason", err.Error())
-	case outlook != nil:
-		lines = append(lines, outlook.Lines()...)
+	case effect != nil:
+		lines = append(lines, effect.Lines()...)
 	}
 	log.Info("Advised", "kind", req.Kind.Kind, "name", req.Name, "lines", lines)
 	return admission.Allowed("").WithWarnings(lines...)

@@ -22,17 +22,17 @@ import (
 // given.
 type fakeAdviser struct {
 	agentsandbox.Adviser
-	outlook advice.Outlook
-	err     error
-	asked   bool
+	effect advice.Effect
+	err    error
+	asked  bool
 }
 
-func (f *fakeAdviser) Foresee(ctx context.Context, _, _ *unstructured.Unstructured) (advice.Outlook, error) {
+func (f *fakeAdviser) Predict(ctx context.Context, _, _ *unstructured.Unstructured) (advice.Effect, error) {
 	f.asked = true
 	if _, bounded := ctx.Deadline(); !bounded {
 		return nil, errors.New("advice has no deadline")
 	}
-	return f.outlook, f.err
+	return f.effect, f.err
 }
 
 func namespaceWith(mode string) *unstructured.Unstructured {
@@ -61,24 +61,24 @@ func TestAdvise(t *testing.T) {
 	cases := map[string]struct {
 		op       admissionv1.Operation
 		old, obj *unstructured.Unstructured
-		outlook  advice.Outlook
+		effect   advice.Effect
 		err      error
 		want     want
 	}{
-		"nothing to tell":         {op: admissionv1.Update, old: template, obj: template, want: want{Allowed: true, Code: 200, Asked: true}},
-		"an outlook that is calm": {op: admissionv1.Update, old: template, obj: template, outlook: advice.TemplateChange{}, want: want{Allowed: true, Code: 200, Asked: true}},
-		"a warning":               {op: admissionv1.Update, old: template, obj: template, outlook: stale, want: want{Allowed: true, Code: 200, Asked: true, Warnings: []string{staleLine}}},
-		"an input that is none":   {op: admissionv1.Update, old: template, obj: misspelt, outlook: stale, want: want{Allowed: true, Code: 200, Asked: true, Warnings: []string{advice.Ignored(advice.Inputs{}, (&agentsandbox.Adviser{}).Inputs(misspelt))[0], staleLine}}},
-		"could not be told":       {op: admissionv1.Create, obj: claim, err: errors.New("etcd is away"), want: want{Allowed: true, Code: 200, Asked: true}},
-		"a bad input":             {op: admissionv1.Create, obj: rolling, outlook: stale, want: want{Code: 422, Fields: []string{"metadata.annotations[freshbind.dev/rollout-strategy]"}}},
-		"a bad input, as before":  {op: admissionv1.Update, old: rolling, obj: rolling, want: want{Allowed: true, Code: 200, Asked: true}},
-		"a key of ours on pods":   {op: admissionv1.Update, old: template, obj: onPod, want: want{Code: 422, Fields: []string{"spec.podTemplate.metadata.labels[freshbind.dev/a]"}}},
-		"a namespace":             {op: admissionv1.Update, old: namespaceWith("audit"), obj: namespaceWith("enforce"), want: want{Allowed: true, Code: 200, Asked: true}},
-		"a namespace, bad mode":   {op: admissionv1.Create, obj: namespaceWith("on"), want: want{Code: 422, Fields: []string{"metadata.labels[freshbind.dev/enforcement]"}}},
+		"nothing to tell":        {op: admissionv1.Update, old: template, obj: template, want: want{Allowed: true, Code: 200, Asked: true}},
+		"an effect that is calm": {op: admissionv1.Update, old: template, obj: template, effect: advice.TemplateChange{}, want: want{Allowed: true, Code: 200, Asked: true}},
+		"a warning":              {op: admissionv1.Update, old: template, obj: template, effect: stale, want: want{Allowed: true, Code: 200, Asked: true, Warnings: []string{staleLine}}},
+		"an input that is none":  {op: admissionv1.Update, old: template, obj: misspelt, effect: stale, want: want{Allowed: true, Code: 200, Asked: true, Warnings: []string{advice.Ignored(advice.Inputs{}, (&agentsandbox.Adviser{}).Inputs(misspelt))[0], staleLine}}},
+		"could not be told":      {op: admissionv1.Create, obj: claim, err: errors.New("etcd is away"), want: want{Allowed: true, Code: 200, Asked: true}},
+		"a bad input":            {op: admissionv1.Create, obj: rolling, effect: stale, want: want{Code: 422, Fields: []string{"metadata.annotations[freshbind.dev/rollout-strategy]"}}},
+		"a bad input, as before": {op: admissionv1.Update, old: rolling, obj: rolling, want: want{Allowed: true, Code: 200, Asked: true}},
+		"a key of ours on pods":  {op: admissionv1.Update, old: template, obj: onPod, want: want{Code: 422, Fields: []string{"spec.podTemplate.metadata.labels[freshbind.dev/a]"}}},
+		"a namespace":            {op: admissionv1.Update, old: namespaceWith("audit"), obj: namespaceWith("enforce"), want: want{Allowed: true, Code: 200, Asked: true}},
+		"a namespace, bad mode":  {op: admissionv1.Create, obj: namespaceWith("on"), want: want{Code: 422, Fields: []string{"metadata.labels[freshbind.dev/enforcement]"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			adviser := &fakeAdviser{outlook: tc.outlook, err: tc.err}
+			adviser := &fakeAdviser{effect: tc.effect, err: tc.err}
 			req := request(t, tc.op, tc.old, tc.obj)
 			req.DryRun = ptr.To(true)
 			resp := (&Advise{Adviser: adviser, Timeout: time.Minute}).Handle(t.Context(), req)

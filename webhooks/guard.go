@@ -43,9 +43,9 @@ type Answers interface {
 	Undecided(op freshness.Operation) (code int32, reason metav1.StatusReason)
 }
 
-// Aftermath takes hints on what an answer leaves behind. The calls must return
+// Observer takes hints on what an answer leaves behind. The calls must return
 // at once; nothing of what follows from them happens while a write is admitted.
-type Aftermath interface {
+type Observer interface {
 	// Refused: a bind of the member, a Sandbox or a bare Pod, was refused, and
 	// whose fault that was.
 	Refused(member *unstructured.Unstructured, fault freshness.Fault)
@@ -74,15 +74,15 @@ type Guard struct {
 	Platform     Platform
 	Modes        *Modes
 	Metrics      *Metrics
-	Aftermath    Aftermath
-	// Given and Patience are shared by all guards; nil for none.
-	Given    *Given
-	Patience *Patience
-	// Foreseen knows of cold starts that are refused; nil for none.
-	Foreseen *Foreseen
-	// PassedOver is told of a cold start for a claim that any member of the pool
+	Observer     Observer
+	// RecentBinds and Retries are shared by all guards; nil for none.
+	RecentBinds *RecentBinds
+	Retries     *RetryLimiter
+	// KnownRefusals knows of cold starts that are refused; nil for none.
+	KnownRefusals *RefusalCache
+	// PoolSkipped is told of a cold start for a claim that any member of the pool
 	// would have done for; nil when nobody wants to know.
-	PassedOver func(namespace, pool string)
+	PoolSkipped func(namespace, pool string)
 	// Released is told of a bare Pod that was allowed to leave its pool; nil when
 	// nobody wants to know.
 	Released func(pod *unstructured.Unstructured)
@@ -151,7 +151,7 @@ func (g *Guard) Handle(ctx context.Context, req admission.Request) admission.Res
 		return admission.Allowed("")
 	}
 	start := g.Clock.Now()
-	w.MayHold = g.Given.hints(ctx, w)
+	w.MayHold = g.RecentBinds.hints(ctx, w)
 	o := g.judge(ctx, req.Namespace, w)
 	if (w.Operation == freshness.ColdStart || w.Operation == freshness.Birth) && o.mode == Enforce {
 		if note := w.New.GetAnnotations()[platform.RepairedKey]; platform.IsRepaired(note) {
@@ -163,7 +163,7 @@ func (g *Guard) Handle(ctx context.Context, req admission.Request) admission.Res
 		o.mode = Enforce
 	}
 	if !dryRun {
-		o.turnAway = o.err == nil && g.Patience.over(w, o.Verdict)
+		o.turnAway = o.err == nil && g.Retries.exceeded(w, o.Verdict)
 		user := req.UserInfo.Username
 		o.byPerson = user != "" && !strings.HasPrefix(user, "system:serviceaccount:")
 		g.Metrics.observe(g.PlatformName, w, o, g.Clock.Since(start))
@@ -180,9 +180,9 @@ func (g *Guard) Handle(ctx context.Context, req admission.Request) admission.Res
 }
 
 func (g *Guard) judge(ctx context.Context, namespace string, w platform.Write) outcome {
-	if w.Operation == freshness.ColdStart && g.Foreseen != nil {
-		// It was foreseen in mode enforce only.
-		if v, refused := g.Foreseen.take(g.Platform.Question(w)); refused {
+	if w.Operation == freshness.ColdStart && g.KnownRefusals != nil {
+		// It was predicted in mode enforce only.
+		if v, refused := g.KnownRefusals.take(g.Platform.Question(w)); refused {
 			return outcome{mode: Enforce, Verdict: v}
 		}
 	}
@@ -217,14 +217,14 @@ func (g *Guard) verdict(ctx context.Context, namespace string, s freshness.Snaps
 func (g *Guard) hint(w platform.Write, o outcome) {
 	if o.err != nil {
 		if o.mode == Enforce && w.Claim.Name != "" {
-			g.Aftermath.Undecided(w.Judged().GetNamespace(), w.Claim.Name)
+			g.Observer.Undecided(w.Judged().GetNamespace(), w.Claim.Name)
 		}
 		return
 	}
 	denied := w
 	denied.Claim.Name = cmp.Or(w.Claim.Name, o.claim)
 	if !o.Allowed && (denied.Claim.Name != "" || w.Operation == freshness.Release) {
-		g.Aftermath.Denied(Denial{Write: denied, Verdict: o.Verdict, Pool: o.pool, Mode: o.mode})
+		g.Observer.Denied(Denial{Write: denied, Verdict: o.Verdict, Pool: o.pool, Mode: o.mode})
 	}
 	if o.Allowed || o.mode != Enforce {
 		g.passes(w, o)
@@ -232,21 +232,21 @@ func (g *Guard) hint(w platform.Write, o outcome) {
 	}
 	switch {
 	case w.Operation == freshness.Bind, w.Operation == freshness.Release:
-		g.Aftermath.Refused(w.Old, o.Reason.Fault())
+		g.Observer.Refused(w.Old, o.Reason.Fault())
 	case o.taken != nil:
-		g.Aftermath.Refused(o.taken, o.Reason.Fault())
+		g.Observer.Refused(o.taken, o.Reason.Fault())
 	}
 }
 
 // passes takes note of a write that is let through.
 func (g *Guard) passes(w platform.Write, o outcome) {
-	g.Given.note(w)
+	g.RecentBinds.note(w)
 	if o.repaired != "" && w.Claim.Name != "" {
-		g.Aftermath.Repaired(w, o.repaired)
+		g.Observer.Repaired(w, o.repaired)
 	}
 	passedOver := w.Operation == freshness.ColdStart && o.pool != nil && !o.alwaysCold
-	if o.mode == Enforce && passedOver && g.PassedOver != nil {
-		g.PassedOver(w.Judged().GetNamespace(), o.pool.Name)
+	if o.mode == Enforce && passedOver && g.PoolSkipped != nil {
+		g.PoolSkipped(w.Judged().GetNamespace(), o.pool.Name)
 	}
 	// What a person takes out of a pool is theirs to look at.
 	if o.mode == Enforce && w.Operation == freshness.Release && !o.byPerson && g.Released != nil {

@@ -229,7 +229,7 @@ func TestGuard(t *testing.T) {
 			reg := prometheus.NewRegistry()
 			g := &Guard{
 				PlatformName: "agent-sandbox", Platform: &fakePlatform{facts: tc.facts, err: tc.err},
-				Modes: modes(t, tc.mode, tc.modeErr), Metrics: NewMetrics(reg), Aftermath: &h,
+				Modes: modes(t, tc.mode, tc.modeErr), Metrics: NewMetrics(reg), Observer: &h,
 				Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0)), Timeout: time.Minute, FailOpen: tc.failOpen,
 			}
 			g.Modes.Pools = poolsSaying(tc.pool)
@@ -267,7 +267,7 @@ func TestGuardTakesOnlyDryRunsForSelfTests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := &Guard{
 				Platform: &fakePlatform{facts: dead}, Modes: modes(t, Audit, nil), Metrics: NewMetrics(prometheus.NewRegistry()),
-				Aftermath: &hints{}, Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0)), Timeout: time.Minute,
+				Observer: &hints{}, Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0)), Timeout: time.Minute,
 			}
 			bound := builders.Bound(member, claim, template)
 			if tc.asked {

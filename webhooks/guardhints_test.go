@@ -24,7 +24,7 @@ import (
 func guardOn(t *testing.T, f *fakePlatform, mode Mode, h *hints) *Guard {
 	t.Helper()
 	return &Guard{
-		Platform: f, Modes: modes(t, mode, nil), Metrics: NewMetrics(prometheus.NewRegistry()), Aftermath: h,
+		Platform: f, Modes: modes(t, mode, nil), Metrics: NewMetrics(prometheus.NewRegistry()), Observer: h,
 		Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0)), Timeout: time.Minute,
 	}
 }
@@ -44,7 +44,7 @@ func TestGuardTellsTheClaimThatAnotherKindPretendsToBe(t *testing.T) {
 
 // A cold start that any member would have done for says that members are there
 // and not seen; what follows from it costs writes, so nothing else says so.
-func TestWhoIsPassedOver(t *testing.T) {
+func TestWhichPoolIsSkipped(t *testing.T) {
 	cold := request(t, admissionv1.Create, nil, builders.MakeColdStart(claim, template).Obj())
 	cases := map[string]struct {
 		change func(*platform.Facts)
@@ -63,7 +63,7 @@ func TestWhoIsPassedOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			g := guardOn(t, &fakePlatform{facts: facts(tc.change)}, tc.mode, &hints{})
-			g.PassedOver = func(namespace, pool string) { got = append(got, namespace+"/"+pool) }
+			g.PoolSkipped = func(namespace, pool string) { got = append(got, namespace+"/"+pool) }
 			req := cold
 			if tc.bind {
 				req = bindRequest(t)
@@ -131,7 +131,7 @@ func TestAWrongRepairIsRefused(t *testing.T) {
 	}
 }
 
-func TestNobodyWantsToKnowWhoIsPassedOver(t *testing.T) {
+func TestNobodyWantsToKnowWhichPoolIsSkipped(t *testing.T) {
 	g := guardOn(t, &fakePlatform{facts: facts(func(*platform.Facts) {})}, Enforce, &hints{})
 	if resp := g.Handle(t.Context(), request(t, admissionv1.Create, nil, builders.MakeColdStart(claim, template).Obj())); !resp.Allowed {
 		t.Errorf("a fresh cold start is denied: %v", resp.Result)

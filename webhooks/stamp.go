@@ -40,8 +40,8 @@ type Stamp struct {
 	// SchedulerName is the scheduler that members' Pods are sent to; "" leaves them
 	// with the cluster's own.
 	SchedulerName string
-	// Foreseen is told of cold starts that are going to be refused; nil for nobody.
-	Foreseen *Foreseen
+	// KnownRefusals is told of cold starts that are going to be refused; nil for nobody.
+	KnownRefusals *RefusalCache
 }
 
 var _ admission.Handler = (*Stamp)(nil)
@@ -68,7 +68,7 @@ func (s *Stamp) Handle(ctx context.Context, req admission.Request) admission.Res
 		return admission.Allowed("")
 	}
 	if stamp.Refused != nil {
-		s.Foreseen.note(stamp.Question, *stamp.Refused)
+		s.KnownRefusals.note(stamp.Question, *stamp.Refused)
 	}
 	wanted := map[string]string{platform.StampKey: stamp.Hash, platform.EnforcementKey: ""}
 	if Mode(stamp.Enforcement) == Enforce {

@@ -100,7 +100,7 @@ func poolEvents(pools platform.Pools) handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { ask(e.Object, q) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			if said(pools, e.ObjectOld) != said(pools, e.ObjectNew) {
+			if enforcementOf(pools, e.ObjectOld) != enforcementOf(pools, e.ObjectNew) {
 				ask(e.ObjectOld, q)
 				ask(e.ObjectNew, q)
 			}
@@ -109,8 +109,8 @@ func poolEvents(pools platform.Pools) handler.EventHandler {
 	}
 }
 
-// said is what a pool says of its mode, and for which template.
-func said(pools platform.Pools, pool client.Object) [2]string {
+// enforcementOf is what a pool says of its mode, and for which template.
+func enforcementOf(pools platform.Pools, pool client.Object) [2]string {
 	u, ok := pool.(*unstructured.Unstructured)
 	if !ok {
 		return [2]string{}

@@ -11,8 +11,8 @@ import "unicode/utf8"
 // admission webhooks, "Response").
 const MaxLine = 255
 
-// Outlook is what is known of the effects of a write.
-type Outlook interface {
+// Effect is what is known of the effects of a write.
+type Effect interface {
 	// Lines are what the writer has to be told; none when nothing is unusual.
 	Lines() []string
 }

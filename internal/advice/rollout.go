@@ -7,23 +7,23 @@ import "github.com/freshbind/freshbind/internal/freshness"
 // to hand them out, whatever Freshbind is told.
 const platformRecreate = string(freshness.Recreate)
 
-// Fate is what becomes of the stale members of a pool. The set is closed.
-type Fate string
+// StalePolicy is what becomes of the stale members of a pool. The set is closed.
+type StalePolicy string
 
 const (
 	// Deleted: they go at once.
-	Deleted Fate = "Deleted"
+	Deleted StalePolicy = "Deleted"
 	// Replaced: they go step by step.
-	Replaced Fate = "Replaced"
+	Replaced StalePolicy = "Replaced"
 	// Kept: they stay, and claims get them, because the pool says so.
-	Kept Fate = "Kept"
+	Kept StalePolicy = "Kept"
 	// KeptInAudit: they stay, and claims get them, because nothing is enforced.
-	KeptInAudit Fate = "KeptInAudit"
+	KeptInAudit StalePolicy = "KeptInAudit"
 	// Avoided: the pool's strategy cannot be read, so no claim gets them and
 	// nothing deletes them.
-	Avoided Fate = "Avoided"
+	Avoided StalePolicy = "Avoided"
 	// LeftToPlatform: the strategy in the pool's spec is not one that is known.
-	LeftToPlatform Fate = "LeftToPlatform"
+	LeftToPlatform StalePolicy = "LeftToPlatform"
 )
 
 // Rollout is what a pool, and the namespace that it is in, say about stale
@@ -47,8 +47,8 @@ func (r Rollout) Strategy() freshness.Strategy {
 	return freshness.Stricter(freshness.ResolveStrategy(r.Annotation, r.Spec, r.Default), r.Floor)
 }
 
-// Fate is what becomes of stale members.
-func (r Rollout) Fate() Fate {
+// StalePolicy is what becomes of stale members.
+func (r Rollout) StalePolicy() StalePolicy {
 	if r.Spec == platformRecreate {
 		return Deleted
 	}
@@ -85,7 +85,7 @@ func (r Rollout) unreadable() bool {
 }
 
 // Text says it of them, or of it when there is only one.
-func (f Fate) Text(count int) string {
+func (f StalePolicy) Text(count int) string {
 	them, they := "them", "they are"
 	if count == 1 {
 		them, they = "it", "it is"

@@ -69,7 +69,7 @@ func (c TemplateChange) Lines() []string {
 // deletes them.
 func staleLine(pools []PoolChange, nameLimit int) string {
 	var total, rest, guessed int
-	var groups []*fateGroup
+	var groups []*policyGroup
 	for i, p := range pools {
 		total += p.BecomeStale
 		guessed += p.Guessed
@@ -77,11 +77,11 @@ func staleLine(pools []PoolChange, nameLimit int) string {
 			rest += p.BecomeStale
 			continue
 		}
-		fate := p.Fate()
-		at := slices.IndexFunc(groups, func(g *fateGroup) bool { return g.fate == fate })
+		fate := p.StalePolicy()
+		at := slices.IndexFunc(groups, func(g *policyGroup) bool { return g.fate == fate })
 		if at < 0 {
 			at = len(groups)
-			groups = append(groups, &fateGroup{fate: fate})
+			groups = append(groups, &policyGroup{fate: fate})
 		}
 		groups[at].count += p.BecomeStale
 		groups[at].pools = append(groups[at].pools, fmt.Sprintf("%s %d", cut(p.Name, nameLimit), p.BecomeStale))
@@ -101,8 +101,8 @@ func staleLine(pools []PoolChange, nameLimit int) string {
 		plural(total, "idle member becomes", "idle members become"), strings.Join(parts, "; "))
 }
 
-type fateGroup struct {
-	fate  Fate
+type policyGroup struct {
+	fate  StalePolicy
 	count int
 	pools []string
 }

@@ -61,7 +61,7 @@ func pools(prefix string, n int, r Rollout) []PoolChange {
 
 func TestRollout(t *testing.T) {
 	type want struct {
-		Fate        Fate
+		Fate        StalePolicy
 		ServesStale bool
 	}
 	cases := map[string]struct {
@@ -86,7 +86,7 @@ func TestRollout(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := want{tc.rollout.Fate(), tc.rollout.ServesStale()}
+			got := want{tc.rollout.StalePolicy(), tc.rollout.ServesStale()}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("Rollout (-want,+got):\n%s", diff)
 			}
@@ -95,8 +95,8 @@ func TestRollout(t *testing.T) {
 }
 
 func TestEveryFateHasWords(t *testing.T) {
-	seen := map[string]Fate{}
-	for _, f := range []Fate{Deleted, Replaced, Kept, KeptInAudit, Avoided, LeftToPlatform} {
+	seen := map[string]StalePolicy{}
+	for _, f := range []StalePolicy{Deleted, Replaced, Kept, KeptInAudit, Avoided, LeftToPlatform} {
 		for _, count := range []int{1, 2} {
 			if other, twice := seen[f.Text(count)]; twice {
 				t.Errorf("%s and %s of %d are both %q", f, other, count, f.Text(count))

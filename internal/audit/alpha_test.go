@@ -86,7 +86,7 @@ func TestV1Alpha1Claims(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := castScene(newTape(t), builders.V1Alpha1, "Recreate")
+			s := castScene(newRecording(t), builders.V1Alpha1, "Recreate")
 			tc.tell(s)
 			if diff := cmp.Diff(tc.want, s.verdicts()); diff != "" {
 				t.Errorf("verdicts (-want,+got):\n%s\n%s", diff, s.dump())

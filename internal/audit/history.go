@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Lost is a span of one resource's events that the recorder did not get.
-type Lost struct {
+// EventGap is a span of one resource's events that the recorder did not get.
+type EventGap struct {
 	Resource Resource  `json:"resource"`
 	After    RV        `json:"after"`
 	Until    RV        `json:"until"`
@@ -42,7 +42,7 @@ type History struct {
 
 	binds       []*pending
 	boundBefore map[string]int // by namespace
-	lost        []Lost
+	eventGaps   []EventGap
 	synced      map[Resource]RV
 	intact      map[Resource]RV // up to here, events before the latest LIST are complete
 	progress    map[Resource]RV
@@ -110,7 +110,7 @@ func (h *History) Add(e Event) error {
 	switch e.Type {
 	case Gap:
 		h.intact[e.Resource] = e.After
-		h.lost = append(h.lost, Lost{Resource: e.Resource, After: e.After, Until: e.RV, SeenAt: e.SeenAt})
+		h.eventGaps = append(h.eventGaps, EventGap{Resource: e.Resource, After: e.After, Until: e.RV, SeenAt: e.SeenAt})
 	case Synced:
 		h.finishListing(e)
 	case Progress:
@@ -159,8 +159,8 @@ func (h *History) Watermark() RV {
 // Settled reports whether every resource's events have arrived up to rv, so that no later event changes what was stored then.
 func (h *History) Settled(rv RV) bool { return !h.Watermark().Before(rv) }
 
-// Lost returns the spans of events that are missing.
-func (h *History) Lost() []Lost { return append([]Lost(nil), h.lost...) }
+// EventGaps returns the spans of events that are missing.
+func (h *History) EventGaps() []EventGap { return append([]EventGap(nil), h.eventGaps...) }
 
 func (h *History) addObject(e Event) {
 	switch e.Resource {

@@ -39,7 +39,7 @@ func TestWhatTheConfigurationSays(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			x := unsyncedTape(t)
+			x := unsyncedRecording(t)
 			x.h = NewHistory(tc.options)
 			x.sync()
 			namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": ns, "labels": tc.labels}}}

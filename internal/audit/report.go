@@ -81,8 +81,8 @@ type Report struct {
 	Namespaces []Summary `json:"namespaces"`
 	// Findings are the binds that are not Fresh, in the order in which they were stored.
 	Findings []Bind `json:"findings"`
-	// Lost are spans without events. For them, the absence of findings proves nothing.
-	Lost []Lost `json:"lostEvents,omitempty"`
+	// EventGaps are spans without events. For them, the absence of findings proves nothing.
+	EventGaps []EventGap `json:"lostEvents,omitempty"`
 	// Unsettled counts binds that were judged before all events up to them had arrived.
 	Unsettled int `json:"unsettled,omitempty"`
 
@@ -112,7 +112,7 @@ func (r *Report) Namespace(namespace string) Summary {
 
 // Judge decides every bind of the history. It can be called again as the history grows.
 func (h *History) Judge() *Report {
-	r := &Report{Since: h.since, Until: h.until, Lost: h.Lost(), Findings: slices.Clone(h.findings)}
+	r := &Report{Since: h.since, Until: h.until, EventGaps: h.EventGaps(), Findings: slices.Clone(h.findings)}
 	r.SinceRV, _ = h.Synced()
 	sums := h.summaries()
 	for _, p := range h.bound() {

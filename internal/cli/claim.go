@@ -103,7 +103,7 @@ func (c *Cluster) ExplainClaim(ctx context.Context, namespace, name string) (*Cl
 		return nil, err
 	}
 	if sandbox != nil {
-		if err := c.tellSandbox(ctx, claim, sandbox, history, story); err != nil {
+		if err := c.describeSandbox(ctx, claim, sandbox, history, story); err != nil {
 			return nil, err
 		}
 	}
@@ -185,7 +185,7 @@ func (c *Cluster) heldBy(ctx context.Context, claim *unstructured.Unstructured) 
 	return nil, nil
 }
 
-func (c *Cluster) tellSandbox(ctx context.Context, claim, sandbox *unstructured.Unstructured, history []Revision, story *ClaimStory) error {
+func (c *Cluster) describeSandbox(ctx context.Context, claim, sandbox *unstructured.Unstructured, history []Revision, story *ClaimStory) error {
 	story.Sandbox, story.Launch, story.Waits = sandbox.GetName(), c.Objects.LaunchType(sandbox, claim), ""
 	live, _ := c.live()
 	stamp, err := live.SandboxRevision(ctx, sandbox)

@@ -76,11 +76,11 @@ func (c *Cluster) ExplainMember(ctx context.Context, namespace, name string) (*M
 	if facts.Template != nil {
 		m.Template, m.InForce = facts.Template.Name, facts.Template.Hash
 	}
-	if err := c.tellMode(ctx, m, facts.Enforcement); err != nil {
+	if err := c.describeMode(ctx, m, facts.Enforcement); err != nil {
 		return nil, err
 	}
 	m.Claimable = !is.ReadySince.IsZero() && !m.Hidden && (m.Allowed || m.Mode == Audit && m.inPool())
-	return m, c.tellNumbers(ctx, m)
+	return m, c.describeRevisions(ctx, m)
 }
 
 // inPool: in mode audit nothing but the platform itself says whose it is.
@@ -88,7 +88,7 @@ func (m *MemberStory) inPool() bool {
 	return m.Reason != freshness.MemberClaimed && m.Reason != freshness.NotAMember && m.Reason != freshness.MemberTerminating
 }
 
-func (c *Cluster) tellMode(ctx context.Context, m *MemberStory, pool string) error {
+func (c *Cluster) describeMode(ctx context.Context, m *MemberStory, pool string) error {
 	modes, err := c.modes(ctx, m.Namespace)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (c *Cluster) tellMode(ctx context.Context, m *MemberStory, pool string) err
 	return nil
 }
 
-func (c *Cluster) tellNumbers(ctx context.Context, m *MemberStory) error {
+func (c *Cluster) describeRevisions(ctx context.Context, m *MemberStory) error {
 	if m.Template == "" {
 		return nil
 	}

@@ -50,7 +50,7 @@ type Pool struct {
 	Message string      `json:"message,omitempty"`
 	Admit   string      `json:"admit,omitempty"`
 	// Fate is what becomes of stale members.
-	Fate advice.Fate `json:"staleAre"`
+	Fate advice.StalePolicy `json:"staleAre"`
 
 	Members        []Member                   `json:"-"`
 	MaxUnavailable string                     `json:"-"`
@@ -176,7 +176,7 @@ func (j *Judge) pool(
 	}
 	p.Number = known[p.Revision]
 	rollout := j.rollout(&p)
-	p.Fate = rollout.Fate()
+	p.Fate = rollout.StalePolicy()
 	for _, sandbox := range idle {
 		m, err := j.member(inspection, sandbox, pods[types.NamespacedName{Namespace: p.Namespace, Name: j.objects.PodOf(sandbox)}])
 		if err != nil {

@@ -26,7 +26,7 @@ func TestOutcome(t *testing.T) {
 		}
 		return p
 	}
-	fate := func(f advice.Fate) func(*cli.Pool) { return func(p *cli.Pool) { p.Fate = f } }
+	fate := func(f advice.StalePolicy) func(*cli.Pool) { return func(p *cli.Pool) { p.Fate = f } }
 	paused := func(p *cli.Pool) { p.Object = pool(20).Annotation(advice.PausedKey, "true").Obj() }
 	cases := map[string]struct {
 		pool    *cli.Pool

@@ -76,7 +76,7 @@ func (p *Pool) settle(template *unstructured.Unstructured, restarted time.Time) 
 		p.State, p.Message = TemplateGone, fmt.Sprintf("template %s does not exist", p.Template)
 		return
 	}
-	if p.Mode == Audit || !p.told(template, restarted) {
+	if p.Mode == Audit || !p.statusIsCurrent(template, restarted) {
 		p.State = p.seen()
 	}
 	// A member that became stale a moment ago is not in what was told.
@@ -85,8 +85,8 @@ func (p *Pool) settle(template *unstructured.Unstructured, restarted time.Time) 
 	}
 }
 
-// told takes the controller's word, if it is about what is in force now.
-func (p *Pool) told(template *unstructured.Unstructured, restarted time.Time) bool {
+// statusIsCurrent takes the controller's word, if it is about what is in force now.
+func (p *Pool) statusIsCurrent(template *unstructured.Unstructured, restarted time.Time) bool {
 	said := p.Object.GetAnnotations()
 	status, err := platform.ParseRolloutStatus(said[platform.RolloutStatusKey])
 	if err != nil || said[platform.RolloutStateKey] == "" || status.UpdateRevision != p.Revision ||

@@ -30,11 +30,11 @@ const (
 	retryAfter = time.Second
 )
 
-// shelf is one kind of objects in a Store.
-type shelf int
+// collection is one kind of objects in a Store.
+type collection int
 
 const (
-	pools shelf = iota
+	pools collection = iota
 	templates
 	members
 	memberPods
@@ -45,12 +45,12 @@ const (
 // from consistent lists and can be kept current by watches.
 type Store struct {
 	client  client.WithWatch
-	sources map[shelf]source
+	sources map[collection]source
 	modes   modes
 
 	mu      sync.Mutex
-	objects map[shelf]map[types.NamespacedName]client.Object
-	from    map[shelf]string
+	objects map[collection]map[types.NamespacedName]client.Object
+	from    map[collection]string
 	changed chan struct{}
 }
 
@@ -63,7 +63,7 @@ type source struct {
 // Load reads a namespace, or all of them for "".
 func (c *Cluster) Load(ctx context.Context, namespace string) (*Store, error) {
 	s := &Store{
-		client: c.Client, objects: map[shelf]map[types.NamespacedName]client.Object{}, from: map[shelf]string{},
+		client: c.Client, objects: map[collection]map[types.NamespacedName]client.Object{}, from: map[collection]string{},
 		changed: make(chan struct{}, 1),
 	}
 	var err error
@@ -93,13 +93,13 @@ func (c *Cluster) Load(ctx context.Context, namespace string) (*Store, error) {
 	return s, err
 }
 
-func (c *Cluster) sources(ctx context.Context, namespace string) (map[shelf]source, error) {
+func (c *Cluster) sources(ctx context.Context, namespace string) (map[collection]source, error) {
 	stamped, err := labels.NewRequirement(platform.StampKey, selection.Exists, nil)
 	if err != nil {
 		return nil, fmt.Errorf("selecting revisions: %w", err)
 	}
 	within := client.InNamespace(namespace)
-	out := map[shelf]source{memberPods: {
+	out := map[collection]source{memberPods: {
 		list: func() client.ObjectList {
 			list := &unstructured.UnstructuredList{}
 			list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
@@ -111,7 +111,7 @@ func (c *Cluster) sources(ctx context.Context, namespace string) (map[shelf]sour
 		options: []client.ListOption{within, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*stamped)}},
 	}}
 	kinds := c.Objects.Kinds()
-	for sh, of := range map[shelf]struct {
+	for sh, of := range map[collection]struct {
 		resource schema.GroupResource
 		options  []client.ListOption
 	}{
@@ -136,7 +136,7 @@ func (c *Cluster) sources(ctx context.Context, namespace string) (map[shelf]sour
 }
 
 // read replaces what a shelf holds by a consistent list.
-func (s *Store) read(ctx context.Context, sh shelf) error {
+func (s *Store) read(ctx context.Context, sh collection) error {
 	found := map[types.NamespacedName]client.Object{}
 	from, next := "", ""
 	for {
@@ -191,7 +191,7 @@ func (s *Store) Follow(ctx context.Context, trouble func(error)) {
 	}
 }
 
-func (s *Store) follow(ctx context.Context, sh shelf, trouble func(error)) {
+func (s *Store) follow(ctx context.Context, sh collection, trouble func(error)) {
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := s.watch(ctx, sh)
@@ -215,7 +215,7 @@ func rest(ctx context.Context) {
 
 // watch applies events until the watch ends. An error says that the shelf has
 // to be read anew.
-func (s *Store) watch(ctx context.Context, sh shelf) error {
+func (s *Store) watch(ctx context.Context, sh collection) error {
 	s.mu.Lock()
 	from := s.from[sh]
 	s.mu.Unlock()
@@ -244,7 +244,7 @@ func (s *Store) watch(ctx context.Context, sh shelf) error {
 	}
 }
 
-func (s *Store) take(sh shelf, event watch.Event) {
+func (s *Store) take(sh collection, event watch.Event) {
 	obj, ok := event.Object.(client.Object)
 	if !ok {
 		return
@@ -267,7 +267,7 @@ func (s *Store) take(sh shelf, event watch.Event) {
 func (s *Store) Changed() <-chan struct{} { return s.changed }
 
 // all returns the objects of a shelf, as they are now.
-func all[T client.Object](s *Store, sh shelf) map[types.NamespacedName]T {
+func all[T client.Object](s *Store, sh collection) map[types.NamespacedName]T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := map[types.NamespacedName]T{}

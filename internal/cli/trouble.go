@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// patience is how long a member may take to become ready before it is trouble.
-const patience = 10 * time.Second
+// troubleAfter is how long a member may take to become ready before it is trouble.
+const troubleAfter = 10 * time.Second
 
 // TroubleOf looks for what keeps a pool's newest member from becoming ready;
 // nil when it is too early to ask, or nothing is wrong.
@@ -20,7 +20,7 @@ func (c *Cluster) TroubleOf(ctx context.Context, s *Store, p *Pool) (*Trouble, e
 		return nil, nil
 	}
 	since := c.Now().Sub(m.Created.Time)
-	if since < patience {
+	if since < troubleAfter {
 		return nil, nil
 	}
 	t := &Trouble{Member: m.Name, For: since, Why: "it has no pod yet"}

@@ -33,7 +33,7 @@ namespaces: [a, b]
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := given()
+	want := baseDefaults()
 	want.Defaults.Enforcement = Enforce
 	want.Floors = []Floor{{
 		NamespaceSelector:  &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}},

@@ -32,13 +32,13 @@ const defaultDirectory = "/etc/freshbind/certs"
 
 // Default is what holds where a file says nothing, and without a file.
 func Default() Configuration {
-	c := given()
+	c := baseDefaults()
 	c.complete()
 	return c
 }
 
-// given are the defaults of single fields.
-func given() Configuration {
+// baseDefaults are the defaults of single fields.
+func baseDefaults() Configuration {
 	return Configuration{
 		TypeMeta:          metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
 		Defaults:          Defaults{Enforcement: Audit, RolloutStrategy: string(freshness.OnReplenish)},

@@ -66,7 +66,7 @@ func Parse(data []byte) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("is not YAML, or says something twice: %w", err)
 	}
-	f := &File{Configuration: given()}
+	f := &File{Configuration: baseDefaults()}
 	if err := gojson.Unmarshal(asJSON, &f.said); err != nil || f.said == nil {
 		return nil, errors.New("has to be an object with apiVersion: " + APIVersion + " and kind: " + Kind)
 	}

@@ -110,7 +110,7 @@ func MakePlan(s PoolState) Plan {
 		p.awaits = p.awaits || p.missing > 0
 		p.Rollout.Replacing, p.Rollout.AwaitMissing = p.Rollout.Replacing.Await(p.missing), false
 	}
-	p.outlook = p.Outlook()
+	p.policy = p.ReplacementPolicy()
 	p.plan.Rollout = p.progress()
 	p.count()
 	p.admit()
@@ -122,15 +122,15 @@ func MakePlan(s PoolState) Plan {
 
 type planner struct {
 	PoolState
-	plan    Plan
-	outlook Outlook
+	plan   Plan
+	policy ReplacementPolicy
 	// missing is how many members are not available that should be.
 	missing int
 	// awaits: something was to become available.
 	awaits bool
 }
 
-func (p *planner) old(m MemberState) bool { return p.outlook.Old(m) }
+func (p *planner) outdated(m MemberState) bool { return p.policy.Outdated(m) }
 
 // progress notes what became ready. Time starts anew when a pool that was at rest
 // has something to replace, and after a pause.
@@ -167,7 +167,7 @@ func (p *planner) count() {
 		c.Replicas++
 		available, wait := p.availableAt(m)
 		p.again(wait)
-		if m.WriteFailed && (p.old(m) || m.Class == Lost) {
+		if m.WriteFailed && (p.outdated(m) || m.Class == Lost) {
 			c.WriteFailed++
 		}
 		if !m.ReadySince.IsZero() {
@@ -191,7 +191,7 @@ func (p *planner) count() {
 func (p *planner) left() int {
 	n := 0
 	for _, m := range p.Members {
-		if p.old(m) {
+		if p.outdated(m) {
 			n++
 		}
 	}
@@ -237,7 +237,7 @@ func (p *planner) outcome() {
 		if p.Suspended && p.plan.Counts.Unknown > 0 {
 			p.plan.Cause = AttributionSuspended
 		}
-	case !p.rolls() && !p.outlook.holds(p.Members):
+	case !p.rolls() && !p.policy.heldByPause(p.Members):
 		r.State, p.plan.Cause = Progressing, StaleByStrategy
 		if left == 0 {
 			p.plan.Cause = MembersUpdating
@@ -267,17 +267,17 @@ func (p *planner) replace() {
 	r := &p.plan.Rollout.Replacing
 	// With nothing in replacement it failed for want of deletes, not of what they
 	// would bring.
-	p.outlook.Failed = p.plan.Rollout.State == Failed && r.Deleted() > 0
+	p.policy.Failed = p.plan.Rollout.State == Failed && r.Deleted() > 0
 	before := *p
 	if p.plan.before = &before; !slices.ContainsFunc(p.Members, MemberState.mayGo) {
 		return
 	}
-	wanted := p.inOrder(func(m MemberState) bool { return m.Class == Lost && p.outlook.Goes(m) })
+	wanted := p.inOrder(func(m MemberState) bool { return m.Class == Lost && p.policy.DeletesNow(m) })
 	stuck := p.inOrder(func(m MemberState) bool { return m.Class != Lost && p.stuck(m) })
 	// The youngest may stand in place of members that were deleted before.
 	slices.Reverse(stuck)
 	wanted = append(wanted, stuck...)
-	wanted = append(wanted, p.inOrder(func(m MemberState) bool { return p.Available(m) && p.outlook.Goes(m) })...)
+	wanted = append(wanted, p.inOrder(func(m MemberState) bool { return p.Available(m) && p.policy.DeletesNow(m) })...)
 	steps := p.inOrder(p.stepwise)
 	steps = steps[:min(len(steps), max(0, p.MaxUnavailable-p.deleting(wanted).Deleted()))]
 	wanted = append(wanted, steps...)
@@ -323,16 +323,16 @@ func (p *planner) deleting(members []int) Replacements {
 
 // stuck: the member is not available, and goes before it ever is.
 func (p *planner) stuck(m MemberState) bool {
-	return !m.Leaving && !p.Available(m) && p.outlook.Goes(m)
+	return !m.Leaving && !p.Available(m) && p.policy.DeletesNow(m)
 }
 
 // stepwise reports whether the member is to be replaced and has to wait for its
 // turn.
 func (p *planner) stepwise(m MemberState) bool {
-	if m.Leaving || m.ReadySince.IsZero() || p.outlook.Goes(m) {
+	if m.Leaving || m.ReadySince.IsZero() || p.policy.DeletesNow(m) {
 		return false
 	}
-	return p.old(m) && p.Strategy == RollingUpdate && p.outlook.replaces() || m.Stray && !p.Paused
+	return p.outdated(m) && p.Strategy == RollingUpdate && p.policy.replaces() || m.Stray && !p.Paused
 }
 
 // inOrder returns members to replace, the oldest first. Those that could not be
@@ -367,7 +367,7 @@ func (p *planner) served(m MemberState) bool {
 
 // mayServe reports whether the member is to be replaced and claims could be given
 // it until then.
-func (p *planner) mayServe(m MemberState) bool { return p.old(m) && m.Class != Former }
+func (p *planner) mayServe(m MemberState) bool { return p.outdated(m) && m.Class != Former }
 
 // oldServe reports whether there is a ready one among the members to replace.
 func (p *planner) oldServe() bool {

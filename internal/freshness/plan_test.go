@@ -334,7 +334,7 @@ func TestMaxUnavailable(t *testing.T) {
 	}
 }
 
-func TestIncomprehensible(t *testing.T) {
+func TestSuspendsAttribution(t *testing.T) {
 	young, old := time.Second, time.Hour
 	since := before(time.Minute).Add(300 * time.Millisecond)
 	cases := map[string]struct {
@@ -364,7 +364,7 @@ func TestIncomprehensible(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := Incomprehensible(tc.was, tc.members, tc.replicas, since); got != tc.want {
+			if got := SuspendsAttribution(tc.was, tc.members, tc.replicas, since); got != tc.want {
 				t.Errorf("Incomprehensible() = %t, want %t", got, tc.want)
 			}
 		})

@@ -117,38 +117,38 @@ func resolve(value string, replicas int) (n int, ok bool) {
 // but what is known.
 const suspicious = 5
 
-// Incomprehensible reports whether a pool's newest members are all unknown
+// SuspendsAttribution reports whether a pool's newest members are all unknown
 // although they were born since the template last changed: then something that
 // is not understood builds them (a webhook that injects a field), and to replace
 // them would only make more. It stays so, while claims take them, until one is
 // born that is current. since is when that change was seen, was what this
 // reported of the same revision before. Only what a pool's controller made counts:
 // whoever else makes members chooses what they are built from.
-func Incomprehensible(was bool, members []MemberState, replicas int, since time.Time) bool {
+func SuspendsAttribution(was bool, members []MemberState, replicas int, since time.Time) bool {
 	if was {
 		return !slices.ContainsFunc(members, func(m MemberState) bool {
-			return m.tells() && m.Class == Current && m.bornSince(since)
+			return m.isEvidence() && m.Class == Current && m.bornSince(since)
 		})
 	}
 	// The newest that speaks against it; of equal age, the first.
 	against := -1
 	for i, m := range members {
-		if m.tells() && !m.bornUnknown(since) && (against < 0 || m.Created.After(members[against].Created)) {
+		if m.isEvidence() && !m.bornUnknown(since) && (against < 0 || m.Created.After(members[against].Created)) {
 			against = i
 		}
 	}
 	enough, newer := min(suspicious, replicas), 0
 	for i, m := range members {
-		if m.tells() && m.bornUnknown(since) && newerThan(members, i, against) {
+		if m.isEvidence() && m.bornUnknown(since) && newerThan(members, i, against) {
 			newer++
 		}
 	}
 	return enough > 0 && newer >= enough
 }
 
-// tells reports whether what the member is built from says something about those
+// isEvidence reports whether what the member is built from says something about those
 // that are born now.
-func (m MemberState) tells() bool {
+func (m MemberState) isEvidence() bool {
 	return m.Class != Lost && m.Class != Unclassified && !m.Edited && m.ByPool
 }
 

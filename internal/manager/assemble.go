@@ -18,7 +18,7 @@ import (
 	"github.com/freshbind/freshbind/controllers/closing"
 	"github.com/freshbind/freshbind/controllers/history"
 	"github.com/freshbind/freshbind/controllers/holdings"
-	"github.com/freshbind/freshbind/controllers/recreate"
+	"github.com/freshbind/freshbind/controllers/pools"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/members"
@@ -42,13 +42,13 @@ func admission() platform.Admission { return agentsandbox.Admission() }
 type livePlatform interface {
 	platform.Objects
 	Get(ctx context.Context, gr schema.GroupResource, namespace, name string) (*unstructured.Unstructured, error)
-	recreate.Inspector
-	recreate.Snapshots
+	pools.Inspector
+	pools.Snapshots
 }
 
-// foresight inspects with the floors that a cache shows.
-func foresight(p *agentsandbox.Platform, floor func(ctx context.Context, namespace string) (freshness.Strategy, error)) recreate.Inspector {
-	return agentsandbox.Foresight{Platform: p, KnownFloor: floor}
+// cachedInspector inspects with the floors that a cache shows.
+func cachedInspector(p *agentsandbox.Platform, floor func(ctx context.Context, namespace string) (freshness.Strategy, error)) pools.Inspector {
+	return agentsandbox.CachedInspector{Platform: p, KnownFloor: floor}
 }
 
 // liveResources are those that verdicts read, the closed label set of the
@@ -83,14 +83,14 @@ func (o *process) assemble(mgr manager.Manager, kinds platform.Served, store *me
 	if err := holdings.Setup(mgr, kinds.Sandboxes, kinds.Claims, p, modes.Marks, askedByPools(mgr.GetCache(), kinds.Pools, p.EnforcementFor)); err != nil {
 		return err
 	}
-	after, err := newAftermath(mgr, p, foresight(p, modes.KnownStrategy), modes, kinds, o, store, reg)
+	obs, err := newObserver(mgr, p, cachedInspector(p, modes.KnownStrategy), modes, kinds, o, store, reg)
 	if err != nil {
 		return err
 	}
-	modes.Pools = after.forecast.Pools
-	register(mgr.GetWebhookServer(), p, modes, after, webhooks.NewGiven(holdings.Index(mgr.GetCache(), kinds.Sandboxes)), webhooks.NewMetrics(reg), o.Scheduling.sendsTo())
+	modes.Pools = obs.dispositions.Pools
+	register(mgr.GetWebhookServer(), p, modes, obs, webhooks.NewRecentBinds(holdings.Index(mgr.GetCache(), kinds.Sandboxes)), webhooks.NewMetrics(reg), o.Scheduling.sendsTo())
 	registerProtection(mgr, p, modes)
-	if err := registerScheduler(mgr, o.Scheduling, o.leads, after.forecast, reg); err != nil {
+	if err := registerScheduler(mgr, o.Scheduling, o.leads, obs.dispositions, reg); err != nil {
 		return err
 	}
 	if err := o.anchor(mgr); err != nil {
@@ -102,7 +102,7 @@ func (o *process) assemble(mgr manager.Manager, kinds platform.Served, store *me
 	if err := o.addSelfTest(mgr, kinds, modes, reg); err != nil {
 		return err
 	}
-	return registerAdvice(mgr, p, modes, kinds, after.forecast)
+	return registerAdvice(mgr, p, modes, kinds, obs.dispositions)
 }
 
 // cached is what the cache of members looks at.
@@ -158,7 +158,7 @@ func registerProtection(mgr manager.Manager, p *agentsandbox.Platform, modes *we
 
 // registerAdvice serves advice from the metadata of Sandboxes, which is watched
 // in any case.
-func registerAdvice(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks.Modes, k platform.Served, forecast *recreate.Forecast) error {
+func registerAdvice(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks.Modes, k platform.Served, dispositions *pools.Dispositions) error {
 	sandboxes := &metav1.PartialObjectMetadata{}
 	sandboxes.SetGroupVersionKind(k.Sandboxes)
 	if _, err := mgr.GetCache().GetInformer(context.Background(), sandboxes); err != nil {
@@ -167,29 +167,29 @@ func registerAdvice(mgr manager.Manager, p *agentsandbox.Platform, modes *webhoo
 	mgr.GetWebhookServer().Register(webhooks.AdviseHook.Path, &webhook.Admission{Handler: &webhooks.Advise{
 		Adviser: &agentsandbox.Adviser{
 			Platform: p, Enforced: modes.Enforced,
-			Shelf: &agentsandbox.Shelf{Cache: mgr.GetCache(), API: mgr.GetAPIReader(), Resolver: p.Resolver, Pools: forecast.Pools},
+			Lister: &agentsandbox.Lister{Cache: mgr.GetCache(), API: mgr.GetAPIReader(), Resolver: p.Resolver, Pools: dispositions.Pools},
 		},
 		Timeout: webhooks.AdviseHook.HandlerTimeout(),
 	}})
 	return nil
 }
 
-func register(server webhook.Server, p *agentsandbox.Platform, modes *webhooks.Modes, after aftermath, given *webhooks.Given, m *webhooks.Metrics, sendTo string) {
-	patience := webhooks.NewPatience(clock.RealClock{})
-	foreseen := webhooks.NewForeseen(clock.RealClock{})
+func register(server webhook.Server, p *agentsandbox.Platform, modes *webhooks.Modes, obs observer, binds *webhooks.RecentBinds, m *webhooks.Metrics, sendTo string) {
+	retries := webhooks.NewRetryLimiter(clock.RealClock{})
+	refusals := webhooks.NewRefusalCache(clock.RealClock{})
 	hooks := append(webhooks.Judged(), webhooks.BirthHook)
 	for _, hook := range webhooks.Judged() {
 		hooks = append(hooks, hook.Opened())
 	}
 	for _, hook := range hooks {
 		server.Register(hook.Path, &webhook.Admission{Handler: &webhooks.Guard{
-			PlatformName: platformName, Platform: p, Modes: modes, Metrics: m, Aftermath: after, Given: given, Patience: patience, Foreseen: foreseen, PassedOver: after.passed.Note, Released: after.pods.NoteReleased,
+			PlatformName: platformName, Platform: p, Modes: modes, Metrics: m, Observer: obs, RecentBinds: binds, Retries: retries, KnownRefusals: refusals, PoolSkipped: obs.reofferer.Note, Released: obs.pods.NoteReleased,
 			Clock: clock.RealClock{}, Turns: p.Turns, Timeout: hook.HandlerTimeout(), FailOpen: hook.FailOpen,
 		}})
 	}
 	for _, hook := range []webhooks.Hook{webhooks.StampHook, webhooks.StampBirthHook} {
 		server.Register(hook.Path, &webhook.Admission{Handler: &webhooks.Stamp{
-			Revisions: p, Modes: modes, Timeout: hook.HandlerTimeout(), SchedulerName: sendTo, Foreseen: foreseen,
+			Revisions: p, Modes: modes, Timeout: hook.HandlerTimeout(), SchedulerName: sendTo, KnownRefusals: refusals,
 			Birth: hook.Path == webhooks.StampBirthHook.Path,
 		}})
 	}

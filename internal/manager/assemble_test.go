@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/freshbind/freshbind/controllers/recreate"
+	"github.com/freshbind/freshbind/controllers/pools"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/webhooks"
 )
@@ -25,16 +25,16 @@ func (h *handlers) Register(path string, handler http.Handler) { h.byPath[path] 
 // for a claim, or a hint that nobody follows.
 func TestEveryGuardHasWhatItNeeds(t *testing.T) {
 	server := &handlers{byPath: map[string]http.Handler{}}
-	given := webhooks.NewGiven(nil)
-	after := aftermath{passed: &recreate.Overlooked{}, pods: &recreate.Pods{}}
-	register(server, &agentsandbox.Platform{Turns: newTurns(2)}, &webhooks.Modes{}, after, given, webhooks.NewMetrics(prometheus.NewRegistry()), "")
+	binds := webhooks.NewRecentBinds(nil)
+	obs := observer{reofferer: &pools.Reofferer{}, pods: &pools.Pods{}}
+	register(server, &agentsandbox.Platform{Turns: newTurns(2)}, &webhooks.Modes{}, obs, binds, webhooks.NewMetrics(prometheus.NewRegistry()), "")
 
 	hooks := []webhooks.Hook{webhooks.BirthHook}
 	for _, hook := range webhooks.Judged() {
 		hooks = append(hooks, hook, hook.Opened())
 	}
-	var patience *webhooks.Patience
-	var foreseen *webhooks.Foreseen
+	var retries *webhooks.RetryLimiter
+	var refusals *webhooks.RefusalCache
 	for _, hook := range hooks {
 		admission, ok := server.byPath[hook.Path].(*webhook.Admission)
 		if !ok {
@@ -46,10 +46,10 @@ func TestEveryGuardHasWhatItNeeds(t *testing.T) {
 			t.Errorf("%s has no guard", hook.Path)
 			continue
 		}
-		if patience == nil {
-			patience, foreseen = guard.Patience, guard.Foreseen
+		if retries == nil {
+			retries, refusals = guard.Retries, guard.KnownRefusals
 		}
-		if guard.Given != given || guard.Patience != patience || guard.Foreseen != foreseen {
+		if guard.RecentBinds != binds || guard.Retries != retries || guard.KnownRefusals != refusals {
 			t.Errorf("%s remembers by itself what all guards have to", hook.Path)
 		}
 		if guard.FailOpen != hook.FailOpen || guard.Timeout != hook.HandlerTimeout() {
@@ -63,7 +63,7 @@ func TestEveryGuardHasWhatItNeeds(t *testing.T) {
 	}
 	for _, hook := range []webhooks.Hook{webhooks.StampHook, webhooks.StampBirthHook} {
 		stamp := server.byPath[hook.Path].(*webhook.Admission).Handler.(*webhooks.Stamp)
-		if stamp.Foreseen != foreseen {
+		if stamp.KnownRefusals != refusals {
 			t.Errorf("%s tells no guard what it foresees", hook.Path)
 		}
 	}

@@ -54,7 +54,7 @@ func TestHoldingTheLease(t *testing.T) {
 			renew(l, mine, nil)
 			c.Step(renewDeadline / 2)
 		}, true},
-		"given back": {func(l *lease, _ *clocktesting.FakeClock) {
+		"binds back": {func(l *lease, _ *clocktesting.FakeClock) {
 			renew(l, mine, nil)
 			renew(l, released, nil)
 		}, false},

@@ -40,27 +40,27 @@ func (o *process) newPlatformPart(mgr manager.Manager) (*platformPart, error) {
 		return nil, fmt.Errorf("creating client for discovery: %w", err)
 	}
 	served := platform.Discovery(asks.ServerResourcesForGroupVersionWithContext)
-	shelf := newSlots(mgr.GetWebhookServer(), o.newEntrance(metrics.Registry), map[string]http.Handler{
+	table := newHandlerTable(mgr.GetWebhookServer(), o.newEntrance(metrics.Registry), map[string]http.Handler{
 		// Namespaces say things to Freshbind wherever it runs.
 		webhooks.AdviseHook.Path: &webhook.Admission{Handler: &webhooks.Advise{
-			Adviser: nobodysAdviser{}, Timeout: webhooks.AdviseHook.HandlerTimeout(),
+			Adviser: noAdviser{}, Timeout: webhooks.AdviseHook.HandlerTimeout(),
 		}},
 	})
 	part := &platformPart{
 		find: func(ctx context.Context) (platform.Served, bool, error) {
 			return served.Find(ctx, builtIn.Kinds())
 		}, clock: clock.RealClock{},
-		log: ctrl.Log.WithName("platforms"), idle: func() { shelf.exchange(nil) },
+		log: ctrl.Log.WithName("platforms"), idle: func() { table.exchange(nil) },
 		run: func(ctx context.Context, k platform.Served, installed func()) error {
-			return o.runPlatform(ctx, mgr.GetConfig(), k, newTray(shelf), installed)
+			return o.runPlatform(ctx, mgr.GetConfig(), k, newAssemblyServer(table), installed)
 		},
 	}
 	o.doubt = part.doubt
 	return part, nil
 }
 
-func (o *process) runPlatform(ctx context.Context, cfg *rest.Config, k platform.Served, t *tray, installed func()) error {
-	mine := &generation{Registerer: metrics.Registry}
+func (o *process) runPlatform(ctx context.Context, cfg *rest.Config, k platform.Served, t *assemblyServer, installed func()) error {
+	mine := &assemblyMetrics{Registerer: metrics.Registry}
 	defer mine.retire()
 	mgr, store, err := o.newPlatformManager(cfg, k, t)
 	if err != nil {
@@ -140,7 +140,7 @@ func (o *process) newPlatformManager(cfg *rest.Config, k platform.Served, server
 		return nil, nil, fmt.Errorf("creating the manager of controllers: %w", err)
 	}
 	if len(o.Namespaces) > 0 {
-		return &narrowed{Manager: mgr, namespaces: o.Namespaces}, store, nil
+		return &namespacedManager{Manager: mgr, namespaces: o.Namespaces}, store, nil
 	}
 	return mgr, store, nil
 }
@@ -165,11 +165,11 @@ func (o *process) cachedNamespaces() map[string]cache.Config {
 	return out
 }
 
-// nobodysAdviser knows no warm-pool system.
-type nobodysAdviser struct{}
+// noAdviser knows no warm-pool system.
+type noAdviser struct{}
 
-func (nobodysAdviser) Inputs(*unstructured.Unstructured) advice.Inputs { return advice.Inputs{} }
+func (noAdviser) Inputs(*unstructured.Unstructured) advice.Inputs { return advice.Inputs{} }
 
-func (nobodysAdviser) Foresee(context.Context, *unstructured.Unstructured, *unstructured.Unstructured) (advice.Outlook, error) {
+func (noAdviser) Predict(context.Context, *unstructured.Unstructured, *unstructured.Unstructured) (advice.Effect, error) {
 	return nil, nil
 }

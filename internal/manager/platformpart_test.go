@@ -198,7 +198,7 @@ func TestSlotsAreExchanged(t *testing.T) {
 	answer := func(text string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) })
 	}
-	s := newSlots(server, func(_ string, next http.Handler) http.Handler { return next }, map[string]http.Handler{"/advise": answer("idle")})
+	s := newHandlerTable(server, func(_ string, next http.Handler) http.Handler { return next }, map[string]http.Handler{"/advise": answer("idle")})
 	get := func(path string) string {
 		t.Helper()
 		w := httptest.NewRecorder()
@@ -218,7 +218,7 @@ func TestSlotsAreExchanged(t *testing.T) {
 		{"none", nil, "idle", "Service Unavailable"},
 		{"third", []string{"/advise", "/birth"}, "third", "third"},
 	} {
-		tray := newTray(s)
+		tray := newAssemblyServer(s)
 		for _, path := range step.handlers {
 			tray.Register(path, answer(step.name))
 		}
@@ -235,7 +235,7 @@ func TestSlotsAreExchanged(t *testing.T) {
 func TestMetricsOfAGenerationGoWithIt(t *testing.T) {
 	all := prometheus.NewRegistry()
 	for range 2 {
-		g := &generation{Registerer: all}
+		g := &assemblyMetrics{Registerer: all}
 		g.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "x"}))
 		if found, err := all.Gather(); err != nil || len(found) != 1 {
 			t.Fatalf("%d metrics, %v", len(found), err)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/freshbind/freshbind/controllers/recreate"
+	"github.com/freshbind/freshbind/controllers/pools"
 	"github.com/freshbind/freshbind/internal/config"
 	"github.com/freshbind/freshbind/scheduler"
 )
@@ -21,8 +21,8 @@ func (o *Scheduling) sendsTo() string {
 	return ""
 }
 
-// strays is the scheduler whose Pods are not to be left behind; "" for none.
-func (o *Scheduling) strays() string {
+// formerScheduler is the scheduler whose Pods are not to be left behind; "" for none.
+func (o *Scheduling) formerScheduler() string {
 	if o.Mode == config.SchedulingSecond {
 		return ""
 	}
@@ -30,9 +30,9 @@ func (o *Scheduling) strays() string {
 }
 
 // registerScheduler serves the extender beside the webhooks.
-func registerScheduler(mgr manager.Manager, o Scheduling, leads func() bool, forecast *recreate.Forecast, reg prometheus.Registerer) error {
-	if strays := o.strays(); strays != "" {
-		if err := scheduler.SetupStrays(mgr, forecast.Caches(), forecast.Kinds().Sandboxes, builtIn, strays, leads); err != nil {
+func registerScheduler(mgr manager.Manager, o Scheduling, leads func() bool, dispositions *pools.Dispositions, reg prometheus.Registerer) error {
+	if strays := o.formerScheduler(); strays != "" {
+		if err := scheduler.SetupFormerScheduler(mgr, dispositions.Caches(), dispositions.Kinds().Sandboxes, builtIn, strays, leads); err != nil {
 			return err
 		}
 	}
@@ -41,25 +41,25 @@ func registerScheduler(mgr manager.Manager, o Scheduling, leads func() bool, for
 	}
 	nodes := scheduler.NewNodes()
 	placed := scheduler.NewPlaced(nodes)
-	informer, err := forecast.Caches().GetInformer(context.Background(), forecast.NodeObject())
+	informer, err := dispositions.Caches().GetInformer(context.Background(), dispositions.NodeObject())
 	if err == nil {
 		_, err = informer.AddEventHandler(nodes)
 	}
 	if err != nil {
 		return fmt.Errorf("watching nodes: %w", err)
 	}
-	forecast.Members().HandleSandboxes(placed.Member)
-	forecast.Members().HandlePods(placed.Pod)
+	dispositions.Members().HandleSandboxes(placed.Member)
+	dispositions.Members().HandlePods(placed.Pod)
 	m := scheduler.NewMetrics(reg)
-	kinds := forecast.Kinds()
-	err = scheduler.SetupNudger(mgr, scheduler.Watched{
-		Informers: forecast.Caches(), Pools: kinds.Pools, Templates: kinds.Templates, Sandboxes: kinds.Sandboxes,
-	}, forecast, m)
+	kinds := dispositions.Kinds()
+	err = scheduler.SetupRequeuer(mgr, scheduler.Watched{
+		Informers: dispositions.Caches(), Pools: kinds.Pools, Templates: kinds.Templates, Sandboxes: kinds.Sandboxes,
+	}, dispositions, m)
 	if err != nil {
 		return err
 	}
 	extender := &scheduler.Extender{
-		Members: forecast, Nodes: nodes, Placed: placed, Ledger: scheduler.NewLedger(clock.RealClock{}), Weights: o.Weights, Metrics: m,
+		Members: dispositions, Nodes: nodes, Placed: placed, Assumed: scheduler.NewAssumeCache(clock.RealClock{}), Weights: o.Weights, Metrics: m,
 	}
 	for path, handler := range extender.Handlers() {
 		mgr.GetWebhookServer().Register(path, handler)

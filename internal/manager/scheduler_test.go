@@ -13,7 +13,7 @@ func TestWhoSchedulesMembers(t *testing.T) {
 		config.SchedulingNone: {"", "second"}, config.SchedulingExtender: {"", "second"}, config.SchedulingSecond: {"second", ""},
 	} {
 		o := Scheduling{Mode: mode, SchedulerName: "second"}
-		if got := [2]string{o.sendsTo(), o.strays()}; got != want {
+		if got := [2]string{o.sendsTo(), o.formerScheduler()}; got != want {
 			t.Errorf("mode %s: sends to and fetches from %q, want %q", mode, got, want)
 		}
 	}

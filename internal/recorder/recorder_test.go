@@ -183,9 +183,9 @@ func TestGapIsNoticed(t *testing.T) {
 				f.Put(template("sandbox:v3"))
 			})
 			r.until("GAP sandboxtemplates 102..105")
-			err := r.WaitFor(r.ctx, func(h *audit.History) bool { return len(h.Lost()) == len(startOrder) })
+			err := r.WaitFor(r.ctx, func(h *audit.History) bool { return len(h.EventGaps()) == len(startOrder) })
 			if err != nil {
-				t.Fatalf("wait for all resources to notice: %v: %v", err, r.Report().Lost)
+				t.Fatalf("wait for all resources to notice: %v: %v", err, r.Report().EventGaps)
 			}
 			f.Put(template("sandbox:v4"))
 			r.until("MODIFIED python@106")

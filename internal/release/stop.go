@@ -37,8 +37,8 @@ type Guard struct {
 	Told func(format string, args ...any)
 	// Leases are deleted once nobody renews them.
 	Leases []string
-	// Poll is how often it is looked whether the Pods are gone, Patience how long.
-	Poll, Patience time.Duration
+	// Poll is how often it is looked whether the Pods are gone, Timeout how long.
+	Poll, Timeout time.Duration
 }
 
 // Open deletes the webhook configurations and admission policies: from then on
@@ -110,7 +110,7 @@ func (g *Guard) Stop(ctx context.Context, deployment types.NamespacedName) (gone
 	if err != nil {
 		return false, fmt.Errorf("reading the selector of Deployment %s: %w", deployment, err)
 	}
-	err = wait.PollUntilContextTimeout(ctx, g.Poll, g.Patience, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, g.Poll, g.Timeout, true, func(ctx context.Context) (bool, error) {
 		var pods corev1.PodList
 		err := g.Client.List(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector})
 		return err == nil && len(pods.Items) == 0, err

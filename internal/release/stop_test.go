@@ -36,7 +36,7 @@ func TestStopWaitsForPods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := release.Guard{
 				Client: fake.NewClientBuilder().WithObjects(tc.objs...).Build(), Told: t.Logf,
-				Leases: []string{"freshbind"}, Poll: time.Millisecond, Patience: 20 * time.Millisecond,
+				Leases: []string{"freshbind"}, Poll: time.Millisecond, Timeout: 20 * time.Millisecond,
 			}
 			gone, err := g.Stop(t.Context(), types.NamespacedName{Namespace: "own", Name: "freshbind"})
 			if err != nil {

@@ -23,7 +23,7 @@ import (
 const (
 	// perPool is how many members each of the many pools has.
 	perPool = 2
-	// budget is Freshbind's default (controllers/recreate/budget.go).
+	// budget is Freshbind's default (controllers/pools/budget.go).
 	budget = 50
 	// look is how often all pools are listed, which is dear.
 	look = 2 * time.Second
@@ -207,7 +207,7 @@ func (w *world) edit(ctx context.Context, m *many) (replaced, error) {
 	removed, others := deletes(by(requests, agentPrefix))
 	return replaced{
 		pools: m.count, deletes: len(removed), others: others, extremes: tide.ExtremesOf(instants),
-		took: whole(instants, m.perPool*m.count).Sub(edit.At), spent: spent(instants), lost: len(m.rec.Report().Lost),
+		took: whole(instants, m.perPool*m.count).Sub(edit.At), spent: spent(instants), lost: len(m.rec.Report().EventGaps),
 	}, nil
 }
 

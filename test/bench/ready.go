@@ -318,8 +318,8 @@ func (c *contest) judge(ctx context.Context, b *burst, namespace, prefix string)
 	if err != nil {
 		return err
 	}
-	if len(report.Lost) > 0 {
-		return fmt.Errorf("the recording lost events %d times: what it shows proves nothing", len(report.Lost))
+	if len(report.EventGaps) > 0 {
+		return fmt.Errorf("the recording lost events %d times: what it shows proves nothing", len(report.EventGaps))
 	}
 	for _, claim := range report.Claims {
 		if claim.Namespace == namespace && strings.HasPrefix(claim.Claim.Name, prefix) && !claim.ReadySeen.IsZero() {

@@ -200,6 +200,6 @@ func (p *play) judge(ctx context.Context) (outcome, *audit.Report, error) {
 	}
 	return outcome{
 		unguarded: *rows["unguarded"], guarded: *rows["guarded"], claims: p.rounds * size,
-		lost: len(final.Lost), unsettled: final.Unsettled,
+		lost: len(final.EventGaps), unsettled: final.Unsettled,
 	}, judged, nil
 }

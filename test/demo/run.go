@@ -96,7 +96,7 @@ func (p *play) secondAct(ctx context.Context, r *rolling) ([]string, error) {
 		p.say("%s", line)
 	}
 	failures := r.failures(summary)
-	if len(judged.Lost) > 0 {
+	if len(judged.EventGaps) > 0 {
 		failures = append(failures, "second act: the recording lost events: what it shows proves nothing")
 	}
 	return failures, nil

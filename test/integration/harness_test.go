@@ -279,8 +279,8 @@ func (s *stage) judged() (audit.Summary, []audit.Bind) {
 	defer cancel()
 	s.must(s.w.record.CatchUp(ctx))
 	report := s.w.record.Report()
-	if len(report.Lost) > 0 {
-		s.t.Fatalf("events were lost: %v", report.Lost)
+	if len(report.EventGaps) > 0 {
+		s.t.Fatalf("events were lost: %v", report.EventGaps)
 	}
 	var findings []audit.Bind
 	for _, b := range report.Findings {

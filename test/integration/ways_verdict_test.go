@@ -133,8 +133,8 @@ func (r *row) judge() (ready int, latencies []time.Duration) {
 	defer cancel()
 	r.must(r.w.record.CatchUp(ctx))
 	report := r.w.record.Report()
-	if len(report.Lost) > 0 {
-		r.t.Fatalf("events were lost: %v", report.Lost)
+	if len(report.EventGaps) > 0 {
+		r.t.Fatalf("events were lost: %v", report.EventGaps)
 	}
 	for _, b := range report.Findings {
 		if b.Namespace == r.Name {

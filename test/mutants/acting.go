@@ -26,8 +26,8 @@ var answering = slices.Concat(at("internal/platform/agentsandbox/answers.go", []
 	{check: "mode enforce denies", old: `resp = g.denied(w, o)`, broken: ``, test: "TestGuard/the member's fault"},
 	{check: "undecided is an error", old: `case o.err != nil && g.FailOpen:`, broken: `case o.err != nil:`, test: "TestGuard/undecided"},
 	{check: "a dry run leaves nothing behind", old: `if !dryRun {`, broken: `if true {`, test: "TestGuard/dry run leaves nothing behind"},
-	{check: "the controllers are told of a refusal", old: `g.Aftermath.Refused(w.Old, o.Reason.Fault())`, broken: ``, test: "TestGuard/the claim's fault"},
-	{check: "the owners are told of a refusal", old: `g.Aftermath.Denied(Denial{Write: denied, Verdict: o.Verdict, Pool: o.pool, Mode: o.mode})`, broken: ``, test: "TestGuard/audited, not denied"},
+	{check: "the controllers are told of a refusal", old: `g.Observer.Refused(w.Old, o.Reason.Fault())`, broken: ``, test: "TestGuard/the claim's fault"},
+	{check: "the owners are told of a refusal", old: `g.Observer.Denied(Denial{Write: denied, Verdict: o.Verdict, Pool: o.pool, Mode: o.mode})`, broken: ``, test: "TestGuard/audited, not denied"},
 	{check: "OwnerMismatch: the claim that a UID is of is told", old: `cmp.Or(w.Claim.Name, o.claim)`, broken: `cmp.Or(w.Claim.Name)`, test: "TestGuardTellsTheClaimThatAnotherKindPretendsToBe"},
 	{check: "a Pod that left its pool is looked at once more", old: `if o.mode == Enforce && w.Operation == freshness.Release && !o.byPerson && g.Released != nil {`, broken: `if false {`, test: "TestGuardOfBarePods/release"},
 	{check: "not in mode audit", old: `if o.mode == Enforce && w.Operation == freshness.Release && !o.byPerson && g.Released != nil {`, broken: `if w.Operation == freshness.Release && !o.byPerson && g.Released != nil {`, test: "TestGuardOfBarePods/release, audited"},
@@ -104,27 +104,27 @@ func in(pkg string, list []mutant) []mutant {
 }
 
 // settling is what follows from a refused bind.
-var settling = slices.Concat(at("controllers/recreate/slowstart.go", []mutant{
+var settling = slices.Concat(at("controllers/pools/slowstart.go", []mutant{
 	{check: "an API server that refuses all is not asked on", old: `i < end && !w.over()`, broken: `i < end`, test: "TestSlowStart/all are refused"},
 	{check: "nor when it begins to later", old: `w.failures >= tolerated`, broken: `w.failures >= 1000`, test: "TestSlowStart/all the others are refused"},
 	{check: "what failed before a success is forgotten", old: `w.failures = 0`, broken: ``, test: "TestSlowStart/some are refused between others"},
 	{check: "writes end with the lease", old: `w.stopped = w.stopped || ended ||`, broken: `w.stopped = w.stopped ||`, test: "TestSlowStart/the lease ends"},
 	{check: "writes in flight are bounded", old: `group.SetLimit(atOnce)`, broken: `group.SetLimit(2 * atOnce)`, test: "TestWritesInFlightAreBounded"},
-}), at("controllers/recreate/refused.go", []mutant{
+}), at("controllers/pools/refused.go", []mutant{
 	{check: "only the version that was judged is deleted", old: `UID: ptr.To(member.GetUID()), ResourceVersion: ptr.To(member.GetResourceVersion()),`, broken: `UID: ptr.To(member.GetUID()),`, test: "TestSettlingARefusedMember/at fault: exactly that version is deleted"},
 	{check: "only the member that was judged is deleted", old: `UID: ptr.To(member.GetUID()), ResourceVersion: ptr.To(member.GetResourceVersion()),`, broken: `ResourceVersion: ptr.To(member.GetResourceVersion()),`, test: "TestSettlingARefusedMember/at fault: exactly that version is deleted"},
 	{check: "a hint on another incarnation is void", old: ` || member.GetUID() != req.UID`, broken: ``, test: "TestSettlingARefusedMember/another one of that name"},
 	{check: "what a claim has is not settled", old: `if facts.Member.Controller.Kind != freshness.OwnedByPool || v.Allowed && req.Doubted {`, broken: `if v.Allowed && req.Doubted {`, test: "TestSettlingARefusedMember/taken meanwhile"},
 	{check: "what can never be taken is deleted", old: `case v.Reason.Fault() == freshness.FaultMember:`, broken: `case false:`, test: "TestSettlingARefusedMember/at fault: exactly that version is deleted"},
 	{check: "a state that passes deletes nothing", old: `case v.Reason.Fault() == freshness.FaultMember:`, broken: `case true:`, test: "TestSettlingARefusedMember/passes by itself: looked at again"},
-}), at("controllers/recreate/pods.go", []mutant{
+}), at("controllers/pools/pods.go", []mutant{
 	{check: "only the version of a Pod that was judged", old: `UID: ptr.To(pod.GetUID()), ResourceVersion: ptr.To(pod.GetResourceVersion()),`, broken: `UID: ptr.To(pod.GetUID()),`, test: "TestSettlingARefusedPod/member at fault"},
 	{check: "a Pod that a Sandbox runs in stays", old: `return p.objects.PodOf(&s) == pod.GetName() })`, broken: `return false })`, test: "TestSettlingARefusedPod/given, and its sandbox is there"},
 	{check: "a Pod that a claim waits for stays", old: `case waits && !served && !fault:`, broken: `case !waits && !served && !fault:`, test: "TestSettlingARefusedPod/given to a claim that waits"},
 	{check: "a Pod that was never a pool's stays", old: `if !p.released.WasMember(pod, facts.Pool) {`, broken: `if false {`, test: "TestSettlingARefusedPod/never a pool's"},
 	{check: "a Pod that v0.1.0 took just now stays", old: `case claim == "" && !fault && !overdue:`, broken: `case false:`, test: "TestSettlingARefusedPod/released and not marked, a moment ago"},
 	{check: "a Pod that left its pool is given time", old: `p.hints.note(overdue, released)`, broken: `p.hints.note(overdue, 0)`, test: "TestWhenPodsAreLookedAt/released"},
-}), at("controllers/recreate/setup.go", []mutant{
+}), at("controllers/pools/setup.go", []mutant{
 	{check: "NodeLeaving: pools of Pods hear of it", old: `if v.hasBarePods(v.kinds.Pools) {`, broken: `if false {`, test: "TestPoolsOnANode/leaving, bare pods"},
 	{check: "nodes that stay concern nobody", old: `node.Leaving(nil) == "" {`, broken: `node.Leaving(nil) == "never" {`, test: "TestPoolsOnANode/stays, bare pods"},
 	{check: "nodes that Pods tolerate concern nobody", old: `if pod.MustLeave(node) {`, broken: `if true {`, test: "TestPoolsOnANode/set aside, tolerated"},
@@ -145,9 +145,9 @@ var settling = slices.Concat(at("controllers/recreate/slowstart.go", []mutant{
 }))
 
 // returning is what becomes of a pool that returns to mode audit.
-var returning = slices.Concat(at("controllers/recreate/pools.go", []mutant{
+var returning = slices.Concat(at("controllers/pools/controller.go", []mutant{
 	{check: "audit: members are loosened", old: `return p.loosen(ctx, pool)`, broken: `return reconcile.Result{}, nil`, test: "TestMembersOfAPoolThatReturnsToAudit/audited by now"},
-}), at("controllers/recreate/stamps.go", []mutant{
+}), at("controllers/pools/stamps.go", []mutant{
 	{check: "audit: a late cache loosens nothing", old: `if act, err := p.actsOn(ctx, stored); err != nil || act {`, broken: `if act, err := p.actsOn(ctx, stored); err != nil || act && false {`, test: "TestMembersOfAPoolThatReturnsToAudit/enforced, as is stored"},
 	{check: "audit: nothing is read for nothing", old: `if len(missing) == 0 {`, broken: `if false {`, test: "TestWhatWritesNothingReadsNoMode"},
 	{check: "audit: Pods are loosened", old: `p.mark(ctx, podKind, pod, off)`, broken: `true, error(nil)`, test: "TestMembersOfAPoolThatReturnsToAudit/audited by now"},

@@ -4,43 +4,43 @@ import "slices"
 
 // keeping is how pools are kept current: by what was seen, and no longer than this
 // process leads.
-var keeping = slices.Concat(at("controllers/recreate/pools.go", []mutant{
+var keeping = slices.Concat(at("controllers/pools/controller.go", []mutant{
 	{check: "the mode is read live before deletes", old: `if act, err := p.actsOn(ctx, pool); err != nil || !act {`, broken: `if act, err := p.actsOn(ctx, pool); err != nil || false && !act {`, test: "TestAuditIsObeyedBeforeTheCacheShowsIt/deletes"},
 	{check: "the mode is read live before words", old: `s.live, s.withheld = act, !act
 	return act, err`, broken: `s.live, s.withheld = act, !act
 	return true, err`, test: "TestAuditIsObeyedBeforeTheCacheShowsIt/words"},
 	{check: "a rest is looked for", old: `len(leaving) == 0 && m.rests(s) {`, broken: `len(leaving) > 0 && m.rests(s) {`, test: "TestAPoolAtRestIsNotPlanned"},
-}), at("controllers/recreate/publish.go", []mutant{
+}), at("controllers/pools/publish.go", []mutant{
 	{check: "words end with the lease", old: `if !p.leads() {
 		return errNotLeading
 	}`, broken: ``, test: "TestTheOutcomeIsNotWrittenWithoutALease"},
-}), at("controllers/recreate/handover.go", []mutant{
+}), at("controllers/pools/handover.go", []mutant{
 	{check: "takeover: what others replace counts first", old: `p.budget.Settle(was.pool, account{rollout.Replacing.Deleted(), rollout.State == freshness.Failed}, true)`, broken: ``, test: "TestANewLeaderKnowsWhatIsBeingReplaced"},
 	{check: "takeover: pools are listed once", old: `h.taken = true`, broken: ``, test: "TestANewLeaderKnowsWhatIsBeingReplaced"},
-}), at("controllers/recreate/situation.go", []mutant{
+}), at("controllers/pools/poolstate.go", []mutant{
 	{check: "turned: another template of that name", old: `return replaced || missed ||`, broken: `return missed ||`, test: "TestWhenMembersAreOfferedAgain/another template of that name"},
 	{check: "turned: changes that were not seen", old: `return replaced || missed ||`, broken: `return replaced ||`, test: "TestWhenMembersAreOfferedAgain/changes that were not seen between"},
 	{check: "turned: another revision", old: `return replaced || missed || m.rollout.Revision != revision`, broken: `return replaced || missed`, test: "TestWhenMembersAreOfferedAgain/another revision"},
 	{check: "turned: not at first", old: `if m.template.generation == 0 {`, broken: `if false {`, test: "TestWhenMembersAreOfferedAgain"},
-}), at("controllers/recreate/apply.go", []mutant{
+}), at("controllers/pools/apply.go", []mutant{
 	{check: "a delete that is unclear has the pool proven again", old: `m.proven, m.unclear = false, true`, broken: ``, test: "TestAnUnclearDeleteIsProvenByALaterList"},
 	{check: "a delete that is unclear counts", old: `o.unclear, o.went = o.unclear+1, append(o.went, k)`, broken: `o.unclear = o.unclear + 1`, test: "TestAnUnclearDeleteIsProvenByALaterList"},
-}), at("controllers/recreate/view.go", []mutant{
+}), at("controllers/pools/view.go", []mutant{
 	{check: "shows: what was listed is shown", old: `if seen, ok := shown[uid]; !ok || older(seen, rv) {`, broken: `if seen, ok := shown[uid]; ok && older(seen, rv) {`, test: "TestWhatACacheShows/one is not shown"},
 	{check: "shows: in no older version", old: `if seen, ok := shown[uid]; !ok || older(seen, rv) {`, broken: `if seen, ok := shown[uid]; !ok || false && older(seen, rv) {`, test: "TestWhatACacheShows/an older version"},
 	{check: "shows: nothing that was deleted", old: `!ok && !older(l.at, m.ResourceVersion) {`, broken: `!ok && false {`, test: "TestWhatACacheShows/one is gone"},
 	{check: "shows: younger than the list", old: `!ok && !older(l.at, m.ResourceVersion) {`, broken: `!ok {`, test: "TestWhatACacheShows/one is younger"},
-}), at("controllers/recreate/roster.go", []mutant{
+}), at("controllers/pools/roster.go", []mutant{
 	{check: "a member is judged once", old: `known && r.entries[old].WithPod == is {`, broken: `false {`, test: "TestAMemberIsJudgedOnce/nothing"},
 	{check: "another Pod is judged", old: `known && r.entries[old].WithPod == is {`, broken: `known && r.entries[old].Member == is.Member {`, test: "TestAMemberIsJudgedOnce/another pod"},
 	{check: "another template is judged", old: `if r == nil || r.by != inspection {`, broken: `if r == nil {`, test: "TestAMemberIsJudgedOnce/another template"},
 	{check: "what a claim takes is no member", old: `if !idle(pool, is) {`, broken: `if false {`, test: "TestAMemberIsJudgedOnce/a claim takes one"},
-}), at("controllers/recreate/rest.go", []mutant{
+}), at("controllers/pools/rest.go", []mutant{
 	{check: "a rest ends with time", old: `!is.until.IsZero() && !s.Now.Before(is.until) {`, broken: `false {`, test: "TestWhenAPoolRests/later, then"},
 	{check: "no rest before words are seen", old: `|| s.Now.Sub(m.writtenAt) < readBack`, broken: ``, test: "TestWhenAPoolRests/words not seen yet"},
 	{check: "no rest while deletes are unseen", old: `len(m.leaving)+len(m.failures)`, broken: `len(m.failures)`, test: "TestWhenAPoolRests/a delete that is unseen"},
 	{check: "no rest where words are withheld", old: `|| s.withheld`, broken: ``, test: "TestWhenAPoolRests/words withheld"},
-}), at("controllers/recreate/outage.go", []mutant{
+}), at("controllers/pools/outage.go", []mutant{
 	{check: "an outage lasts a while", old: `o.down && now.Sub(o.at) < outageKept {`, broken: `false {`, test: "TestAMemberIsGivenUpOnlyByNodesAsTheyAre/bad news are for a while"},
 	{check: "that there is no outage is never kept", old: `o.down && now.Sub(o.at) < outageKept {`, broken: `!o.at.IsZero() && now.Sub(o.at) < outageKept { return o.down, nil`, test: "TestAMemberIsGivenUpOnlyByNodesAsTheyAre/good news are never old"},
 	{check: "a late cache knows no outage", old: `o.down || !showNode(list.Items, node), nil`, broken: `o.down, nil`, test: "TestAMemberIsGivenUpOnlyByNodesAsTheyAre/a late cache"},

@@ -32,7 +32,7 @@ type mutant struct {
 // mutants returns all of them.
 func mutants() []mutant {
 	return slices.Concat(
-		judging, valves, planning, barePods, deletes, reasons, contents, recognising, extracting, rendering, reading, answering,
+		judging, suspensions, planning, barePods, deletes, reasons, contents, recognising, extracting, rendering, reading, answering,
 		installing, scoping, closing, returning, settling, staying, remembering, forming, connecting, auditing, scheduling, running, admitting,
 		routing, repairing, keeping, leaving,
 	)

@@ -40,8 +40,8 @@ var remembering = slices.Concat(at("internal/platform/agentsandbox/memo.go", []m
 }), at("internal/platform/agentsandbox/platform.go", []mutant{
 	{check: "older revisions have the claim's env", old: `if claim != nil && r.Template != nil {`, broken: `if false {`, test: "TestSnapshotJudged/cold start with env, late"},
 }), at("webhooks/guard.go", []mutant{
-	{check: "ClaimHoldsAnother: as was remembered", old: `w.MayHold = g.Given.hints(ctx, w)`, broken: ``, test: "TestGuardLooksWhereTheClaimMayHaveASandbox"},
-	{check: "what passes is remembered", old: `g.Given.note(w)`, broken: ``, test: "TestGuardRemembersWhatItLetsPass/allowed"},
+	{check: "ClaimHoldsAnother: as was remembered", old: `w.MayHold = g.RecentBinds.hints(ctx, w)`, broken: ``, test: "TestGuardLooksWhereTheClaimMayHaveASandbox"},
+	{check: "what passes is remembered", old: `g.RecentBinds.note(w)`, broken: ``, test: "TestGuardRemembersWhatItLetsPass/allowed"},
 	{check: "the self-test's key holds in dry runs only", old: `dryRun && asked {`, broken: `asked {`, test: "TestGuardTakesOnlyDryRunsForSelfTests/a write with the key"},
 	{check: "a dry run is no self-test by itself", old: `dryRun && asked {`, broken: `dryRun && (asked || !asked) {`, test: "TestGuardTakesOnlyDryRunsForSelfTests/a dry run without the key"},
 }), at("internal/liveread/errors.go", []mutant{
@@ -84,9 +84,9 @@ var remembering = slices.Concat(at("internal/platform/agentsandbox/memo.go", []m
 
 // connecting is what the process gives its handlers.
 var connecting = at("internal/manager/assemble.go", []mutant{
-	{check: "guards: know what claims were given", old: `Given: given, `, broken: ``, test: "TestEveryGuardHasWhatItNeeds"},
-	{check: "guards: have patience", old: `patience := webhooks.NewPatience(clock.RealClock{})`, broken: `var patience *webhooks.Patience`, test: "TestEveryGuardHasWhatItNeeds"},
-	{check: "guards: tell who was passed over", old: `PassedOver: after.passed.Note, `, broken: ``, test: "TestEveryGuardHasWhatItNeeds"},
+	{check: "guards: know what claims were given", old: `RecentBinds: binds, `, broken: ``, test: "TestEveryGuardHasWhatItNeeds"},
+	{check: "guards: limit retries", old: `retries := webhooks.NewRetryLimiter(clock.RealClock{})`, broken: `var retries *webhooks.RetryLimiter`, test: "TestEveryGuardHasWhatItNeeds"},
+	{check: "guards: tell which pool was skipped", old: `PoolSkipped: obs.reofferer.Note, `, broken: ``, test: "TestEveryGuardHasWhatItNeeds"},
 	{check: "guards: fail as their webhook does", old: `FailOpen: hook.FailOpen,`, broken: ``, test: "TestEveryGuardHasWhatItNeeds"},
 	{check: "guards: every one is asked", old: `hooks := append(webhooks.Judged(), webhooks.BirthHook)`, broken: `hooks := webhooks.Judged()`, test: "TestEveryGuardHasWhatItNeeds"},
 })

@@ -27,15 +27,15 @@ var repairing = slices.Concat(at("internal/freshness/repair.go", []mutant{
 	{check: "repair: a member gets no claim's values", old: `case f.Operation == freshness.Birth:`, broken: `case false:`, test: "TestBirthsAreRepaired"},
 }), at("internal/platform/agentsandbox/stamp.go", []mutant{
 	{check: "repair: not what runs in a bare pod", old: `&& namesBarePod(sandbox) {`, broken: `&& false {`, test: "TestWhatIsNotRepaired/one that names a bare pod"},
-	{check: "foreseen: only what is refused", old: `if err == nil && !v.Allowed {`, broken: `if err == nil {`, test: "TestRefusalsAreForeseen/current"},
-	{check: "foreseen: not what is repaired", old: `if err != nil || stamp.Repair != nil || f.Op`, broken: `if err != nil || f.Op`, test: "TestRefusalsAreForeseen/repaired"},
-	{check: "foreseen: the content counts", old: `besides(w), m, content)`, broken: `besides(w), m, len(content))`, test: "TestQuestions"},
-	{check: "foreseen: the claim counts", old: `w.Claim, besides(w), m,`, broken: `besides(w), m.Name,`, test: "TestQuestions"},
-	{check: "foreseen: what the API server adds does not count", old: `m.UID, m.Generation, m.Created = "", 0, time.Time{}`, broken: `m.Created = time.Time{}`, test: "TestRefusalsAreForeseen/unknown"},
-}), at("webhooks/foreseen.go", []mutant{
-	{check: "foreseen: once", old: `f.refusals.Remove(question)`, broken: ``, test: "TestForeseen/a second time"},
-	{check: "foreseen: for a moment", old: `known && f.clock.Since(r.at) < foreseenFor`, broken: `known`, test: "TestForeseen/too late"},
-	{check: "foreseen: refusals only", old: `if f == nil || v.Allowed {`, broken: `if f == nil {`, test: "TestForeseen/what is allowed"},
+	{check: "refusal cache: only what is refused", old: `if err == nil && !v.Allowed {`, broken: `if err == nil {`, test: "TestRefusalsArePredicted/current"},
+	{check: "refusal cache: not what is repaired", old: `if err != nil || stamp.Repair != nil || f.Op`, broken: `if err != nil || f.Op`, test: "TestRefusalsArePredicted/repaired"},
+	{check: "refusal cache: the content counts", old: `besides(w), m, content)`, broken: `besides(w), m, len(content))`, test: "TestQuestions"},
+	{check: "refusal cache: the claim counts", old: `w.Claim, besides(w), m,`, broken: `besides(w), m.Name,`, test: "TestQuestions"},
+	{check: "refusal cache: what the API server adds does not count", old: `m.UID, m.Generation, m.Created = "", 0, time.Time{}`, broken: `m.Created = time.Time{}`, test: "TestRefusalsArePredicted/unknown"},
+}), at("webhooks/refusalcache.go", []mutant{
+	{check: "refusal cache: once", old: `f.refusals.Remove(question)`, broken: ``, test: "TestRefusalCache/a second time"},
+	{check: "refusal cache: for a moment", old: `known && f.clock.Since(r.at) < refusalKeptFor`, broken: `known`, test: "TestRefusalCache/too late"},
+	{check: "refusal cache: refusals only", old: `if f == nil || v.Allowed {`, broken: `if f == nil {`, test: "TestRefusalCache/what is allowed"},
 }), at("webhooks/stamp.go", []mutant{
 	{check: "repair: in mode enforce only", old: `err != nil || mode != Enforce {
 		return admission.Allowed("")`, broken: `err != nil && mode != Enforce {

@@ -17,7 +17,7 @@ var running = slices.Concat(at("internal/freshness/podcontent.go", []mutant{
 	{check: "the revision in force is none of before", old: `if k.Hash == s.Template.Hash ||`, broken: `if`, test: "TestJudgeWhatRuns/rendered otherwise before"},
 	{check: "UnknownRevision: the Pod's images", old: `if v := attribute(s, r.images(), p.Content.Images(), moreContainers); v != nil {`, broken: `if v := attribute(s, r.images(), p.Content.Images(), moreContainers); false {`, test: "TestJudgeWhatRuns/made again of something else"},
 	{check: "containers that admission adds do not count", old: `p.Content.Images(), moreContainers)`, broken: `p.Content.Images(), revision.PathSet{})`, test: "TestJudgeWhatRuns/a sidecar from its birth on"},
-	{check: "an image set by hand is no valve's business", old: `(v.Tolerated || !edited)`, broken: `true`, test: "TestJudgeWhatRuns/set by hand, where nobody understands"},
+	{check: "an image set by hand is not tolerated", old: `(v.Tolerated || !edited)`, broken: `true`, test: "TestJudgeWhatRuns/set by hand, where nobody understands"},
 	{check: "an image set by hand can be tolerated", old: `(v.Tolerated || !edited)`, broken: `!edited`, test: "TestJudgeWhatRuns/set by hand, under OnReplenish"},
 	{check: "a Pod that was edited is compared", old: `case edited:`, broken: `case false:`, test: "TestJudgeWhatRuns/placed elsewhere, then edited"},
 	{check: "an edited member's Pod is compared", old: `case s.Member.Generation != 1:`, broken: `case false:`, test: "TestJudgeWhatRuns/placed elsewhere, Sandbox edited"},
@@ -38,7 +38,7 @@ var running = slices.Concat(at("internal/freshness/podcontent.go", []mutant{
 }), at("internal/revision/images.go", []mutant{
 	{check: "images of init containers", old: `"containers", "initContainers"}`, broken: `"containers"}`, test: "TestImages/containers and init containers"},
 	{check: "nothing but images and names", old: `if f.name == imageKey || f.name == l.mergeKey {`, broken: `if true {`, test: "TestImages/containers and init containers"},
-}), at("controllers/recreate/refused.go", []mutant{
+}), at("controllers/pools/refused.go", []mutant{
 	{check: "a member that was only doubted is left alone", old: `if facts.Member.Controller.Kind != freshness.OwnedByPool || v.Allowed && req.Doubted {`, broken: `if facts.Member.Controller.Kind != freshness.OwnedByPool {`, test: "TestSettlingARefusedMember/only in doubt, and fine: left alone"},
 }))
 

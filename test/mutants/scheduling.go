@@ -18,10 +18,10 @@ var scheduling = slices.Concat(at("scheduler/placed.go", []mutant{
 	{check: "placed: who asks is not in its own way", old: `has.moved[node]--`, broken: `_ = node`, test: "TestPrioritize/its own node does not count"},
 	{check: "placed: nothing is remembered of nothing", old: `delete(p.places, pod)
 		return`, broken: ``, test: "TestPlacedAgreesWithALookAtEverything"},
-}), at("scheduler/ledger.go", []mutant{
-	{check: "ledger: bounded", old: `if l.kept >= assumedKept {`, broken: `if false {`, test: "TestLedgerIsBounded"},
-	{check: "ledger: what is forgotten makes room", old: `delete(l.pools[pool], pod)
-		l.kept--`, broken: `delete(l.pools[pool], pod)`, test: "TestLedgerIsBounded"},
+}), at("scheduler/assumecache.go", []mutant{
+	{check: "assume cache: bounded", old: `if l.kept >= assumedKept {`, broken: `if false {`, test: "TestAssumeCacheIsBounded"},
+	{check: "assume cache: what is forgotten makes room", old: `delete(l.pools[pool], pod)
+		l.kept--`, broken: `delete(l.pools[pool], pod)`, test: "TestAssumeCacheIsBounded"},
 }), at("scheduler/wire.go", []mutant{
 	{check: "requests: escapes are decoded", old: ` || strings.IndexByte(rest[1:end+1], '\\') >= 0`, broken: ``, test: "TestPlainStrings"},
 	{check: "requests: other fields take the long way", old: `		return ok
@@ -33,8 +33,8 @@ var scheduling = slices.Concat(at("scheduler/placed.go", []mutant{
 	{check: "answers: so do nodes", old: `r.Nodes == q.Nodes && q.nodes != ""`, broken: `q.nodes != ""`, test: "TestAnswersAreThoseOfEncodingJSON"},
 	{check: "answers: strings are quoted", old: `c < ' ' || c > '~' || c == '"' || c == '\\'`, broken: `c < ' ' || c > '~' || c == '\\'`, test: "TestAnswersAreThoseOfEncodingJSON"},
 }), at("internal/platform/agentsandbox/inspect.go", []mutant{
-	{check: "forecasts read no floor", old: `least, err := f.KnownFloor(ctx, pool.GetNamespace())`, broken: `least, err := f.floorOf(ctx, pool.GetNamespace())`, test: "TestStrategyIsNotBelowTheFloor"},
-	{check: "forecasts of bare Pods read no floor", old: `, floor: f.KnownFloor}`, broken: `}`, test: "TestStrategyIsNotBelowTheFloor"},
+	{check: "dispositions read no floor", old: `least, err := f.KnownFloor(ctx, pool.GetNamespace())`, broken: `least, err := f.floorOf(ctx, pool.GetNamespace())`, test: "TestStrategyIsNotBelowTheFloor"},
+	{check: "dispositions of bare Pods read no floor", old: `, floor: f.KnownFloor}`, broken: `}`, test: "TestStrategyIsNotBelowTheFloor"},
 }), at("internal/manager/platformpart.go", []mutant{
 	{check: "nobody asks all the time what is served", old: `since < sureFor && `, broken: `since < 1 && `, test: "TestThePlatformPartAsksSeldom"},
 	{check: "a doubt is looked into", old: ` && !p.doubted.Swap(false)`, broken: ``, test: "TestThePlatformPartAsksSeldom"},

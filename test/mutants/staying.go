@@ -28,29 +28,29 @@ var staying = slices.Concat(at("internal/freshness/node.go", []mutant{
 	{check: "tolerations that let no Pod stay are not kept", old: `t.TolerationSeconds == nil && (t.Effect == "" || t.Effect == corev1.TaintEffectNoExecute) {`, broken: `t.Key != "never" {`, test: "TestTolerations/for scheduling only"},
 }), at("internal/platform/agentsandbox/platform.go", []mutant{
 	{check: "NodeLeaving: by the Pod's tolerations", old: `Leaving(placement.Tolerations(objs.pod))`, broken: `Leaving(nil)`, test: "TestSnapshotJudged/node set aside, tolerated"},
-}), at("controllers/recreate/sweep.go", []mutant{
+}), at("controllers/pools/sweep.go", []mutant{
 	{check: "NodeLeaving: Pods that nobody tries are judged", old: `if now.WorseThan(before) {`, broken: `if now.WorseThan(before) && false {`, test: "TestBarePodsAreSweptWhenSomethingChanged"},
 	{check: "a node that comes has nobody judged", old: `for name, before := range d.nodes {
 		now, there := nodes[name]`, broken: `for name := range nodes {
 		now, there := nodes[name]
 		before, was := d.nodes[name]
 		there = there && was`, test: "TestBarePodsAreSweptWhenSomethingChanged"},
-}), at("controllers/recreate/setup.go", []mutant{
+}), at("controllers/pools/setup.go", []mutant{
 	{check: "NodeLeaving: a node that begins to is noticed", old: `v.sawNode(obj.GetName(), node)`, broken: ``, test: "TestMembersOnANodeThatIsTaintedLater"},
-}), at("controllers/recreate/leaving.go", []mutant{
+}), at("controllers/pools/leaving.go", []mutant{
 	{check: "NodeLeaving: a node that says it is alive costs no look at all", old: `l.changed = l.changed || leaves != left || leaves && !reflect.DeepEqual(was, state)`, broken: `l.changed = true`, test: "TestLeavingNodes"},
 	{check: "NodeLeaving: another taint is noticed", old: `|| leaves && !reflect.DeepEqual(was, state)`, broken: ``, test: "TestLeavingNodes"},
-}), at("controllers/recreate/pools.go", []mutant{
+}), at("controllers/pools/controller.go", []mutant{
 	{check: "replacements: a cache behind the last plan is not planned on", old: `if m.version != "" && older(pool.GetResourceVersion(), m.version) {`, broken: `if false {`, test: "TestACacheOfPoolsThatIsBehindAPlan"},
-}), at("controllers/recreate/observed.go", []mutant{
+}), at("controllers/pools/observed.go", []mutant{
 	{check: "replacements: an old member that was taken may have gone before", old: `case was.ready || m.readied.Has(uid):`, broken: `case false:`, test: "TestWhatIsObservedBetweenPlans/an old one is taken, maybe before"},
 	{check: "replacements: one that was ready, too", old: `case was.ready || m.readied.Has(uid):`, broken: `case m.readied.Has(uid):`, test: "TestWhatIsObservedBetweenPlans/an old ready one is, too"},
 	{check: "replacements: one that never started left nothing", old: `case was.ready || m.readied.Has(uid):`, broken: `case true:`, test: "TestWhatIsObservedBetweenPlans/an old one that never started goes"},
-}), at("controllers/recreate/listing.go", []mutant{
+}), at("controllers/pools/listing.go", []mutant{
 	{check: "takeover: a list that took long is shared when it is complete", old: `max(listingKept, 2*c.Since(started))`, broken: `listingKept - c.Since(started)`, test: "TestATakeoverSharesAListThatTookLong"},
 	{check: "takeover: as long as it took, twice", old: `max(listingKept, 2*c.Since(started))`, broken: `listingKept`, test: "TestATakeoverSharesAListThatTookLong"},
 	{check: "takeover: a list is not shared for ever", old: `return !now.Before(l.until)`, broken: `return false`, test: "TestATakeoverSharesAListThatTookLong"},
-}), at("controllers/recreate/view.go", []mutant{
+}), at("controllers/pools/view.go", []mutant{
 	{check: "nodes share what is kept of their status", old: `status := map[string]any{"images": images}
 			if of, ok := trimmed["status"].(map[string]any); ok {
 				maps.Copy(status, of)

@@ -51,12 +51,12 @@ var judging = at("internal/freshness/judge.go", []mutant{
 	{check: "a birth for another template is refused", old: `v := firstOf(s, belongs, contentIsCurrent)`, broken: `v := firstOf(s, contentIsCurrent)`, test: "TestJudgeOtherOperations/birth from the template of before"},
 })
 
-// valves are the rules for what nobody understands, and for restarts.
-var valves = slices.Concat(at("internal/freshness/judge.go", []mutant{
-	{check: "valve: unknown members are let through", old: `if s.Pool != nil && s.Pool.Suspended == v.Expected`, broken: `if s.Pool == nil && s.Pool.Suspended == v.Expected`, test: "TestJudgeWhileAttributionIsSuspended/unknown"},
-	{check: "valve: for the revision in force only", old: `s.Pool.Suspended == v.Expected`, broken: `s.Pool.Suspended != ""`, test: "TestJudgeWhileAttributionIsSuspended/unknown, suspended for a revision"},
-	{check: "valve: not one that is nearer to an older one", old: `&& !nearerToOlder {`, broken: `{`, test: "TestJudgeWhileAttributionIsSuspended/unknown, nearer to an older one"},
-	{check: "valve: never one that is known to be stale", old: `v.Reason, v.Found = StaleRevision, k.Hash return tolerate(s, v)`, broken: `v.Reason, v.Found = StaleRevision, k.Hash
+// suspensions are the rules for what nobody understands, and for restarts.
+var suspensions = slices.Concat(at("internal/freshness/judge.go", []mutant{
+	{check: "suspension: unknown members are let through", old: `if s.Pool != nil && s.Pool.Suspended == v.Expected`, broken: `if s.Pool == nil && s.Pool.Suspended == v.Expected`, test: "TestJudgeWhileAttributionIsSuspended/unknown"},
+	{check: "suspension: for the revision in force only", old: `s.Pool.Suspended == v.Expected`, broken: `s.Pool.Suspended != ""`, test: "TestJudgeWhileAttributionIsSuspended/unknown, suspended for a revision"},
+	{check: "suspension: not one that is nearer to an older one", old: `&& !nearerToOlder {`, broken: `{`, test: "TestJudgeWhileAttributionIsSuspended/unknown, nearer to an older one"},
+	{check: "suspension: never one that is known to be stale", old: `v.Reason, v.Found = StaleRevision, k.Hash return tolerate(s, v)`, broken: `v.Reason, v.Found = StaleRevision, k.Hash
 			return tolerate(s, suspend(s, v, false))`, test: "TestJudgeWhileAttributionIsSuspended/known to be older"},
 	{check: "a restart makes stale what was there before", old: `|| s.Member.Created.After(s.Pool.Restarted) {`, broken: `|| !s.Member.Created.IsZero() {`, test: "TestJudgeAfterARestart/born before"},
 	{check: "a restart counts for its whole second", old: `s.Member.Created.After(s.Pool.Restarted) {`, broken: `!s.Member.Created.Before(s.Pool.Restarted) {`, test: "TestJudgeAfterARestart/born in its second"},
@@ -66,17 +66,17 @@ var valves = slices.Concat(at("internal/freshness/judge.go", []mutant{
 	{check: "BlueprintChanged", old: `m.ProposedPodName == m.PodName:`, broken: `m.ProposedPodName != "":`, test: "TestWhoOwnsAfterAWrite/the pod changed by the write/bind"},
 	{check: "PodForeign", old: `case m.PodName != m.Name:`, broken: `case m.PodName == "":`, test: "TestWhoOwnsAfterAWrite/the pod of another name, changed back/bind"},
 }), at("internal/freshness/rollout.go", []mutant{
-	{check: "valve: only what the pool's controller made", old: `!m.Edited && m.ByPool`, broken: `!m.Edited`, test: "TestIncomprehensible/made by hand"},
-	{check: "valve: one unknown member opens none", old: `newer >= enough`, broken: `newer > 0`, test: "TestIncomprehensible/four are not enough"},
-	{check: "valve: only members of the template in force open it", old: `m.Class == Unknown && m.bornSince(since)`, broken: `m.Class == Unknown`, test: "TestIncomprehensible/from before the template changed"},
+	{check: "suspension: only what the pool's controller made", old: `!m.Edited && m.ByPool`, broken: `!m.Edited`, test: "TestSuspendsAttribution/made by hand"},
+	{check: "suspension: one unknown member suspends nothing", old: `newer >= enough`, broken: `newer > 0`, test: "TestSuspendsAttribution/four are not enough"},
+	{check: "suspension: only members of the template in force count", old: `m.Class == Unknown && m.bornSince(since)`, broken: `m.Class == Unknown`, test: "TestSuspendsAttribution/from before the template changed"},
 }))
 
 // planning decides which members are replaced.
-var planning = slices.Concat(at("internal/freshness/goes.go", []mutant{
+var planning = slices.Concat(at("internal/freshness/replacementpolicy.go", []mutant{
 	{check: "what can never be bound goes, under every strategy", old: `case m.Class == Lost:
 		return !m.Leaving`, broken: `case m.Class == Lost:
 		return !m.Leaving && o.replaces()`, test: "TestMakePlan/lost ones go under every strategy"},
-	{check: "unknown members stay while the valve is open", old: `return !o.Suspended && (`, broken: `return (`, test: "TestMakePlan/recreate, attribution suspended: only what is known to be stale"},
+	{check: "unknown members stay while attribution is suspended", old: `return !o.Suspended && (`, broken: `return (`, test: "TestMakePlan/recreate, attribution suspended: only what is known to be stale"},
 	{check: "unknown members stay until one is born current", old: `o.Understood || !m.bornSince(o.Started)`, broken: `true`, test: "TestMakePlan/recreate: unknown ones born of this revision wait for one that is current"},
 	{check: "a rollout that makes no progress stops", old: `o.Failed && o.Strategy == RollingUpdate`, broken: `false`, test: "TestAFailedRolloutReplacesNothing/overdue"},
 	{check: "a paused rollout deletes nothing", old: `if o.Paused || o.Failed`, broken: `if o.Failed`, test: "TestMakePlan/rolling, paused"},

@@ -224,7 +224,7 @@ func TestJudgePoolsThatServedStaleMembers(t *testing.T) {
 func TestJudgeCountsBindsAndLostEvents(t *testing.T) {
 	e := evidenceOf(t)
 	e.report.Namespaces = []audit.Summary{{Warm: 2, Cold: 1}, {Warm: 4}}
-	e.report.Lost = []audit.Lost{{}}
+	e.report.EventGaps = []audit.EventGap{{}}
 	if diff := cmp.Diff(tally{binds: 7, lost: 1, attacks: map[attack]raidTally{}}, e.judge(), cmp.AllowUnexported(tally{})); diff != "" {
 		t.Errorf("tally (-want,+got):\n%s", diff)
 	}

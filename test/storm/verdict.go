@@ -38,7 +38,7 @@ type raidTally struct{ tried, refused, broken int }
 
 // judge counts. Whether a bind raced is decided by the audit log alone.
 func (e evidence) judge() tally {
-	t := tally{lost: len(e.report.Lost)}
+	t := tally{lost: len(e.report.EventGaps)}
 	for _, s := range e.report.Namespaces {
 		t.binds += s.Warm + s.Cold
 	}

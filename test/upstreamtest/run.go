@@ -112,7 +112,7 @@ func (t *trial) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	t.result.Summary, t.result.lost = report.Namespace(t.name), len(report.Lost)
+	t.result.Summary, t.result.lost = report.Namespace(t.name), len(report.EventGaps)
 	after, err := t.refused(ctx)
 	if err != nil {
 		return err

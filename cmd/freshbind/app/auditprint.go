@@ -121,7 +121,7 @@ func auditTable(r *audit.Report, wide bool) string {
 // auditNotes says what limits the judgement, and what the table does not show.
 func auditNotes(r *audit.Report) []string {
 	var notes []string
-	for _, l := range r.Lost {
+	for _, l := range r.EventGaps {
 		notes = append(notes, fmt.Sprintf("Events of %s between resourceVersion %s and %s are lost: for that span, no findings prove nothing.",
 			l.Resource, l.After, l.Until))
 	}

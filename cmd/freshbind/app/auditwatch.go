@@ -136,7 +136,7 @@ func (o *auditWatchOptions) watch(ctx context.Context, config *rest.Config, opti
 		ctx, cancel = context.WithTimeout(ctx, o.duration)
 		defer cancel()
 	}
-	talk := &auditTeller{out: auditTalk(o.streams, o.output), told: map[auditBindKey]audit.Class{}}
+	talk := &auditReporter{out: auditTalk(o.streams, o.output), told: map[auditBindKey]audit.Class{}}
 	if err := talk.start(rec, options.Namespace); err != nil {
 		return nil, err
 	}
@@ -157,13 +157,13 @@ type auditBindKey struct {
 	rv             audit.RV
 }
 
-// auditTeller writes binds that are not fresh as they are found.
-type auditTeller struct {
+// auditReporter writes binds that are not fresh as they are found.
+type auditReporter struct {
 	out  io.Writer
 	told map[auditBindKey]audit.Class
 }
 
-func (t *auditTeller) start(rec *recorder.Recorder, namespace string) error {
+func (t *auditReporter) start(rec *recorder.Recorder, namespace string) error {
 	where := "all namespaces"
 	if namespace != "" {
 		where = "namespace " + namespace
@@ -189,7 +189,7 @@ func auditBoundBefore(n int) string {
 }
 
 // follow tells until ctx ends or the recording does.
-func (t *auditTeller) follow(ctx context.Context, rec *recorder.Recorder, ended <-chan error) error {
+func (t *auditReporter) follow(ctx context.Context, rec *recorder.Recorder, ended <-chan error) error {
 	tick := time.NewTicker(auditTick)
 	defer tick.Stop()
 	prune := time.NewTicker(auditKeep)
@@ -202,7 +202,7 @@ func (t *auditTeller) follow(ctx context.Context, rec *recorder.Recorder, ended 
 		case err := <-ended:
 			return fmt.Errorf("record: %w", err)
 		case now := <-tick.C:
-			if err := t.tell(rec, now.Add(-auditGrace)); err != nil {
+			if err := t.report(rec, now.Add(-auditGrace)); err != nil {
 				return err
 			}
 		case <-prune.C:
@@ -216,7 +216,7 @@ func (t *auditTeller) follow(ctx context.Context, rec *recorder.Recorder, ended 
 	}
 }
 
-func (t *auditTeller) tell(rec *recorder.Recorder, deadline time.Time) error {
+func (t *auditReporter) report(rec *recorder.Recorder, deadline time.Time) error {
 	var found []audit.Bind
 	rec.View(func(h *audit.History) { found = h.Take(deadline) })
 	for _, b := range found {
@@ -234,10 +234,10 @@ func (t *auditTeller) tell(rec *recorder.Recorder, deadline time.Time) error {
 }
 
 // finish tells what was not told yet, and corrects what turned out otherwise.
-func (t *auditTeller) finish(rec *recorder.Recorder, report *audit.Report) error {
+func (t *auditReporter) finish(rec *recorder.Recorder, report *audit.Report) error {
 	earlier := t.told
 	t.told = map[auditBindKey]audit.Class{}
-	if err := t.tell(rec, report.Until.Add(time.Hour)); err != nil {
+	if err := t.report(rec, report.Until.Add(time.Hour)); err != nil {
 		return err
 	}
 	for _, b := range report.Binds {

@@ -61,7 +61,7 @@ func newTerminal(t *testing.T, objs ...client.Object) *terminal {
 }
 
 func (t *terminal) command() *cobra.Command {
-	r := reach{
+	r := env{
 		streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &t.out, ErrOut: &t.errOut}, program: "kubectl freshbind",
 		connect: func(_ *genericclioptions.ConfigFlags, d cli.Defaults) (*cli.Cluster, error) {
 			t.cluster.Defaults = d

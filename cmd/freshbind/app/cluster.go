@@ -44,22 +44,22 @@ func calledAs(file string) string {
 	return programName
 }
 
-// reach is what commands about a cluster have in common.
-type reach struct {
+// env is what commands about a cluster have in common.
+type env struct {
 	streams genericiooptions.IOStreams
 	// program is how this program is called.
 	program string
 	connect func(*genericclioptions.ConfigFlags, cli.Defaults) (*cli.Cluster, error)
 }
 
-func newReach(streams genericiooptions.IOStreams) reach {
-	return reach{streams: streams, program: calledAs(os.Args[0]), connect: func(flags *genericclioptions.ConfigFlags, d cli.Defaults) (*cli.Cluster, error) {
+func newEnv(streams genericiooptions.IOStreams) env {
+	return env{streams: streams, program: calledAs(os.Args[0]), connect: func(flags *genericclioptions.ConfigFlags, d cli.Defaults) (*cli.Cluster, error) {
 		return connect(streams, flags, d)
 	}}
 }
 
-// patience is how long one read may take: here nobody waits for it but a person.
-const patience = 30 * time.Second
+// readTimeout is how long one read may take: here nobody waits for it but a person.
+const readTimeout = 30 * time.Second
 
 // connect reaches the cluster of a kubeconfig. What the API server warns of,
 // Freshbind's own advice included, goes to the error stream.
@@ -89,7 +89,7 @@ func connect(streams genericiooptions.IOStreams, flags *genericclioptions.Config
 		return nil, err
 	}
 	return &cli.Cluster{
-		Client: c, Resolver: resolver, Reader: liveread.NewReader(getter, nil, liveread.WithTimeout(patience)), Defaults: defaults, Now: clock.Now,
+		Client: c, Resolver: resolver, Reader: liveread.NewReader(getter, nil, liveread.WithTimeout(readTimeout)), Defaults: defaults, Now: clock.Now,
 		Objects: builtIn,
 		Judging: judging,
 		History: func(r client.Reader) platform.History { return history.NewReader(r, builtIn) },
@@ -98,28 +98,28 @@ func connect(streams genericiooptions.IOStreams, flags *genericclioptions.Config
 
 // target are the flags that say which cluster and what in it.
 type target struct {
-	reach
+	env
 	config                *genericclioptions.ConfigFlags
 	enforcement, strategy string
 	// configFile is the manager's; it says both, and floors.
 	configFile string
-	said       func(flag string) bool
+	changed    func(flag string) bool
 
 	// all and selector are used by commands that list.
 	all      bool
 	selector string
 }
 
-func newTarget(r reach) *target {
+func newTarget(r env) *target {
 	return &target{
-		reach: r, config: genericclioptions.NewConfigFlags(true),
+		env: r, config: genericclioptions.NewConfigFlags(true),
 		enforcement: cli.Audit, strategy: string(freshness.OnReplenish),
 	}
 }
 
 func (t *target) addFlags(cmd *cobra.Command) {
 	t.config.AddFlags(cmd.Flags())
-	t.said = cmd.Flags().Changed
+	t.changed = cmd.Flags().Changed
 	cmd.Flags().StringVar(&t.configFile, "config", "", "The manager's configuration file, whose defaults and floors then count.")
 	cmd.Flags().StringVar(&t.enforcement, "default-enforcement", t.enforcement, "The manager's default mode: audit or enforce.")
 	cmd.Flags().StringVar(&t.strategy, "default-rollout-strategy", t.strategy,
@@ -153,7 +153,7 @@ func (t *target) reachCluster() (*cli.Cluster, string, error) {
 func (t *target) defaults() (cli.Defaults, error) {
 	d := cli.Defaults{Mode: t.enforcement}
 	if t.configFile != "" {
-		if t.said("default-enforcement") || t.said("default-rollout-strategy") {
+		if t.changed("default-enforcement") || t.changed("default-rollout-strategy") {
 			return cli.Defaults{}, usage("--config has the defaults: leave out --default-enforcement and --default-rollout-strategy")
 		}
 		f, err := config.Load(t.configFile)

@@ -23,14 +23,14 @@ import (
 )
 
 type doctorOptions struct {
-	reach
+	env
 	flags            *genericclioptions.ConfigFlags
 	configFile, user string
 	output           cli.Output
 }
 
-func newDoctorCommand(r reach) *cobra.Command {
-	o := &doctorOptions{reach: r, flags: genericclioptions.NewConfigFlags(true)}
+func newDoctorCommand(r env) *cobra.Command {
+	o := &doctorOptions{env: r, flags: genericclioptions.NewConfigFlags(true)}
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check an installation, and say what to do",

@@ -19,7 +19,7 @@ type explain struct {
 	kind string
 }
 
-func newExplainCommand(r reach) *cobra.Command {
+func newExplainCommand(r env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain",
 		Short: "Tell why a claim got what it has, or why a member can be claimed or not",

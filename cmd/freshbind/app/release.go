@@ -34,7 +34,7 @@ type releaseOptions struct {
 	poll, pause time.Duration
 }
 
-func newRelease(r reach) *releaseOptions {
+func newRelease(r env) *releaseOptions {
 	return &releaseOptions{target: newTarget(r), timeout: 5 * time.Minute, poll: time.Second, pause: 3 * time.Second}
 }
 
@@ -55,7 +55,7 @@ func (o *releaseOptions) command() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.config.AddFlags(cmd.Flags())
-	o.said = cmd.Flags().Changed
+	o.changed = cmd.Flags().Changed
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Release all namespaces, or those that --config names.")
 	cmd.Flags().StringVar(&o.configFile, "config", "", "The manager's configuration file: -A means the namespaces in it.")
 	cmd.Flags().StringVar(&o.stop, "stop", "", "Deployment to stop first, as NAMESPACE/NAME; webhooks and policies go before it.")
@@ -173,7 +173,7 @@ func (o *releaseOptions) takeAway(ctx context.Context, c *cli.Cluster) error {
 			}
 		},
 		Leases: []string{programName, selftest.LeaseName},
-		Poll:   o.poll, Patience: o.timeout / 2,
+		Poll:   o.poll, Timeout: o.timeout / 2,
 	}
 	if err := g.Open(ctx); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (o *releaseOptions) takeAway(ctx context.Context, c *cli.Cluster) error {
 		return err
 	}
 	if !gone {
-		return warn(o.streams.ErrOut, fmt.Sprintf("Warning: after %s there are still Pods of %s, which may hide members again.", g.Patience, o.deployment))
+		return warn(o.streams.ErrOut, fmt.Sprintf("Warning: after %s there are still Pods of %s, which may hide members again.", g.Timeout, o.deployment))
 	}
 	return told
 }

@@ -14,10 +14,10 @@ import (
 
 const exitCodes = "Exit codes: 0 done or complete, 1 failed, 2 wrong usage, 3 not complete in time, 4 paused."
 
-// subjects are the arguments of rollout commands, for help and errors.
-const subjects = "pool/NAME or template/NAME"
+// resourceForms are the arguments of rollout commands, for help and errors.
+const resourceForms = "pool/NAME or template/NAME"
 
-func newRolloutCommand(r reach) *cobra.Command {
+func newRolloutCommand(r env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
 		Short: "Follow and control the rollout of a template to its pools",
@@ -33,8 +33,8 @@ func newRolloutCommand(r reach) *cobra.Command {
 	return cmd
 }
 
-// steering is a command that writes one annotation onto pools.
-type steering struct {
+// annotationCommand is a command that writes one annotation onto pools.
+type annotationCommand struct {
 	*target
 	dryRun string
 	// done says what was done to a pool, already what is the case without it.
@@ -43,10 +43,10 @@ type steering struct {
 	write         func(ctx context.Context, c *cli.Cluster, p *cli.Pool, dry cli.DryRun) error
 }
 
-func (s *steering) command(use, short, long, example string) *cobra.Command {
+func (s *annotationCommand) command(use, short, long, example string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use + " (pool/NAME | template/NAME)", Short: short, Long: long + "\n\n" + exitCodes, Example: example,
-		Args: subjectArgs, ValidArgsFunction: s.completeNames(poolKind, templateWord),
+		Args: resourceArgs, ValidArgsFunction: s.completeNames(poolKind, templateWord),
 		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd.Context(), args) },
 	}
 	s.addFlags(cmd)
@@ -63,16 +63,16 @@ func addDryRun(cmd *cobra.Command, value *string) {
 		[]cobra.Completion{string(cli.Real), string(cli.ClientSide), string(cli.ServerSide)}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// subjectArgs accepts kind/name, and kind and name apart.
-func subjectArgs(cmd *cobra.Command, args []string) error {
+// resourceArgs accepts kind/name, and kind and name apart.
+func resourceArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return usage("%s is required (see %s --help)", subjects, cmd.CommandPath())
+		return usage("%s is required (see %s --help)", resourceForms, cmd.CommandPath())
 	}
-	return atMost(2, subjects)(cmd, args)
+	return atMost(2, resourceForms)(cmd, args)
 }
 
-func newPauseCommand(r reach) *cobra.Command {
-	s := &steering{
+func newPauseCommand(r env) *cobra.Command {
+	s := &annotationCommand{
 		target: newTarget(r), done: "paused", already: "already paused", is: isPaused,
 		write: func(ctx context.Context, c *cli.Cluster, p *cli.Pool, dry cli.DryRun) error {
 			return c.Annotate(ctx, p.Object, advice.PausedKey, "true", dry)
@@ -84,8 +84,8 @@ func newPauseCommand(r reach) *cobra.Command {
 		"  freshbind rollout pause pool/python")
 }
 
-func newResumeCommand(r reach) *cobra.Command {
-	s := &steering{
+func newResumeCommand(r env) *cobra.Command {
+	s := &annotationCommand{
 		target: newTarget(r), done: "resumed", already: "not paused", is: func(p *cli.Pool) bool { return !isPaused(p) },
 		write: func(ctx context.Context, c *cli.Cluster, p *cli.Pool, dry cli.DryRun) error {
 			return c.Annotate(ctx, p.Object, advice.PausedKey, "", dry)
@@ -94,8 +94,8 @@ func newResumeCommand(r reach) *cobra.Command {
 	return s.command("resume", "Replace members again", "Resume ends a pause.", "  freshbind rollout resume template/python")
 }
 
-func newRestartCommand(r reach) *cobra.Command {
-	s := &steering{
+func newRestartCommand(r env) *cobra.Command {
+	s := &annotationCommand{
 		target: newTarget(r), done: "restarted", is: func(*cli.Pool) bool { return false },
 		write: func(ctx context.Context, c *cli.Cluster, p *cli.Pool, dry cli.DryRun) error {
 			return c.Restart(ctx, p, dry)
@@ -109,8 +109,8 @@ func newRestartCommand(r reach) *cobra.Command {
 
 func isPaused(p *cli.Pool) bool { return p.Object.GetAnnotations()[advice.PausedKey] == "true" }
 
-func (s *steering) run(ctx context.Context, args []string) error {
-	subject, err := parseSubject(args)
+func (s *annotationCommand) run(ctx context.Context, args []string) error {
+	subject, err := parseResourceName(args)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (s *steering) run(ctx context.Context, args []string) error {
 
 // each writes onto every pool. That a pool is so already is a failure only when
 // all of them are.
-func (s *steering) each(ctx context.Context, c *cli.Cluster, found []cli.Pool, dry cli.DryRun) error {
+func (s *annotationCommand) each(ctx context.Context, c *cli.Cluster, found []cli.Pool, dry cli.DryRun) error {
 	var failed, already []error
 	written := 0
 	for i := range found {
@@ -149,7 +149,7 @@ func (s *steering) each(ctx context.Context, c *cli.Cluster, found []cli.Pool, d
 			continue
 		}
 		written++
-		if err := s.tell(p, dry); err != nil {
+		if err := s.report(p, dry); err != nil {
 			return err
 		}
 	}
@@ -159,7 +159,7 @@ func (s *steering) each(ctx context.Context, c *cli.Cluster, found []cli.Pool, d
 	return errors.Join(failed...)
 }
 
-func (s *steering) tell(p *cli.Pool, dry cli.DryRun) error {
+func (s *annotationCommand) report(p *cli.Pool, dry cli.DryRun) error {
 	if _, err := fmt.Fprintf(s.streams.Out, "%s %s%s\n", cli.PoolName(*p), s.done, dry.Suffix()); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}

@@ -18,7 +18,7 @@ type rolloutHistory struct {
 	revision int64
 }
 
-func newRolloutHistoryCommand(r reach) *cobra.Command {
+func newRolloutHistoryCommand(r env) *cobra.Command {
 	h := &rolloutHistory{target: newTarget(r)}
 	cmd := &cobra.Command{
 		Use:   "history (pool/NAME | template/NAME)",
@@ -27,7 +27,7 @@ func newRolloutHistoryCommand(r reach) *cobra.Command {
 			"into force again has a new number. With --revision it prints the template's spec of that revision.\n\n" + exitCodes,
 		Example: "  freshbind rollout history template/python\n" +
 			"  freshbind rollout history template/python --revision=7",
-		Args:              subjectArgs,
+		Args:              resourceArgs,
 		ValidArgsFunction: h.completeNames(poolKind, templateWord),
 		RunE:              func(cmd *cobra.Command, args []string) error { return h.run(cmd.Context(), args) },
 	}
@@ -45,7 +45,7 @@ func (h *rolloutHistory) run(ctx context.Context, args []string) error {
 	if h.revision < 0 {
 		return usage("--revision %d: it must be the number of a revision", h.revision)
 	}
-	subject, err := parseSubject(args)
+	subject, err := parseResourceName(args)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (h *rolloutHistory) run(ctx context.Context, args []string) error {
 	return cli.NewPrinter(h.output, "TemplateRevision", name, cli.RevisionColumns(c.Now)).Print(h.streams.Out, history)
 }
 
-func recordedOf(ctx context.Context, c *cli.Cluster, namespace string, s subject) (*unstructured.Unstructured, []cli.Revision, error) {
+func recordedOf(ctx context.Context, c *cli.Cluster, namespace string, s resourceName) (*unstructured.Unstructured, []cli.Revision, error) {
 	template, err := s.template(ctx, c, namespace)
 	if err != nil {
 		return nil, nil, err
@@ -106,7 +106,7 @@ type rolloutUndo struct {
 	to     int64
 }
 
-func newRolloutUndoCommand(r reach) *cobra.Command {
+func newRolloutUndoCommand(r env) *cobra.Command {
 	u := &rolloutUndo{target: newTarget(r)}
 	cmd := &cobra.Command{
 		Use:   "undo (pool/NAME | template/NAME)",
@@ -117,7 +117,7 @@ func newRolloutUndoCommand(r reach) *cobra.Command {
 			"kept as digests (mode audit, or manager --revision-digests).\n\n" + exitCodes,
 		Example: "  freshbind rollout undo template/python --dry-run=server\n" +
 			"  freshbind rollout undo template/python --to-revision=7",
-		Args:              subjectArgs,
+		Args:              resourceArgs,
 		ValidArgsFunction: u.completeNames(poolKind, templateWord),
 		RunE:              func(cmd *cobra.Command, args []string) error { return u.run(cmd.Context(), args) },
 	}
@@ -135,7 +135,7 @@ func (u *rolloutUndo) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return usage("%w", err)
 	}
-	subject, err := parseSubject(args)
+	subject, err := parseResourceName(args)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ type rolloutStatus struct {
 	tick time.Duration
 }
 
-func newRolloutStatusCommand(r reach) *cobra.Command {
+func newRolloutStatusCommand(r env) *cobra.Command {
 	s := &rolloutStatus{target: newTarget(r), watch: true, tick: statusTick}
 	cmd := &cobra.Command{
 		Use:   "status (pool/NAME | template/NAME)",
@@ -35,13 +35,13 @@ func newRolloutStatusCommand(r reach) *cobra.Command {
 			"--timeout and --watch=false end with 3 if the rollout is still going on.",
 		Example: "  freshbind rollout status pool/python -n prod --timeout=10m\n" +
 			"  freshbind rollout status template/python || freshbind rollout undo template/python",
-		Args:              subjectArgs,
+		Args:              resourceArgs,
 		ValidArgsFunction: s.completeNames(poolKind, templateWord),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if s.timeout < 0 {
 				return usage("--timeout %s: it must not be negative; 0 means to wait for ever", s.timeout)
 			}
-			subject, err := parseSubject(args)
+			subject, err := parseResourceName(args)
 			if err != nil {
 				return err
 			}
@@ -60,7 +60,7 @@ func newRolloutStatusCommand(r reach) *cobra.Command {
 
 var errWaiting = errors.New("the rollout is still going on")
 
-func (s *rolloutStatus) run(ctx context.Context, c *cli.Cluster, namespace string, subject subject) error {
+func (s *rolloutStatus) run(ctx context.Context, c *cli.Cluster, namespace string, subject resourceName) error {
 	store, err := c.Load(ctx, namespace)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ type rolloutWait struct {
 	c       *cli.Cluster
 	store   *cli.Store
 	judge   *cli.Judge
-	subject subject
+	subject resourceName
 	// said is what was last said of each pool, last what there is to say.
 	said map[string]string
 	last string

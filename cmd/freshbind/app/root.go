@@ -72,7 +72,7 @@ func nameCommands(cmd *cobra.Command, program string) {
 
 // NewCommand returns the root command.
 func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	r := newReach(streams)
+	r := newEnv(streams)
 	cmd := &cobra.Command{
 		Use:   programName,
 		Short: "Give claims on warm pools fresh sandboxes only",

@@ -106,7 +106,7 @@ func (o *simulateOptions) run(ctx context.Context) error {
 	var told []simulated
 	refused := 0
 	for _, d := range documents {
-		s, err := cluster.tell(ctx, d.object)
+		s, err := cluster.predict(ctx, d.object)
 		if err != nil {
 			return fmt.Errorf("%s: %w", d.position, err)
 		}

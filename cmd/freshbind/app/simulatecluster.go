@@ -44,14 +44,14 @@ type simulated struct {
 
 // simulatedPool counts the idle members of one pool.
 type simulatedPool struct {
-	Name        string      `json:"name"`
-	Mode        string      `json:"mode"`
-	Strategy    string      `json:"strategy"`
-	Idle        int         `json:"idle"`
-	BecomeStale int         `json:"becomeStale"`
-	BecomeFresh int         `json:"becomeFresh"`
-	StayStale   int         `json:"stayStale"`
-	StaleAre    advice.Fate `json:"staleAre"`
+	Name        string             `json:"name"`
+	Mode        string             `json:"mode"`
+	Strategy    string             `json:"strategy"`
+	Idle        int                `json:"idle"`
+	BecomeStale int                `json:"becomeStale"`
+	BecomeFresh int                `json:"becomeFresh"`
+	StayStale   int                `json:"stayStale"`
+	StaleAre    advice.StalePolicy `json:"staleAre"`
 }
 
 // simulation tells what documents would lead to in one cluster.
@@ -96,7 +96,7 @@ func newSimulation(o *simulateOptions) (*simulation, error) {
 	return &simulation{
 		platform: p, defaults: defaults, namespace: namespace, forced: forced,
 		adviser: &agentsandbox.Adviser{
-			Platform: p, Enforced: modes.Enforced, Shelf: &agentsandbox.Shelf{API: api, Resolver: resolver},
+			Platform: p, Enforced: modes.Enforced, Lister: &agentsandbox.Lister{API: api, Resolver: resolver},
 		},
 	}, nil
 }
@@ -117,8 +117,8 @@ func simulatedResource(obj *unstructured.Unstructured) (schema.GroupResource, bo
 	return schema.GroupResource{}, false
 }
 
-// tell compares one document with what is stored. Nothing is written.
-func (s *simulation) tell(ctx context.Context, obj *unstructured.Unstructured) (simulated, error) {
+// predict compares one document with what is stored. Nothing is written.
+func (s *simulation) predict(ctx context.Context, obj *unstructured.Unstructured) (simulated, error) {
 	gr, _ := simulatedResource(obj)
 	unknown, err := s.complete(gr, obj)
 	if err != nil {
@@ -141,11 +141,11 @@ func (s *simulation) tell(ctx context.Context, obj *unstructured.Unstructured) (
 	out.Warnings = advice.Ignored(before, after)
 	switch {
 	case gr == agentsandbox.Templates:
-		err = s.tellTemplate(ctx, stored, obj, &out)
+		err = s.predictTemplate(ctx, stored, obj, &out)
 	case gr == agentsandbox.Claims && stored != nil:
 		out.Says = "is stored already: nothing happens"
 	case gr == agentsandbox.Claims:
-		err = s.tellClaim(ctx, obj, &out)
+		err = s.predictClaim(ctx, obj, &out)
 	default:
 		out.Says = "its inputs can be read"
 	}
@@ -190,7 +190,7 @@ func (s *simulation) inputs(obj *unstructured.Unstructured) advice.Inputs {
 	return s.adviser.Inputs(obj)
 }
 
-func (s *simulation) tellTemplate(ctx context.Context, stored, obj *unstructured.Unstructured, out *simulated) error {
+func (s *simulation) predictTemplate(ctx context.Context, stored, obj *unstructured.Unstructured, out *simulated) error {
 	change, err := s.adviser.TemplateChange(ctx, stored, obj)
 	if err != nil {
 		return err
@@ -204,7 +204,7 @@ func (s *simulation) tellTemplate(ctx context.Context, stored, obj *unstructured
 		}
 		out.Pools = append(out.Pools, simulatedPool{
 			Name: p.Name, Mode: string(mode), Strategy: string(p.Strategy()), Idle: p.Idle,
-			BecomeStale: p.BecomeStale, BecomeFresh: p.BecomeFresh, StayStale: p.StayStale, StaleAre: p.Fate(),
+			BecomeStale: p.BecomeStale, BecomeFresh: p.BecomeFresh, StayStale: p.StayStale, StaleAre: p.StalePolicy(),
 		})
 	}
 	if change.Before == change.After {
@@ -238,7 +238,7 @@ func templateDifference(stored, obj *unstructured.Unstructured) (string, error) 
 	return revision.Summary(revision.Compare(before, after, revision.PathSet{}), simulateDifferences), nil
 }
 
-func (s *simulation) tellClaim(ctx context.Context, obj *unstructured.Unstructured, out *simulated) error {
+func (s *simulation) predictClaim(ctx context.Context, obj *unstructured.Unstructured, out *simulated) error {
 	claim, err := s.adviser.Claim(ctx, obj)
 	if err != nil {
 		return err

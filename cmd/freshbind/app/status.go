@@ -46,7 +46,7 @@ func (l *listing[T]) addFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&l.watch, "watch", "w", false, "After the list, print what changes, until Ctrl-C.")
 }
 
-func newStatusCommand(r reach) *cobra.Command {
+func newStatusCommand(r env) *cobra.Command {
 	l := &listing[cli.Pool]{
 		target: newTarget(r), kind: "PoolStatus", name: cli.PoolName, columns: cli.PoolColumns, footer: true,
 		rows: func(p []cli.Pool) []cli.Pool { return p },
@@ -70,7 +70,7 @@ func newStatusCommand(r reach) *cobra.Command {
 	return cmd
 }
 
-func newGetCommand(r reach) *cobra.Command {
+func newGetCommand(r env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "get", Short: "List members of pools", Args: cobra.ArbitraryArgs, RunE: needsSubcommand, FParseErrWhitelist: anyFlags,
 	}

@@ -51,27 +51,27 @@ func wordFor(written string) string {
 	return ""
 }
 
-// subject is what a rollout command is about: a pool, or all pools of a template.
-type subject struct{ word, name string }
+// resourceName is what a rollout command is about: a pool, or all pools of a template.
+type resourceName struct{ word, name string }
 
-func (s subject) String() string { return s.word + "/" + s.name }
+func (s resourceName) String() string { return s.word + "/" + s.name }
 
-// parseSubject reads pool/NAME or template/NAME, also as two arguments.
-func parseSubject(args []string) (subject, error) {
+// parseResourceName reads pool/NAME or template/NAME, also as two arguments.
+func parseResourceName(args []string) (resourceName, error) {
 	const accepted = "accepted are pool/NAME and template/NAME"
 	written := strings.Join(args, "/")
 	kind, name, ok := strings.Cut(written, "/")
 	if !ok || name == "" || strings.Contains(name, "/") {
-		return subject{}, usage("%q: %s", written, accepted)
+		return resourceName{}, usage("%q: %s", written, accepted)
 	}
 	word := wordFor(kind)
 	if word != poolKind && word != templateWord {
-		return subject{}, usage("%q: %q is not a kind that rolls out: %s", written, kind, accepted)
+		return resourceName{}, usage("%q: %q is not a kind that rolls out: %s", written, kind, accepted)
 	}
-	return subject{word, name}, nil
+	return resourceName{word, name}, nil
 }
 
-func (s subject) selection() cli.Selection {
+func (s resourceName) selection() cli.Selection {
 	if s.word == poolKind {
 		return cli.Selection{Name: s.name}
 	}
@@ -79,7 +79,7 @@ func (s subject) selection() cli.Selection {
 }
 
 // find judges the pools of the subject. There is at least one.
-func (s subject) find(ctx context.Context, c *cli.Cluster, namespace string, store *cli.Store) ([]cli.Pool, error) {
+func (s resourceName) find(ctx context.Context, c *cli.Cluster, namespace string, store *cli.Store) ([]cli.Pool, error) {
 	found, err := c.Judge(store).Pools(ctx, s.selection())
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (s subject) find(ctx context.Context, c *cli.Cluster, namespace string, sto
 }
 
 // template reads the template of the subject.
-func (s subject) template(ctx context.Context, c *cli.Cluster, namespace string) (*unstructured.Unstructured, error) {
+func (s resourceName) template(ctx context.Context, c *cli.Cluster, namespace string) (*unstructured.Unstructured, error) {
 	name := s.name
 	if s.word == poolKind {
 		pool, err := c.Get(ctx, c.Objects.Kinds().Pool.GroupResource(), namespace, s.name)

@@ -20,7 +20,7 @@ const kindTemplate = "SandboxTemplate"
 // counted comes from the Shelf and may be late.
 type Adviser struct {
 	Platform *Platform
-	Shelf    *Shelf
+	Lister   *Lister
 	// Enforced reports whether Freshbind denies in a namespace.
 	Enforced func(ctx context.Context, namespace string) (bool, error)
 }
@@ -55,10 +55,10 @@ func extensionKind(obj *unstructured.Unstructured) string {
 	return ""
 }
 
-// Foresee returns the outlook on a write; nil when it leads to nothing that
+// Predict returns the effect of a write; nil when it leads to nothing that
 // anybody has to be told. old is nil for a CREATE. An error says that it could
 // not be told.
-func (a *Adviser) Foresee(ctx context.Context, old, obj *unstructured.Unstructured) (advice.Outlook, error) {
+func (a *Adviser) Predict(ctx context.Context, old, obj *unstructured.Unstructured) (advice.Effect, error) {
 	switch kind := extensionKind(obj); {
 	case kind == kindTemplate:
 		return a.TemplateChange(ctx, old, obj)
@@ -91,7 +91,7 @@ func (a *Adviser) TemplateChange(ctx context.Context, old, obj *unstructured.Uns
 	if err != nil || len(pools) == 0 {
 		return change, err
 	}
-	members, err := a.Shelf.members(ctx, obj.GetNamespace(), pools, true)
+	members, err := a.Lister.members(ctx, obj.GetNamespace(), pools, true)
 	if err != nil {
 		return advice.TemplateChange{}, err
 	}
@@ -138,7 +138,7 @@ func tally(count *advice.PoolChange, m unclaimed, template string, before *revis
 
 // poolsOf lists the pools that refer to a template and want members.
 func (a *Adviser) poolsOf(ctx context.Context, namespace, template string) ([]*unstructured.Unstructured, error) {
-	all, err := a.Shelf.pools(ctx, namespace)
+	all, err := a.Lister.pools(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -74,11 +74,11 @@ func newAdviser(cached, enforced bool, objs ...*unstructured.Unstructured) (*Adv
 	l := newLister(objs...)
 	s := newStore(objs...)
 	a := &Adviser{
-		Platform: newPlatform(s, nil), Shelf: &Shelf{API: l, Resolver: s},
+		Platform: newPlatform(s, nil), Lister: &Lister{API: l, Resolver: s},
 		Enforced: func(context.Context, string) (bool, error) { return enforced, nil },
 	}
 	if cached {
-		a.Shelf.Cache = l
+		a.Lister.Cache = l
 	}
 	return a, l
 }
@@ -119,7 +119,7 @@ func TestTemplateChange(t *testing.T) {
 	type counts struct {
 		Pool                              string
 		Idle, Stale, Fresh, Stay, Guessed int
-		Fate                              advice.Fate
+		Fate                              advice.StalePolicy
 	}
 	cases := map[string]struct {
 		stored   []*unstructured.Unstructured
@@ -173,7 +173,7 @@ func TestTemplateChange(t *testing.T) {
 				}
 				var got []counts
 				for _, p := range change.Pools {
-					got = append(got, counts{p.Name, p.Idle, p.BecomeStale, p.BecomeFresh, p.StayStale, p.Guessed, p.Fate()})
+					got = append(got, counts{p.Name, p.Idle, p.BecomeStale, p.BecomeFresh, p.StayStale, p.Guessed, p.StalePolicy()})
 				}
 				if diff := cmp.Diff(tc.want, got); diff != "" {
 					t.Errorf("TemplateChange() (-want,+got):\n%s", diff)
@@ -222,7 +222,7 @@ func TestTemplateChangeReads(t *testing.T) {
 	}
 }
 
-func TestForeseeCannotTell(t *testing.T) {
+func TestPredictCannotTell(t *testing.T) {
 	python := builders.MakePool("ns", "python").Strategy("Recreate").Set(1, "status", "readyReplicas").Obj()
 	stored := all([]*unstructured.Unstructured{python, adviseV1}, idleMembers(python, adviseV1, "a", 1))
 	claim := builders.MakeClaim("ns", "c1").Obj()
@@ -245,8 +245,8 @@ func TestForeseeCannotTell(t *testing.T) {
 			}
 			a.Platform = newPlatform(s, nil)
 			a.Enforced = func(context.Context, string) (bool, error) { return true, tc.mode }
-			if outlook, err := a.Foresee(t.Context(), tc.old, tc.obj); err == nil {
-				t.Errorf("Foresee() = %v, want an error", outlook)
+			if effect, err := a.Predict(t.Context(), tc.old, tc.obj); err == nil {
+				t.Errorf("Foresee() = %v, want an error", effect)
 			}
 		})
 	}

@@ -99,7 +99,7 @@ func (a *Adviser) stocks(ctx context.Context, namespace string, pools []*unstruc
 		rollouts[i] = a.rollout(pool, in)
 		choosy = choosy || !rollouts[i].ServesStale()
 	}
-	members, err := a.Shelf.members(ctx, namespace, pools, choosy)
+	members, err := a.Lister.members(ctx, namespace, pools, choosy)
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ func TestStrategyIsNotBelowTheFloor(t *testing.T) {
 			if !errors.Is(err, tc.err) {
 				t.Fatalf("Inspect: %v, want %v", err, tc.err)
 			}
-			known := Foresight{newPlatform(newStore(), nil), p.Floor}
+			known := CachedInspector{newPlatform(newStore(), nil), p.Floor}
 			known.Floor = func(context.Context, string) (freshness.Strategy, error) {
 				t.Error("a forecast read a floor")
 				return "", nil

@@ -32,15 +32,15 @@ func (p *Platform) Inspect(ctx context.Context, pool, template *unstructured.Uns
 	return p.inspect(ctx, pool, template, least)
 }
 
-// Foresight inspects as Platform does, but for floors, which it takes from a
+// CachedInspector inspects as Platform does, but for floors, which it takes from a
 // cache: a forecast is not worth a read.
-type Foresight struct {
+type CachedInspector struct {
 	*Platform
 	KnownFloor func(ctx context.Context, namespace string) (freshness.Strategy, error)
 }
 
 // Inspect is that of Platform.
-func (f Foresight) Inspect(ctx context.Context, pool, template *unstructured.Unstructured) (*platform.Inspection, error) {
+func (f CachedInspector) Inspect(ctx context.Context, pool, template *unstructured.Unstructured) (*platform.Inspection, error) {
 	least, err := f.KnownFloor(ctx, pool.GetNamespace())
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (f Foresight) Inspect(ctx context.Context, pool, template *unstructured.Uns
 }
 
 // InspectBarePod is that of Platform.
-func (f Foresight) InspectBarePod(ctx context.Context, pool, template, pod *unstructured.Unstructured) (freshness.Verdict, error) {
+func (f CachedInspector) InspectBarePod(ctx context.Context, pool, template, pod *unstructured.Unstructured) (freshness.Verdict, error) {
 	return f.inspectBarePod(ctx, pod, stored{pool: pool, template: template, floor: f.KnownFloor})
 }
 

@@ -57,7 +57,7 @@ func (p *PodDeletions) Deletion(ctx context.Context, pod *unstructured.Unstructu
 // taker returns the Sandbox that is to run in a Pod without an owner, nil for
 // none. served: the Pod's claim has a Sandbox that runs elsewhere.
 func (p *PodDeletions) taker(ctx context.Context, pod *unstructured.Unstructured) (taker *unstructured.Unstructured, served bool, err error) {
-	sandboxes, err := p.shelf().list(ctx, Sandboxes, kindSandbox, pod.GetNamespace(), labels.Everything())
+	sandboxes, err := p.lister().list(ctx, Sandboxes, kindSandbox, pod.GetNamespace(), labels.Everything())
 	if err != nil {
 		return nil, false, err
 	}
@@ -79,7 +79,7 @@ func (p *PodDeletions) promised(ctx context.Context, pod *unstructured.Unstructu
 	if uid == "" {
 		return d, nil
 	}
-	claims, err := p.shelf().list(ctx, Claims, kindClaim, pod.GetNamespace(), labels.Everything())
+	claims, err := p.lister().list(ctx, Claims, kindClaim, pod.GetNamespace(), labels.Everything())
 	if err != nil {
 		return freshness.Deletion{}, fmt.Errorf("judging the delete of pod %s: %w", pod.GetName(), err)
 	}
@@ -92,8 +92,8 @@ func (p *PodDeletions) promised(ctx context.Context, pod *unstructured.Unstructu
 	return d, nil
 }
 
-// shelf has no cache, and so reads what is stored now.
-func (p *PodDeletions) shelf() *Shelf { return &Shelf{API: p.API, Resolver: p.Platform.Resolver} }
+// lister has no cache, and so reads what is stored now.
+func (p *PodDeletions) lister() *Lister { return &Lister{API: p.API, Resolver: p.Platform.Resolver} }
 
 // wantsNoPod reports whether a Sandbox is scaled to zero, so that its own
 // controller deletes the Pod: spec.replicas in v1alpha1, spec.operatingMode in

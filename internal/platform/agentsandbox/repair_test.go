@@ -285,7 +285,7 @@ func TestForgedNotesOfRepairs(t *testing.T) {
 
 // What is refused is known before it is judged, and the same question is asked by
 // whoever judges it; none is where nothing is refused, or where it is repaired.
-func TestRefusalsAreForeseen(t *testing.T) {
+func TestRefusalsArePredicted(t *testing.T) {
 	claim := builders.MakeClaim("ns", "c1").Obj()
 	l := lateStart("v1beta1", func(_, _ *builders.Template) {}, claim)
 	odd := builders.SandboxFrom(l.want).PodSpec("gvisor", "runtimeClassName").Obj()

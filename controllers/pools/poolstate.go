@@ -1,0 +1,161 @@
+package pools
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/freshbind/freshbind/internal/advice"
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
+)
+
+// poolState is what a plan depends on, and the objects that it is about.
+type poolState struct {
+	freshness.PoolState
+	pool     *unstructured.Unstructured
+	template *unstructured.Unstructured
+	// members are those of Members, as the caches show them.
+	members []entry
+	roster  *roster
+	// gone are members that were seen to be available, and are not there any more.
+	gone []types.UID
+	// bare: members may be Pods, which no cache shows.
+	bare bool
+	// live: its mode was read live; withheld: that kept something from being written.
+	live, withheld bool
+	// paths are where the newest unknown member differs.
+	paths []string
+}
+
+// look judges the members that the cache shows; nil when the template does not
+// exist, so that nothing can be said of them.
+func (p *Controller) look(ctx context.Context, m *poolMemory, pool, template *unstructured.Unstructured) (*poolState, error) {
+	if template == nil {
+		return nil, nil
+	}
+	inspection, err := p.inspect(ctx, m, pool, template)
+	if err != nil {
+		return nil, err
+	}
+	r, err := p.roll(ctx, m, inspection, pool)
+	if err != nil {
+		return nil, err
+	}
+	s := &poolState{pool: pool, template: template, roster: r, members: r.entries, bare: p.view.hasBarePods(pool.GroupVersionKind())}
+	s.PoolState = inputs(pool, p.view.objects.Pool(pool))
+	s.Strategy, s.Now = inspection.Strategy(), p.clock.Now()
+	s.Members = m.asWritten(r, s.Now)
+	for i := range s.members {
+		s.Hideable = s.Hideable && s.members[i].hideable
+	}
+	return s, nil
+}
+
+// compare adds what has become of the members since the last plan. It adds to what
+// it is given, and so is called once for each plan.
+func (p *Controller) compare(ctx context.Context, m *poolMemory, s *poolState) (err error) {
+	inspection := s.roster.by
+	p.followRollout(m, s, inspection)
+	p.observe(m, s)
+	was := s.pool.GetAnnotations()[platform.AttributionKey] == inspection.Revision()
+	if s.Suspended = freshness.SuspendsAttribution(was, s.Members, s.Replicas, s.Rollout.Started); s.Suspended {
+		s.paths, err = s.unknownPaths(ctx, inspection)
+	}
+	return err
+}
+
+// inspect goes on with what the pool's members were compared with before when
+// nothing of it has changed, so that none is compared again.
+func (p *Controller) inspect(ctx context.Context, m *poolMemory, pool, template *unstructured.Unstructured) (*platform.Inspection, error) {
+	inspection, err := p.platform.Inspect(ctx, pool, template)
+	if err != nil {
+		return nil, fmt.Errorf("rendering template %s: %w", template.GetName(), err)
+	}
+	if !inspection.Same(m.inspection) {
+		m.inspection = inspection
+	}
+	return m.inspection, nil
+}
+
+// followRollout carries on with the rollout in force, or begins one.
+func (p *Controller) followRollout(m *poolMemory, s *poolState, inspection *platform.Inspection) {
+	if !m.read {
+		m.read = true
+		m.rollout, m.template = recorded(p.stored(s.pool), s.Now)
+		m.rollout = m.rollout.Resume()
+	}
+	seen := templateVersion{uid: s.template.GetUID(), generation: s.template.GetGeneration()}
+	if m.turned(seen, inspection.Revision()) {
+		m.changed, m.offered = s.Now, 0
+	}
+	m.template = seen
+	if name := s.template.GetName(); !m.rollout.Is(inspection.Revision(), name, inspection.Restarted()) {
+		m.rollout = m.rollout.Follow(inspection.Revision(), name, inspection.Restarted(), s.Now)
+	}
+	s.Rollout = m.rollout
+}
+
+// turned reports whether others may have seen a template, since it was last seen
+// here, that differs from what some members are built from, and dropped them:
+// another revision, or versions in between that were not seen here.
+func (m *poolMemory) turned(seen templateVersion, revision string) bool {
+	if m.template.generation == 0 {
+		return false
+	}
+	replaced := m.template.uid != "" && m.template.uid != seen.uid
+	missed := seen.generation != m.template.generation && seen.generation != m.template.generation+1
+	return replaced || missed || m.rollout.Revision != revision
+}
+
+// unknownPaths are where the newest unknown member differs from the template.
+func (s *poolState) unknownPaths(ctx context.Context, inspection *platform.Inspection) ([]string, error) {
+	newest := -1
+	for i, m := range s.Members {
+		if m.Class == freshness.Unknown && (newest < 0 || m.Created.After(s.Members[newest].Created)) {
+			newest = i
+		}
+	}
+	if newest < 0 {
+		return nil, nil
+	}
+	return inspection.Differences(ctx, s.members[newest].Member)
+}
+
+// inputs reads what the pool says. What cannot be parsed counts as not said.
+func inputs(pool *unstructured.Unstructured, is platform.Pool) freshness.PoolState {
+	said := pool.GetAnnotations()
+	s := freshness.PoolState{
+		Replicas: is.Replicas,
+		Paused:   said[advice.PausedKey] == "true",
+		Hideable: !is.Recreates,
+		Deadline: freshness.DefaultDeadline,
+	}
+	s.MaxUnavailable = freshness.MaxUnavailable(said[advice.MaxUnavailableKey], s.Replicas)
+	if d, err := time.ParseDuration(said[advice.ProgressDeadlineKey]); err == nil && d > 0 {
+		s.Deadline = d
+	}
+	if d, err := time.ParseDuration(said[advice.MinReadySecondsKey] + "s"); err == nil && d > 0 {
+		s.MinReady = d
+	}
+	return s
+}
+
+// recorded reads back the rollout that the pool's annotations tell of; a zero
+// one when they tell of none that is understood.
+func recorded(said map[string]string, now time.Time) (freshness.Rollout, templateVersion) {
+	status, err := platform.ParseRolloutStatus(said[platform.RolloutStatusKey])
+	if err != nil || status.UpdateRevision == "" {
+		return freshness.Rollout{}, templateVersion{}
+	}
+	return freshness.Rollout{
+		Revision: status.UpdateRevision, Template: status.Template, Restarted: status.RestartedAt.Time,
+		Started: status.StartTime.Time, Progressed: status.ProgressTime.Time, Fresh: now,
+		State:     freshness.State(said[platform.RolloutStateKey]),
+		HeldUp:    said[platform.RolloutReasonKey] == string(freshness.Queued),
+		Replacing: status.Replacing,
+	}, templateVersion{generation: status.ObservedTemplateGeneration}
+}

@@ -1,0 +1,165 @@
+package pools
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/test/builders"
+)
+
+func TestMembersAreOfferedWhenTheirTemplateReturns(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Replicas(2).Strategy("OnReplenish").Obj()
+	r := newHarness(t, nil, append(ofAll(pool, v1, 2), pool, v1)...)
+	r.step(pool)
+	if noted := r.noted(); len(noted) > 0 {
+		t.Fatalf("offered %v before anything changed", noted)
+	}
+	back := object(poolKinds.Templates)
+	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(v1), back); err != nil {
+		t.Fatal(err)
+	}
+	back.SetGeneration(3)
+	if err := r.client.Update(t.Context(), back); err != nil {
+		t.Fatal(err)
+	}
+	for i, tc := range []struct {
+		after time.Duration
+		want  []string
+	}{
+		{0, nil}, {offers[0], []string{"m00", "m01"}}, {offers[0] + time.Second, nil}, {offers[1], []string{"m00", "m01"}}, {time.Hour, nil},
+	} {
+		r.clock.SetTime(now.Add(tc.after))
+		r.step(pool)
+		if diff := cmp.Diff(tc.want, r.noted()); diff != "" {
+			t.Errorf("step %d, %s after the change (-want,+got):\n%s", i, tc.after, diff)
+		}
+	}
+}
+
+// Whoever takes the outcome off a pool gets it back.
+func TestTheOutcomeIsPutRight(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Replicas(1).Strategy("OnReplenish").Obj()
+	r := newHarness(t, nil, append(ofAll(pool, v1, 1), pool, v1)...)
+	r.step(pool)
+	bare := object(poolKinds.Pools)
+	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(pool), bare); err != nil {
+		t.Fatal(err)
+	}
+	bare.SetAnnotations(nil)
+	if err := r.client.Update(t.Context(), bare); err != nil {
+		t.Fatal(err)
+	}
+	r.clock.SetTime(now.Add(readBack))
+	r.step(pool)
+	if got := r.annotation(pool, platform.RolloutStateKey); got != "Complete" {
+		t.Errorf("state %q, want Complete again", got)
+	}
+}
+
+// A pool that is looked at late has to be looked at again all the same.
+func TestAPoolSeenLateIsNotForgotten(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Replicas(2).Strategy("OnReplenish").Obj()
+	r := newHarness(t, nil, append(ofAll(pool, v1, 2), pool, v1)...)
+	r.step(pool)
+	m := r.memory[client.ObjectKeyFromObject(pool)]
+	m.changed = now
+	r.clock.SetTime(now.Add(time.Hour))
+	_, again := r.step(pool)
+	if again <= 0 {
+		t.Errorf("comes back after %s, want soon", again)
+	}
+	r.clock.SetTime(r.clock.Now().Add(again))
+	r.step(pool)
+	if m.offered != len(offers) {
+		t.Errorf("offered %d times, want %d", m.offered, len(offers))
+	}
+}
+
+// A webhook that adds a field to every member makes all of them unknown; to
+// replace them would only make more.
+func TestAttributionIsSuspended(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Replicas(2).Strategy("Recreate").Obj()
+	foreign := func(name string, at time.Time) *unstructured.Unstructured {
+		return of(pool, v2, name).PodSpec("kata", "runtimeClassName").Created(at).
+			Annotation(platform.CreatedByKey, platform.CreatedByPool).Obj()
+	}
+	r := newHarness(t, history{v1, v2}, pool, v2, foreign("a", now.Add(-time.Hour)), foreign("b", now.Add(-time.Hour)))
+	if writes, _ := r.step(pool); len(writes) != 2 {
+		t.Fatalf("first %v, want two deletes", writes)
+	}
+	for _, name := range []string{"c", "d"} {
+		if err := r.client.Create(t.Context(), foreign(name, now.Add(time.Minute))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.clock.SetTime(now.Add(2 * time.Minute))
+	if writes, _ := r.step(pool); len(writes) > 0 {
+		t.Errorf("then %v, want attribution suspended", writes)
+	}
+	if got, want := r.annotation(pool, platform.AttributionKey), r.annotation(pool, platform.RolloutRevisionKey); got != want || want == "" {
+		t.Errorf("%s is %q, want the revision in force, %q", platform.AttributionKey, got, want)
+	}
+	status, err := platform.ParseRolloutStatus(r.annotation(pool, platform.RolloutStatusKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, c := range status.Conditions {
+		found = found || c.Type == platform.ConditionAttributionSuspended && c.Status == "True" &&
+			strings.Contains(c.Message, "runtimeClassName")
+	}
+	if !found {
+		t.Errorf("no condition names the path to copy: %+v", status.Conditions)
+	}
+}
+
+func TestANewLeaderGoesOnWithARollout(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Replicas(2).Strategy("OnReplenish").
+		Annotation("freshbind.dev/rollout-strategy", "RollingUpdate").Annotation("freshbind.dev/progress-deadline", "1m").Obj()
+	r := newHarness(t, nil, pool, v2, of(pool, v1, "a").Obj(), builders.SandboxFrom(of(pool, v2, "b").Obj()).Ready(false).Obj())
+	r.step(pool)
+	if got := r.annotation(pool, platform.RolloutStateKey); got != "Progressing" {
+		t.Fatalf("state %q, want Progressing", got)
+	}
+	r.memory = map[types.NamespacedName]*poolMemory{}
+	r.clock.SetTime(now.Add(2 * time.Minute))
+	r.step(pool)
+	if got := r.annotation(pool, platform.RolloutStateKey); got != "Failed" {
+		t.Errorf("state %q, want Failed: the deadline does not begin anew", got)
+	}
+}
+
+// A cache without a fresh member may be old: claims are given stale members only
+// when the store has no fresh one either.
+func TestStaleMembersAreServedOnlyWhenThereIsNoFreshOne(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Replicas(2).Strategy("OnReplenish").
+		Annotation("freshbind.dev/rollout-strategy", "RollingUpdate").Obj()
+	seen := []*unstructured.Unstructured{pool, v2, of(pool, v1, "a").Obj(), of(pool, v1, "b").Obj()}
+	r := newHarness(t, nil, seen...)
+	stored := newHarness(t, nil, append(seen, of(pool, v2, "unseen").Obj())...)
+	r.view.lists = stored.client
+	said := func(at time.Duration) string {
+		r.clock.SetTime(now.Add(at))
+		r.step(pool)
+		return r.annotation(pool, platform.AdmitKey)
+	}
+	// The controller has proven its view before it fell behind.
+	r.remember(client.ObjectKeyFromObject(pool), pool.GetUID()).proven = true
+	for i := range 4 {
+		at := time.Duration(2*i) * time.Second
+		if got := said(at); got != "fresh" {
+			t.Errorf("after %s, with a fresh member unseen: admit %q, want fresh", at, got)
+		}
+	}
+	r.view.lists = r.client
+	if got := said(time.Minute); got != "any" {
+		t.Errorf("with no fresh member at all: admit %q, want any", got)
+	}
+}

@@ -1,0 +1,95 @@
+package freshness
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestGoes(t *testing.T) {
+	const hour = time.Hour
+	young := unready(Unknown, time.Second)
+	cases := map[string]struct {
+		policy ReplacementPolicy
+		member MemberState
+		want   bool
+	}{
+		"recreate, stale":                          {ReplacementPolicy{Strategy: Recreate}, ready(Stale, hour), true},
+		"recreate, stale, not ready":               {ReplacementPolicy{Strategy: Recreate}, unready(Stale, hour), true},
+		"recreate, gated":                          {ReplacementPolicy{Strategy: Recreate}, gated(unready(Stale, hour)), true},
+		"recreate, paused":                         {ReplacementPolicy{Strategy: Recreate, Paused: true}, unready(Stale, hour), false},
+		"recreate, failed":                         {ReplacementPolicy{Strategy: Recreate, Failed: true}, unready(Stale, hour), true},
+		"recreate, current":                        {ReplacementPolicy{Strategy: Recreate}, unready(Current, hour), false},
+		"recreate, nothing to compare with":        {ReplacementPolicy{Strategy: Recreate}, unready(Unclassified, hour), false},
+		"recreate, leaving":                        {ReplacementPolicy{Strategy: Recreate}, leaving(unready(Stale, hour)), false},
+		"recreate, unknown":                        {ReplacementPolicy{Strategy: Recreate, Started: noon}, unready(Unknown, hour), true},
+		"recreate, unknown, suspended":             {ReplacementPolicy{Strategy: Recreate, Started: noon, Suspended: true}, unready(Unknown, hour), false},
+		"recreate, unknown, born since":            {ReplacementPolicy{Strategy: Recreate, Started: before(hour)}, young, false},
+		"recreate, unknown, born since with peers": {ReplacementPolicy{Strategy: Recreate, Started: before(hour), Understood: true}, young, true},
+		"rolling, not ready":                       {ReplacementPolicy{Strategy: RollingUpdate}, unready(Stale, hour), true},
+		"rolling, ready: it has to wait":           {ReplacementPolicy{Strategy: RollingUpdate}, ready(Stale, hour), false},
+		"rolling, gated":                           {ReplacementPolicy{Strategy: RollingUpdate}, gated(unready(Stale, hour)), false},
+		"rolling, failed":                          {ReplacementPolicy{Strategy: RollingUpdate, Failed: true}, unready(Stale, hour), false},
+		"on replenish":                             {ReplacementPolicy{Strategy: OnReplenish}, unready(Stale, hour), false},
+		"the platform's own":                       {ReplacementPolicy{Strategy: PlatformOwned}, unready(Stale, hour), false},
+		"lost, under every strategy":               {ReplacementPolicy{Strategy: OnReplenish, Paused: true}, unready(Lost, hour), true},
+		"lost, leaving":                            {ReplacementPolicy{Strategy: OnReplenish}, leaving(unready(Lost, hour)), false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.policy.DeletesNow(tc.member); got != tc.want {
+				t.Errorf("Goes() = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// A member whose Pod a scheduler has that is to go is replaced in steps.
+func TestStraysAreReplacedInSteps(t *testing.T) {
+	const hour = time.Hour
+	stray := func(m MemberState) MemberState { m.Stray = true; return m }
+	current := ready(Current, hour)
+	all := times(4, stray(current))
+	cases := map[string]struct {
+		state     PoolState
+		replacing int
+		want      []int
+	}{
+		"on replenish":                {PoolState{Strategy: OnReplenish, Members: all}, 0, []int{0}},
+		"recreate":                    {PoolState{Strategy: Recreate, Members: all}, 0, []int{0}},
+		"rolling":                     {PoolState{Strategy: RollingUpdate, Members: all}, 0, []int{0}},
+		"paused":                      {PoolState{Strategy: OnReplenish, Paused: true, Members: all}, 0, nil},
+		"one is being replaced":       {PoolState{Strategy: OnReplenish, Members: members(times(3, stray(current)), times(1, unready(Current, 0)))}, 1, nil},
+		"stale ones go once":          {PoolState{Strategy: Recreate, Members: members(times(1, stray(ready(Stale, hour))), times(3, current))}, 0, []int{0}},
+		"others stay":                 {PoolState{Strategy: OnReplenish, Members: times(4, current)}, 0, nil},
+		"not ready: its Pod goes":     {PoolState{Strategy: OnReplenish, Members: members(times(3, current), times(1, stray(unready(Current, hour))))}, 0, nil},
+		"beside stale ones, one step": {PoolState{Strategy: RollingUpdate, Members: members(times(2, stray(current)), times(2, ready(Stale, 2*hour)))}, 0, []int{2}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.state.Replicas, tc.state.MaxUnavailable, tc.state.Now = 4, 1, noon
+			tc.state.Rollout = Begin("r", "python", time.Time{}, before(hour))
+			tc.state.Rollout.Replacing, tc.state.Granted = Replacements(nil).Delete(0, 0, tc.replacing, 0), 100
+			if diff := cmp.Diff(tc.want, MakePlan(tc.state).Delete); diff != "" {
+				t.Errorf("deleted (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBarePodGoes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		verdict Verdict
+		want    bool
+	}{
+		"its own lasting fault": {Verdict{Reason: StaleRevision}, true},
+		"tolerated":             {Verdict{Allowed: true, Tolerated: true, Reason: StaleRevision}, false},
+		"a claim's fault":       {Verdict{Reason: ClaimGone}, false},
+		"nothing":               {Verdict{Allowed: true}, false},
+	} {
+		if got := tc.verdict.DeletesBarePod(); got != tc.want {
+			t.Errorf("%s: BarePodGoes() = %v, want %v", name, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package manager
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/webhooks"
+)
+
+// eventLines keeps events as lines.
+type eventLines struct{ lines []string }
+
+func (r *eventLines) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
+	about, _ := regarding.(*unstructured.Unstructured)
+	line := fmt.Sprintf("%s %s on %s %s/%s: %s", eventType, reason, action, about.GetNamespace(), about.GetName(), fmt.Sprintf(note, args...))
+	if u, ok := related.(*unstructured.Unstructured); ok && u != nil {
+		line += " [" + u.GetName() + "]"
+	}
+	r.lines = append(r.lines, line)
+}
+
+func TestDeniedTellsTheOwners(t *testing.T) {
+	template := builders.MakeTemplate("ns", "python").Obj()
+	member := builders.MakeMember(builders.MakePool("ns", "python").Obj(), template).Name("python-abc").Obj()
+	claim := freshness.Owner{Kind: freshness.OwnedByClaim, Name: "c1", UID: "u"}
+	verdict := freshness.Verdict{Reason: freshness.StaleRevision, Found: "v1-old", Expected: "v1-new", Detail: "image differs"}
+	pool := &freshness.Pool{Name: "python", UID: "p"}
+	cases := map[string]struct {
+		denial webhooks.Denial
+		want   []string
+	}{
+		"bind": {
+			webhooks.Denial{Write: platform.Write{Operation: freshness.Bind, Old: member, New: member, Claim: claim}, Verdict: verdict, Pool: pool, Mode: webhooks.Enforce},
+			[]string{
+				"Warning StaleRevision on Bind ns/c1: image differs (is v1-old, in force is v1-new) [python-abc]",
+				"Warning StaleRevision on Bind ns/python: claim c1: image differs (is v1-old, in force is v1-new) [python-abc]",
+			},
+		},
+		"bind, pool gone, audited": {
+			webhooks.Denial{Write: platform.Write{Operation: freshness.Bind, Old: member, New: member, Claim: claim}, Verdict: freshness.Verdict{Reason: freshness.PoolGone, Detail: "no pool"}, Mode: webhooks.Audit},
+			[]string{"Warning PoolGone on Bind ns/c1: would be refused: no pool [python-abc]"},
+		},
+		"release of a bare pod, which names no claim": {
+			webhooks.Denial{Write: platform.Write{Operation: freshness.Release, Old: member, New: member}, Verdict: verdict, Pool: pool, Mode: webhooks.Enforce},
+			[]string{"Warning StaleRevision on Bind ns/python: image differs (is v1-old, in force is v1-new) [python-abc]"},
+		},
+		"cold start": {
+			webhooks.Denial{Write: platform.Write{Operation: freshness.ColdStart, New: member, Claim: claim}, Verdict: verdict, Pool: pool, Mode: webhooks.Enforce},
+			[]string{"Warning StaleRevision on ColdStart ns/c1: image differs (is v1-old, in force is v1-new)"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := &eventLines{}
+			observer{events: r}.report(tc.denial)
+			if diff := cmp.Diff(tc.want, r.lines); diff != "" {
+				t.Errorf("events (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRepairedTellsTheClaim(t *testing.T) {
+	template := builders.MakeTemplate("ns", "python").Obj()
+	stored := builders.MakeClaim("ns", "c1").Obj()
+	r := &eventLines{}
+	observer{events: r}.Repaired(platform.Write{
+		Operation: freshness.ColdStart, New: builders.MakeColdStart(stored, template).Obj(),
+		Claim: freshness.Owner{Kind: freshness.OwnedByClaim, Name: "c1", UID: "u"},
+	}, "v1-a -> v1-b")
+	want := []string{"Normal ColdStartRepaired on ColdStart ns/c1: its sandbox was rendered from an older revision, and Freshbind rewrote it to the one in force: v1-a -> v1-b"}
+	if diff := cmp.Diff(want, r.lines); diff != "" {
+		t.Errorf("events (-want,+got):\n%s", diff)
+	}
+}
+
+func TestTruncateCutsOnARune(t *testing.T) {
+	for _, s := range []string{"short", strings.Repeat("a", maxNote+1), strings.Repeat("é", maxNote), "x" + strings.Repeat("é", maxNote)} {
+		got := truncate(s)
+		if len(got) > maxNote+len("…") || !strings.HasPrefix(s, strings.TrimSuffix(got, "…")) || strings.ContainsRune(got, '\uFFFD') {
+			t.Errorf("truncate of %d bytes is %d bytes", len(s), len(got))
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/freshbind/freshbind/internal/advice"
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/scenario"
+	"github.com/freshbind/freshbind/test/upstream"
+)
+
+// Somebody's webhook adds a field to every Sandbox. The pool's members equal no
+// revision any more, and neither would their replacements: Freshbind stops, says
+// so once, and names what to vouch for.
+func TestAForeignWebhookSuspendsAttribution(t *testing.T) {
+	const replicas = 6
+	s := sharedWorld(t).enforced(t)
+	s.inject("terminationGracePeriodSeconds", "7")
+	deletes := s.countDeletes()
+	p := s.pool(scenario.Pool{Replicas: replicas, Strategy: scenario.Recreate})
+
+	var said map[string]string
+	s.eventually("attribution suspended", func(context.Context) (string, bool) {
+		said = s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()
+		return said[platform.RolloutStatusKey], said[platform.AttributionKey] != ""
+	})
+	s.full(p, "")
+	s.claim(p, scenario.Names("c", replicas)...)
+	if sum, findings := s.judged(); sum.Warm != replicas {
+		t.Errorf("with attribution suspended: %s, want all of %d warm: %v", sum, replicas, findings)
+	}
+	s.full(p, "")
+	if n := deletes(); n > 2*replicas {
+		t.Errorf("%d members deleted, want at most %d", n, 2*replicas)
+	} else {
+		t.Logf("%d members deleted until attribution was suspended", n)
+	}
+	if n := s.eventsOf("AttributionSuspended"); n != 1 {
+		t.Errorf("%d events say so, want 1", n)
+	}
+
+	copied := regexp.MustCompile(advice.InjectedPathsKey + `: ([^"\\ ]+)`).FindStringSubmatch(said[platform.RolloutStatusKey])
+	if copied == nil {
+		t.Fatalf("the status names no path to copy: %s", said[platform.RolloutStatusKey])
+	}
+	before := deletes()
+	s.annotate(p, advice.InjectedPathsKey, copied[1])
+	s.eventually("attribution as before", func(context.Context) (string, bool) {
+		said = s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()
+		return said[platform.RolloutStatusKey], said[platform.AttributionKey] == "" && said[platform.RolloutReasonKey] == "MembersUpToDate"
+	})
+	s.claim(p, scenario.Names("d", replicas)...)
+	if n := deletes() - before; n != 0 {
+		t.Errorf("%d members deleted after their injected path was vouched for", n)
+	}
+	// What is really older is told from what is only injected.
+	s.image(p, "sandbox:v2")
+	s.claim(p, "e")
+	sandbox, err := s.SandboxOf(t.Context(), "e")
+	s.must(err)
+	if image := scenario.ImageOf(sandbox); image != "sandbox:v2" {
+		t.Errorf("a claim made after the update runs %s", image)
+	}
+}
+
+// inject adds a field to the pod spec of every Sandbox that is created in the
+// namespace, as a webhook would.
+func (s *stage) inject(field, value string) {
+	s.t.Helper()
+	ctx, meta := s.t.Context(), metav1.ObjectMeta{Name: "inject-" + s.Name}
+	registration := s.kube().AdmissionregistrationV1()
+	fail := admissionregistrationv1.Fail
+	_, err := registration.MutatingAdmissionPolicies().Create(ctx, &admissionregistrationv1.MutatingAdmissionPolicy{
+		ObjectMeta: meta,
+		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
+			FailurePolicy:      &fail,
+			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
+			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+					Rule: admissionregistrationv1.Rule{
+						APIGroups: []string{upstream.Sandboxes.Group}, APIVersions: []string{"*"}, Resources: []string{upstream.Sandboxes.Resource},
+					},
+				},
+			}}},
+			Mutations: []admissionregistrationv1.Mutation{{
+				PatchType: admissionregistrationv1.PatchTypeJSONPatch,
+				JSONPatch: &admissionregistrationv1.JSONPatch{
+					Expression: fmt.Sprintf(`[JSONPatch{op: "add", path: "/spec/podTemplate/spec/%s", value: %s}]`, field, value),
+				},
+			}},
+		},
+	}, createOptions)
+	s.must(err)
+	_, err = registration.MutatingAdmissionPolicyBindings().Create(ctx, &admissionregistrationv1.MutatingAdmissionPolicyBinding{
+		ObjectMeta: meta,
+		Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{
+			PolicyName: meta.Name,
+			MatchResources: &admissionregistrationv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{
+				MatchLabels: map[string]string{corev1.LabelMetadataName: s.Name},
+			}},
+		},
+	}, createOptions)
+	s.must(err)
+	s.t.Cleanup(func() {
+		ctx := context.WithoutCancel(ctx)
+		if err := registration.MutatingAdmissionPolicyBindings().Delete(ctx, meta.Name, metav1.DeleteOptions{}); err != nil {
+			s.t.Error(err)
+		}
+		if err := registration.MutatingAdmissionPolicies().Delete(ctx, meta.Name, metav1.DeleteOptions{}); err != nil {
+			s.t.Error(err)
+		}
+	})
+	s.inForce(field)
+}
+
+// inForce waits until whatever is created has the field.
+func (s *stage) inForce(field string) {
+	s.t.Helper()
+	probe := builders.MakeMember(builders.MakePool(s.Name, "probe").Obj(), builders.MakeTemplate(s.Name, "probe").Obj()).
+		Name("probe").Owners().Annotation(platform.RepairedKey, "v1-a -> v1-b").Obj()
+	s.eventually("injection in force", func(ctx context.Context) (string, bool) {
+		created, err := s.Resource(upstream.Sandboxes).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil {
+			return err.Error(), false
+		}
+		value, found, _ := unstructured.NestedFieldNoCopy(created.Object, "spec", "podTemplate", "spec", field)
+		return fmt.Sprint(value), found
+	})
+}
+
+// countDeletes counts the members that go, from now on.
+func (s *stage) countDeletes() func() int {
+	s.t.Helper()
+	w, err := s.Resource(upstream.Sandboxes).Watch(s.t.Context(), metav1.ListOptions{})
+	s.must(err)
+	s.t.Cleanup(w.Stop)
+	var n atomic.Int64
+	go func() {
+		for e := range w.ResultChan() {
+			if sandbox, ok := e.Object.(*unstructured.Unstructured); ok && e.Type == watch.Deleted {
+				if _, pool := agentsandbox.PoolOf(sandbox); pool != "" {
+					n.Add(1)
+				}
+			}
+		}
+	}()
+	return func() int { return int(n.Load()) }
+}
+
+// eventsOf counts the events of the namespace with a reason.
+func (s *stage) eventsOf(reason string) int {
+	s.t.Helper()
+	list, err := s.kube().EventsV1().Events(s.Name).List(s.t.Context(), metav1.ListOptions{})
+	s.must(err)
+	n := 0
+	for _, e := range list.Items {
+		if strings.EqualFold(e.Reason, reason) {
+			n++
+		}
+	}
+	return n
+}
