@@ -96,7 +96,7 @@ func (o *process) assemble(mgr manager.Manager, kinds platform.Served, store *me
 	if err := o.anchor(mgr); err != nil {
 		return err
 	}
-	if err := closing.Setup(mgr, after.forecast.Caches(), kinds.Pools); err != nil {
+	if err := closing.Setup(mgr, obs.dispositions.Caches(), kinds.Pools); err != nil {
 		return err
 	}
 	if err := o.addSelfTest(mgr, kinds, modes, reg); err != nil {
