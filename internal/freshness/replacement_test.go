@@ -19,6 +19,7 @@ func TestReplacements(t *testing.T) {
 		"claims took some before":        {none.Delete(2, 0, 3, 0).Fill(3), Replacements{{Deleted: 2}}},
 		"claims took some since":         {none.Delete(0, 0, 3, 0).Delete(5, 0, 1, 0).Fill(4), Replacements{{Ahead: 1, Deleted: 1}}},
 		"not ready ones leave their gap": {none.Delete(4, 3, 0, 0), Replacements{{Ahead: 1, Deleted: 3}}},
+		"as many of either":              {none.Delete(3, 1, 1, 0), Replacements{{Ahead: 2, Deleted: 2}}},
 		"the others are to go, too":      {none.Delete(20, 5, 0, 15), Replacements{{Deleted: 5}}},
 		"claims took some beside them":   {none.Delete(20, 5, 0, 12), Replacements{{Ahead: 3, Deleted: 5}}},
 		"they were awaited before":       {none.Await(20).Delete(20, 5, 0, 15), Replacements{{Deleted: 5}}},
@@ -49,8 +50,8 @@ func TestReplacementsAreBounded(t *testing.T) {
 	for range 10 * replacementsKept {
 		r = r.Delete(r.Awaited()+1, 0, 1, 0)
 	}
-	if len(r) > replacementsKept || r.Deleted() != 10*replacementsKept {
-		t.Errorf("%d groups of %d members", len(r), r.Deleted())
+	if len(r) != replacementsKept || r.Deleted() != 10*replacementsKept || r.Awaited() != 20*replacementsKept {
+		t.Errorf("%d groups of %d members, %d awaited", len(r), r.Deleted(), r.Awaited())
 	}
 }
 

@@ -1,0 +1,68 @@
+package freshness
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestCounts(t *testing.T) {
+	s := PoolState{
+		Strategy: OnReplenish, Replicas: 12, MinReady: 10 * time.Second, Now: noon,
+		Members: members(
+			times(2, ready(Current, time.Minute)), times(1, ready(Current, time.Second)), times(1, unready(Current, time.Second)),
+			times(3, failing(ready(Stale, time.Hour))), times(1, unready(Former, time.Hour)), times(2, ready(Unknown, time.Hour)),
+			times(1, failing(ready(Current, time.Minute))), times(1, failing(unready(Lost, time.Hour))), times(1, leaving(ready(Stale, time.Hour))),
+		),
+		Rollout: Begin("r", "python", time.Time{}, noon),
+	}
+	got := MakePlan(s).Counts
+	got.Claimable = 0
+	want := Counts{Replicas: 12, Ready: 9, Updated: 5, UpdatedReady: 3, Stale: 4, Unknown: 2, WriteFailed: 4}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("counts (-want,+got):\n%s", diff)
+	}
+}
+
+// A rollout is stalled, and gives what it has of the budget to others, only once
+// its time is over while something is being replaced.
+func TestOutcome(t *testing.T) {
+	const deadline = time.Minute
+	type outcome struct {
+		State   State
+		Cause   Cause
+		Stalled bool
+		Again   time.Duration
+	}
+	rolling := func(change func(*PoolState)) PoolState {
+		s := PoolState{
+			Strategy: RollingUpdate, Replicas: 2, MaxUnavailable: 1, Granted: 1, Deadline: deadline, Now: noon, Hideable: true,
+			Members: times(1, ready(Stale, time.Hour)), Rollout: Begin("r", "python", time.Time{}, before(deadline)),
+		}
+		s.Rollout.Replacing = Replacements{{Deleted: 1}}
+		// Somebody was given a fresh one just now, so that nothing else is waited for.
+		s.Rollout.Fresh = before(time.Hour)
+		change(&s)
+		return s
+	}
+	for name, tc := range map[string]struct {
+		change func(*PoolState)
+		want   outcome
+	}{
+		"the time is over": {func(*PoolState) {}, outcome{Failed, ProgressDeadlineExceeded, true, 0}},
+		"not quite":        {func(s *PoolState) { s.Rollout.Progressed = before(deadline - time.Second) }, outcome{Progressing, MembersUpdating, false, time.Second}},
+		"nothing is deleted": {func(s *PoolState) { s.Rollout.Replacing = Replacements{{Ahead: 1}} },
+			outcome{Failed, ProgressDeadlineExceeded, false, 0}},
+		"no deadline":        {func(s *PoolState) { s.Deadline = 0 }, outcome{Progressing, MembersUpdating, false, 0}},
+		"paused, while late": {func(s *PoolState) { s.Paused = true }, outcome{Paused, RolloutPaused, true, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := MakePlan(rolling(tc.change))
+			got := outcome{p.Rollout.State, p.Cause, p.Stalled, p.Again}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
