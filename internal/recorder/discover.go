@@ -12,21 +12,21 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 )
 
 // API tells which version of each resource is recorded.
-type API map[audit.Resource]schema.GroupVersionResource
+type API map[checker.Resource]schema.GroupVersionResource
 
 // startOrder lists Sandboxes last, see Recorder.run.
-var startOrder = []audit.Resource{audit.Namespaces, audit.Nodes, audit.Templates, audit.Pools, audit.Claims, audit.Pods, audit.Sandboxes}
+var startOrder = []checker.Resource{checker.Namespaces, checker.Nodes, checker.Templates, checker.Pools, checker.Claims, checker.Pods, checker.Sandboxes}
 
 // versions of agent-sandbox's groups, the preferred one first: it is the one that v0.5 and later store.
 var versions = []string{"v1beta1", "v1alpha1"}
 
-var groups = map[string][]audit.Resource{
-	"agents.x-k8s.io":            {audit.Sandboxes},
-	"extensions.agents.x-k8s.io": {audit.Templates, audit.Pools, audit.Claims},
+var groups = map[string][]checker.Resource{
+	"agents.x-k8s.io":            {checker.Sandboxes},
+	"extensions.agents.x-k8s.io": {checker.Templates, checker.Pools, checker.Claims},
 }
 
 // NotInstalledError says that the API server does not serve agent-sandbox's resources.
@@ -53,9 +53,9 @@ func discover(ctx context.Context, config *rest.Config) (API, error) {
 		return nil, fmt.Errorf("create discovery client: %w", err)
 	}
 	api := API{
-		audit.Pods:       {Version: "v1", Resource: string(audit.Pods)},
-		audit.Namespaces: {Version: "v1", Resource: string(audit.Namespaces)},
-		audit.Nodes:      {Version: "v1", Resource: string(audit.Nodes)},
+		checker.Pods:       {Version: "v1", Resource: string(checker.Pods)},
+		checker.Namespaces: {Version: "v1", Resource: string(checker.Namespaces)},
+		checker.Nodes:      {Version: "v1", Resource: string(checker.Nodes)},
 	}
 	missing, err := api.find(ctx, client)
 	if err != nil {
@@ -86,7 +86,7 @@ func (api API) find(ctx context.Context, client resourceLister) (missing []strin
 }
 
 // firstServed returns the preferred version in which the group serves all of the resources.
-func firstServed(ctx context.Context, client resourceLister, group string, resources []audit.Resource) (string, error) {
+func firstServed(ctx context.Context, client resourceLister, group string, resources []checker.Resource) (string, error) {
 	for _, version := range versions {
 		list, err := client.ServerResourcesForGroupVersionWithContext(ctx, group+"/"+version)
 		if apierrors.IsNotFound(err) {
@@ -102,8 +102,8 @@ func firstServed(ctx context.Context, client resourceLister, group string, resou
 	return "", nil
 }
 
-func servesAll(list *metav1.APIResourceList, resources []audit.Resource) bool {
-	return !slices.ContainsFunc(resources, func(want audit.Resource) bool {
+func servesAll(list *metav1.APIResourceList, resources []checker.Resource) bool {
+	return !slices.ContainsFunc(resources, func(want checker.Resource) bool {
 		return !slices.ContainsFunc(list.APIResources, func(have metav1.APIResource) bool { return have.Name == string(want) })
 	})
 }

@@ -1,4 +1,4 @@
-// Package recorder records, from an API server, what internal/audit judges: the versions of agent-sandbox's objects and of
+// Package recorder records, from an API server, what internal/checker judges: the versions of agent-sandbox's objects and of
 // Pods, in the order in which they were stored, from a consistent start and without gaps. Where events were lost all the
 // same, the recording says so. It only reads: get, list, watch.
 package recorder
@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 )
 
 // ErrStopped is what waiting on a recorder returns that has ended.
@@ -25,7 +25,7 @@ var ErrStopped = errors.New("the recorder has stopped")
 
 // Sink takes every event of a recording, in order. Its error ends the recording.
 type Sink interface {
-	Write(e audit.Event) error
+	Write(e checker.Event) error
 }
 
 // Options are the recorder's settings.
@@ -35,7 +35,7 @@ type Options struct {
 	// Sink, if set, is given every event. It must not call the recorder.
 	Sink Sink
 	// Audit are the options of the judgement.
-	Audit audit.Options
+	Audit checker.Options
 }
 
 // Recorder records while Run runs. All methods are safe for concurrent use.
@@ -47,10 +47,10 @@ type Recorder struct {
 	retry   wait.Backoff
 
 	mu      sync.Mutex
-	history *audit.History
+	history *checker.History
 	changed chan struct{} // closed at the next event
 	stopped error
-	unread  map[audit.Resource]bool // optional ones that must not be read
+	unread  map[checker.Resource]bool // optional ones that must not be read
 }
 
 // New looks up which API versions are served. It fails with a *NotInstalledError if agent-sandbox's resources are not.
@@ -78,8 +78,8 @@ func newRecorder(options Options) *Recorder {
 		options: options,
 		clock:   clock.RealClock{},
 		retry:   wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 7, Cap: 10 * time.Second},
-		history: audit.NewHistory(options.Audit),
-		unread:  map[audit.Resource]bool{},
+		history: checker.NewHistory(options.Audit),
+		unread:  map[checker.Resource]bool{},
 		changed: make(chan struct{}),
 	}
 }
@@ -130,7 +130,7 @@ func (r *Recorder) run(ctx context.Context) error {
 }
 
 // emit adds events to the history and calls move, with nothing of it visible to others before all is done.
-func (r *Recorder) emit(move func(), events ...audit.Event) error {
+func (r *Recorder) emit(move func(), events ...checker.Event) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	move()
@@ -156,23 +156,23 @@ func (r *Recorder) announce() {
 }
 
 // View calls f with the history; f must not keep it.
-func (r *Recorder) View(f func(h *audit.History)) {
+func (r *Recorder) View(f func(h *checker.History)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f(r.history)
 }
 
 // Report judges everything recorded so far.
-func (r *Recorder) Report() *audit.Report {
+func (r *Recorder) Report() *checker.Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.history.Judge()
 }
 
 // ModesKnown reports whether Namespaces could be read, whose labels tell the mode.
-func (r *Recorder) ModesKnown() bool { return r.reads(audit.Namespaces) }
+func (r *Recorder) ModesKnown() bool { return r.reads(checker.Namespaces) }
 
-func (r *Recorder) reads(resource audit.Resource) bool {
+func (r *Recorder) reads(resource checker.Resource) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return !r.unread[resource]

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/recorder/recordertest"
 	"github.com/freshbind/freshbind/test/builders"
 )
@@ -28,14 +28,14 @@ type lines struct {
 	fail error
 }
 
-func (l *lines) Write(e audit.Event) error {
+func (l *lines) Write(e checker.Event) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	line := fmt.Sprintf("%s %s", e.Type, e.Resource)
 	if e.Object != nil {
 		line = fmt.Sprintf("%s %s@%s", e.Type, e.Object.GetName(), e.Object.GetResourceVersion())
 	}
-	if e.Type == audit.Gap {
+	if e.Type == checker.Gap {
 		line += fmt.Sprintf(" %s..%s", e.After, e.RV)
 	}
 	l.all = append(l.all, line)
@@ -90,7 +90,7 @@ func startSynced(t *testing.T, f *recordertest.API, options Options) *running {
 // until waits until the sink has been told something.
 func (r *running) until(line string) {
 	r.t.Helper()
-	err := r.WaitFor(r.ctx, func(*audit.History) bool { return slices.Contains(r.sink.told(), line) })
+	err := r.WaitFor(r.ctx, func(*checker.History) bool { return slices.Contains(r.sink.told(), line) })
 	if err != nil {
 		r.t.Fatalf("wait for %q: %v\n%s", line, err, strings.Join(r.sink.told(), "\n"))
 	}
@@ -183,7 +183,7 @@ func TestGapIsNoticed(t *testing.T) {
 				f.Put(template("sandbox:v3"))
 			})
 			r.until("GAP sandboxtemplates 102..105")
-			err := r.WaitFor(r.ctx, func(h *audit.History) bool { return len(h.EventGaps()) == len(startOrder) })
+			err := r.WaitFor(r.ctx, func(h *checker.History) bool { return len(h.EventGaps()) == len(startOrder) })
 			if err != nil {
 				t.Fatalf("wait for all resources to notice: %v: %v", err, r.Report().EventGaps)
 			}
@@ -218,7 +218,7 @@ func TestBookmarksMoveTheResumption(t *testing.T) {
 	r := startSynced(t, f, Options{})
 	bookmark := builders.MakePool("", "").RV(500).Obj()
 	f.Raw("sandboxwarmpools", "BOOKMARK", 500, bookmark.Object)
-	if err := r.WaitFor(r.ctx, func(h *audit.History) bool { return h.Progress(audit.Pools) == "500" }); err != nil {
+	if err := r.WaitFor(r.ctx, func(h *checker.History) bool { return h.Progress(checker.Pools) == "500" }); err != nil {
 		t.Fatalf("wait for the bookmark: %v", err)
 	}
 	f.BreakWatches()
@@ -234,11 +234,11 @@ func TestWaitForRVOfQuietResources(t *testing.T) {
 	f := recordertest.New(t, recordertest.Settings{})
 	r := startSynced(t, f, Options{})
 	rv := f.Put(builders.MakeClaim(ns, "c1").Obj())
-	if err := r.WaitForRV(r.ctx, audit.RV(rv)); err != nil {
+	if err := r.WaitForRV(r.ctx, checker.RV(rv)); err != nil {
 		t.Fatalf("wait for rv %s: %v", rv, err)
 	}
-	r.View(func(h *audit.History) {
-		if !h.Settled(audit.RV(rv)) {
+	r.View(func(h *checker.History) {
+		if !h.Settled(checker.RV(rv)) {
 			t.Errorf("not settled at rv %s: %v", rv, h)
 		}
 	})
@@ -312,7 +312,7 @@ type nodeEvents struct {
 	nodes []*unstructured.Unstructured
 }
 
-func (n *nodeEvents) Write(e audit.Event) error {
+func (n *nodeEvents) Write(e checker.Event) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if e.Object != nil && e.Object.GetKind() == "Node" {
@@ -362,7 +362,7 @@ func TestStop(t *testing.T) {
 	if err := <-r.done; err != nil {
 		t.Errorf("stopped with %v, want no error", err)
 	}
-	if err := r.WaitFor(context.Background(), func(*audit.History) bool { return false }); !errors.Is(err, ErrStopped) {
+	if err := r.WaitFor(context.Background(), func(*checker.History) bool { return false }); !errors.Is(err, ErrStopped) {
 		t.Errorf("waiting gave %v, want ErrStopped", err)
 	}
 }
@@ -371,7 +371,7 @@ func TestDiscovery(t *testing.T) {
 	t.Run("an older API", func(t *testing.T) {
 		f := recordertest.New(t, recordertest.Settings{Version: "v1alpha1"})
 		r := startSynced(t, f, Options{})
-		if got := r.API()[audit.Claims].Version; got != "v1alpha1" {
+		if got := r.API()[checker.Claims].Version; got != "v1alpha1" {
 			t.Errorf("claims are read as %s, want v1alpha1", got)
 		}
 	})

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 )
 
 const (
@@ -41,19 +41,19 @@ type listWatcher interface {
 // stream records one resource.
 type stream struct {
 	r        *Recorder
-	resource audit.Resource
+	resource checker.Resource
 	client   listWatcher
 	only     string // fieldSelector
 
-	last  audit.RV               // all events up to here were delivered
-	known map[types.UID]audit.RV // what is stored, as far as delivered
+	last  checker.RV               // all events up to here were delivered
+	known map[types.UID]checker.RV // what is stored, as far as delivered
 }
 
-func newStream(r *Recorder, resource audit.Resource, client dynamic.Interface, gvr schema.GroupVersionResource, namespace string) *stream {
+func newStream(r *Recorder, resource checker.Resource, client dynamic.Interface, gvr schema.GroupVersionResource, namespace string) *stream {
 	s := &stream{r: r, resource: resource, client: client.Resource(gvr)}
 	switch {
-	case namespace == "", resource == audit.Nodes:
-	case resource == audit.Namespaces:
+	case namespace == "", resource == checker.Nodes:
+	case resource == checker.Namespaces:
 		s.only = fields.OneTermEqualSelector("metadata.name", namespace).String()
 	default:
 		s.client = client.Resource(gvr).Namespace(namespace)
@@ -63,7 +63,7 @@ func newStream(r *Recorder, resource audit.Resource, client dynamic.Interface, g
 
 // snapshot is the answer to a consistent LIST.
 type snapshot struct {
-	at    audit.RV
+	at    checker.RV
 	items []*unstructured.Unstructured
 }
 
@@ -85,7 +85,7 @@ func (s *stream) fetch(ctx context.Context) (snapshot, error) {
 			out.items = append(out.items, slim(&list.Items[i]))
 		}
 		if options.Continue = list.GetContinue(); options.Continue == "" {
-			if out.at, err = audit.ParseRV(list.GetResourceVersion()); err != nil {
+			if out.at, err = checker.ParseRV(list.GetResourceVersion()); err != nil {
 				return out, fmt.Errorf("list %s: %w", s.resource, err)
 			}
 			return out, nil
@@ -99,24 +99,24 @@ func (s *stream) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var events []audit.Event
+	var events []checker.Event
 	if s.last != "" {
-		events = append(events, audit.Event{Type: audit.Gap, Resource: s.resource, After: s.last, RV: found.at})
+		events = append(events, checker.Event{Type: checker.Gap, Resource: s.resource, After: s.last, RV: found.at})
 		logr.FromContextOrDiscard(ctx).Info("Events were lost", "resource", s.resource, "after", s.last, "until", found.at)
 	}
-	known := map[types.UID]audit.RV{}
+	known := map[types.UID]checker.RV{}
 	for _, u := range found.items {
-		known[u.GetUID()] = audit.RV(u.GetResourceVersion())
-		events = append(events, audit.Event{Type: audit.Listed, Object: u})
+		known[u.GetUID()] = checker.RV(u.GetResourceVersion())
+		events = append(events, checker.Event{Type: checker.Listed, Object: u})
 	}
-	events = append(events, audit.Event{Type: audit.Synced, Resource: s.resource, RV: found.at})
+	events = append(events, checker.Event{Type: checker.Synced, Resource: s.resource, RV: found.at})
 	return s.deliver(events, func() { s.last, s.known = found.at, known })
 }
 
 // deliver hands events over and moves the stream's own state, which waiters read, in one step.
-func (s *stream) deliver(events []audit.Event, move func()) error {
+func (s *stream) deliver(events []checker.Event, move func()) error {
 	for _, e := range events {
-		if s.resource == audit.Nodes && e.Object != nil {
+		if s.resource == checker.Nodes && e.Object != nil {
 			// Most of a Node is the list of its images.
 			unstructured.RemoveNestedField(e.Object.Object, "status", "images")
 		}
@@ -189,8 +189,8 @@ func (s *stream) watch(ctx context.Context) error {
 	}
 }
 
-var eventTypes = map[watch.EventType]audit.EventType{
-	watch.Added: audit.Added, watch.Modified: audit.Modified, watch.Deleted: audit.Deleted,
+var eventTypes = map[watch.EventType]checker.EventType{
+	watch.Added: checker.Added, watch.Modified: checker.Modified, watch.Deleted: checker.Deleted,
 }
 
 func (s *stream) take(e watch.Event) error {
@@ -210,16 +210,16 @@ func (s *stream) take(e watch.Event) error {
 			s.resource, rv, s.last)}
 	}
 	if e.Type == watch.Bookmark {
-		return s.deliver([]audit.Event{{Type: audit.Progress, Resource: s.resource, RV: rv}}, func() { s.last = rv })
+		return s.deliver([]checker.Event{{Type: checker.Progress, Resource: s.resource, RV: rv}}, func() { s.last = rv })
 	}
 	u, isObject := e.Object.(*unstructured.Unstructured)
 	kind, isKnown := eventTypes[e.Type]
 	if !isObject || !isKnown {
 		return &fatalError{fmt.Errorf("watch %s: event %s with a %T", s.resource, e.Type, e.Object)}
 	}
-	return s.deliver([]audit.Event{{Type: kind, Object: slim(u)}}, func() {
+	return s.deliver([]checker.Event{{Type: kind, Object: slim(u)}}, func() {
 		s.last = rv
-		if kind == audit.Deleted {
+		if kind == checker.Deleted {
 			delete(s.known, u.GetUID())
 		} else {
 			s.known[u.GetUID()] = rv
@@ -227,12 +227,12 @@ func (s *stream) take(e watch.Event) error {
 	})
 }
 
-func versionOf(o runtime.Object) (audit.RV, error) {
+func versionOf(o runtime.Object) (checker.RV, error) {
 	m, err := meta.Accessor(o)
 	if err != nil {
 		return "", fmt.Errorf("read metadata of %T: %w", o, err)
 	}
-	return audit.ParseRV(m.GetResourceVersion())
+	return checker.ParseRV(m.GetResourceVersion())
 }
 
 // slim drops what is large and never judged.

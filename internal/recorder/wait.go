@@ -8,20 +8,20 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 )
 
 // settlePause is how long WaitForRV gives the watches before it asks the API server what they should have delivered.
 const settlePause = 200 * time.Millisecond
 
 // WaitFor returns as soon as the condition holds. It is asked once at the start, and again after every event.
-func (r *Recorder) WaitFor(ctx context.Context, condition func(h *audit.History) bool) error {
+func (r *Recorder) WaitFor(ctx context.Context, condition func(h *checker.History) bool) error {
 	return r.wait(ctx, func() bool { return condition(r.history) })
 }
 
 // WaitForSync returns when the start is complete.
 func (r *Recorder) WaitForSync(ctx context.Context) error {
-	return r.WaitFor(ctx, func(h *audit.History) bool {
+	return r.WaitFor(ctx, func(h *checker.History) bool {
 		_, ok := h.Synced()
 		return ok
 	})
@@ -49,9 +49,9 @@ func (r *Recorder) wait(ctx context.Context, condition func() bool) error {
 
 // WaitForRV returns when everything stored up to rv, as a write or a read has returned it, is in the history. Watches of
 // resources that nobody writes to stay silent for up to a minute; this does not wait for them, see CatchUp.
-func (r *Recorder) WaitForRV(ctx context.Context, rv audit.RV) error {
+func (r *Recorder) WaitForRV(ctx context.Context, rv checker.RV) error {
 	pause, cancel := context.WithTimeout(ctx, settlePause)
-	err := r.WaitFor(pause, func(h *audit.History) bool { return h.Settled(rv) })
+	err := r.WaitFor(pause, func(h *checker.History) bool { return h.Settled(rv) })
 	cancel()
 	if err == nil {
 		return nil
@@ -59,7 +59,7 @@ func (r *Recorder) WaitForRV(ctx context.Context, rv audit.RV) error {
 	if err := r.CatchUp(ctx); err != nil {
 		return err
 	}
-	return r.WaitFor(ctx, func(h *audit.History) bool { return h.Settled(rv) })
+	return r.WaitFor(ctx, func(h *checker.History) bool { return h.Settled(rv) })
 }
 
 // CatchUp lists every resource, consistently, and returns when the watches have delivered all that the lists hold. The
@@ -85,13 +85,13 @@ func (s *stream) catchUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stored := map[types.UID]audit.RV{}
+	stored := map[types.UID]checker.RV{}
 	for _, u := range found.items {
-		stored[u.GetUID()] = audit.RV(u.GetResourceVersion())
+		stored[u.GetUID()] = checker.RV(u.GetResourceVersion())
 	}
 	arrived := func() bool { return !s.last.Before(found.at) || maps.Equal(s.known, stored) }
 	if err := s.r.wait(ctx, arrived); err != nil {
 		return fmt.Errorf("catch up with %s: %w", s.resource, err)
 	}
-	return s.r.emit(func() {}, audit.Event{Type: audit.Progress, Resource: s.resource, RV: found.at})
+	return s.r.emit(func() {}, checker.Event{Type: checker.Progress, Resource: s.resource, RV: found.at})
 }

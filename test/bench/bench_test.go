@@ -14,7 +14,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/test/builders"
-	"github.com/freshbind/freshbind/test/demo/tide"
+	"github.com/freshbind/freshbind/test/demo/counts"
 	"github.com/freshbind/freshbind/test/upstream"
 )
 
@@ -177,11 +177,11 @@ func TestResults(t *testing.T) {
 			line: "bench ready: v1/refusing/50=3.00s v1/repairing/50=2.00s v1/cold-no-update/50=1.25s",
 		},
 		"pools within the budget": {
-			result: replaced{pools: 3, deletes: 6, extremes: tide.Extremes{MostReplacing: 50}, took: 1500 * time.Millisecond},
+			result: replaced{pools: 3, deletes: 6, extremes: counts.Extremes{MostReplacing: 50}, took: 1500 * time.Millisecond},
 			line:   "bench pools: pools=3 members=6 deletes=6 other=0 replacing=50 budget=50 seconds=1.5",
 		},
 		"pools out of it": {
-			result: replaced{pools: 3, deletes: 7, extremes: tide.Extremes{MostReplacing: 51}, lost: 1, others: make([]request, 2)},
+			result: replaced{pools: 3, deletes: 7, extremes: counts.Extremes{MostReplacing: 51}, lost: 1, others: make([]request, 2)},
 			faults: []string{
 				"3 pools of 2: in replacement at once: 51.00 members, more than 50",
 				"the recording lost events 1 times: what it shows proves nothing",
@@ -232,12 +232,12 @@ func TestUpToDate(t *testing.T) {
 func TestWhole(t *testing.T) {
 	at := func(second int) time.Time { return time.Date(2026, 1, 1, 12, 0, second, 0, time.UTC) }
 	cases := map[string]struct {
-		instants []tide.Instant
+		instants []counts.Instant
 		want     time.Time
 	}{
-		"from the beginning": {[]tide.Instant{{At: at(0), Claimable: 2}}, at(0)},
+		"from the beginning": {[]counts.Instant{{At: at(0), Claimable: 2}}, at(0)},
 		"in the end": {
-			[]tide.Instant{{At: at(0)}, {At: at(1), Claimable: 2}, {At: at(2), Claimable: 1}, {At: at(3), Claimable: 2}, {At: at(4), Claimable: 2}},
+			[]counts.Instant{{At: at(0)}, {At: at(1), Claimable: 2}, {At: at(2), Claimable: 1}, {At: at(3), Claimable: 2}, {At: at(4), Claimable: 2}},
 			at(3),
 		},
 	}
@@ -252,7 +252,7 @@ func TestWhole(t *testing.T) {
 
 func TestSpent(t *testing.T) {
 	at := func(second int) time.Time { return time.Date(2026, 1, 1, 12, 0, second, 0, time.UTC) }
-	got := spent([]tide.Instant{{At: at(0)}, {At: at(1), Replacing: 2}, {At: at(3), Replacing: 1}, {At: at(4)}, {At: at(9)}})
+	got := spent([]counts.Instant{{At: at(0)}, {At: at(1), Replacing: 2}, {At: at(3), Replacing: 1}, {At: at(4)}, {At: at(9)}})
 	if want := 5 * time.Second; got != want {
 		t.Errorf("spent() = %s, want %s", got, want)
 	}

@@ -10,12 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freshbind/freshbind/internal/advice"
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/recorder"
 	"github.com/freshbind/freshbind/test/builders"
-	"github.com/freshbind/freshbind/test/demo/tide"
+	"github.com/freshbind/freshbind/test/demo/counts"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
 )
@@ -35,7 +35,7 @@ const (
 type replaced struct {
 	pools, deletes int
 	others         []request
-	extremes       tide.Extremes
+	extremes       counts.Extremes
 	took           time.Duration
 	// spent is how long all members together were in replacement.
 	spent time.Duration
@@ -74,7 +74,7 @@ func (r replaced) line() string {
 type many struct {
 	ns             *scenario.Namespace
 	count, perPool int
-	log            *tide.Log
+	log            *counts.Log
 	rec            *recorder.Recorder
 }
 
@@ -124,7 +124,7 @@ func replaceMany(ctx context.Context, o options, out io.Writer) (r replaced, err
 // annotation: under one of their own spec agent-sandbox would delete members
 // itself, as many as it likes.
 func (w *world) many(ctx context.Context, count, perPool int) (*many, error) {
-	m := &many{count: count, perPool: perPool, log: &tide.Log{}}
+	m := &many{count: count, perPool: perPool, log: &counts.Log{}}
 	var err error
 	if m.ns, err = scenario.CreateNamespace(ctx, w.Cluster.Config(), w.Version, "pools", scenario.Enforce()); err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func (w *world) edit(ctx context.Context, m *many) (replaced, error) {
 	if err != nil {
 		return replaced{}, err
 	}
-	edit := tide.Edit{RV: audit.RV(version), At: time.Now(), Image: image}
+	edit := counts.Edit{RV: checker.RV(version), At: time.Now(), Image: image}
 	if err := m.waitComplete(ctx, first.GetAnnotations()[platform.RolloutRevisionKey]); err != nil {
 		return replaced{}, err
 	}
@@ -206,13 +206,13 @@ func (w *world) edit(ctx context.Context, m *many) (replaced, error) {
 	instants := m.log.Since(edit)
 	removed, others := deletes(by(requests, agentPrefix))
 	return replaced{
-		pools: m.count, deletes: len(removed), others: others, extremes: tide.ExtremesOf(instants),
+		pools: m.count, deletes: len(removed), others: others, extremes: counts.ExtremesOf(instants),
 		took: whole(instants, m.perPool*m.count).Sub(edit.At), spent: spent(instants), lost: len(m.rec.Report().EventGaps),
 	}, nil
 }
 
 // spent adds up how long members were in replacement.
-func spent(instants []tide.Instant) time.Duration {
+func spent(instants []counts.Instant) time.Duration {
 	var sum time.Duration
 	for i := range len(instants) - 1 {
 		sum += time.Duration(instants[i].Replacing) * instants[i+1].At.Sub(instants[i].At)
@@ -221,7 +221,7 @@ func spent(instants []tide.Instant) time.Duration {
 }
 
 // whole is from when on there always were so many claimable members.
-func whole(instants []tide.Instant, members int) time.Time {
+func whole(instants []counts.Instant, members int) time.Time {
 	at := instants[0].At
 	for i, instant := range instants {
 		if instant.Claimable < members && i+1 < len(instants) {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freshbind/freshbind/internal/advice"
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -327,7 +327,7 @@ func (c *contest) judge(ctx context.Context, b *burst, namespace, prefix string)
 		}
 	}
 	for _, bind := range report.Findings {
-		if bind.Namespace == namespace && strings.HasPrefix(bind.Claim.Name, prefix) && bind.Has(audit.Stale) {
+		if bind.Namespace == namespace && strings.HasPrefix(bind.Claim.Name, prefix) && bind.Has(checker.Stale) {
 			b.stale++
 		}
 	}

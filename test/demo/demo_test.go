@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/freshbind/freshbind/internal/audit"
-	"github.com/freshbind/freshbind/test/demo/tide"
+	"github.com/freshbind/freshbind/internal/checker"
+	"github.com/freshbind/freshbind/test/demo/counts"
 	"github.com/freshbind/freshbind/test/scenario"
 )
 
@@ -87,19 +87,19 @@ func TestImage(t *testing.T) {
 }
 
 // summary is of a namespace with so many claims, all of them warm and ready.
-func summary(claims int, classes map[audit.Class]int) audit.Summary {
-	return audit.Summary{
+func summary(claims int, classes map[checker.Class]int) checker.Summary {
+	return checker.Summary{
 		Claims: claims, Warm: claims, Ready: claims, Classes: classes,
-		ReadyP50: audit.Seconds(170 * time.Millisecond), ReadyP99: audit.Seconds(400 * time.Millisecond),
+		ReadyP50: checker.Seconds(170 * time.Millisecond), ReadyP99: checker.Seconds(400 * time.Millisecond),
 	}
 }
 
 func TestTable(t *testing.T) {
-	guarded := summary(40, map[audit.Class]int{audit.Fresh: 39, audit.Raced: 1})
-	guarded.Warm, guarded.Cold, guarded.ReadyP50 = 3, 37, audit.Seconds(2100*time.Millisecond)
+	guarded := summary(40, map[checker.Class]int{checker.Fresh: 39, checker.Raced: 1})
+	guarded.Warm, guarded.Cold, guarded.ReadyP50 = 3, 37, checker.Seconds(2100*time.Millisecond)
 	var out bytes.Buffer
 	err := writeTable(&out,
-		row{side: "unguarded", Summary: summary(40, map[audit.Class]int{audit.Stale: 40, audit.Duplicate: 2}), ghosts: unknown},
+		row{side: "unguarded", Summary: summary(40, map[checker.Class]int{checker.Stale: 40, checker.Duplicate: 2}), ghosts: unknown},
 		row{side: "guarded", Summary: guarded})
 	if err != nil {
 		t.Fatal(err)
@@ -115,25 +115,25 @@ guarded, besides: 1 bind raced with an update
 	}
 }
 
-func bind(namespace, claim string, class audit.Class) audit.Bind {
-	b := audit.Bind{
-		Namespace: namespace, Claim: audit.Ref{Name: claim, UID: "u1"}, Sandbox: audit.Ref{Name: "python-x", UID: "u2"},
+func bind(namespace, claim string, class checker.Class) checker.Bind {
+	b := checker.Bind{
+		Namespace: namespace, Claim: checker.Ref{Name: claim, UID: "u1"}, Sandbox: checker.Ref{Name: "python-x", UID: "u2"},
 		Warm: true, RV: "40", Pool: "python", Class: class, StaleSince: "30", AdmittedAfter: "35",
-		Found: audit.Revision{Template: "python", RV: "10", Digest: "aaa"}, Expected: audit.Revision{Template: "python", RV: "30", Digest: "bbb"},
+		Found: checker.Revision{Template: "python", RV: "10", Digest: "aaa"}, Expected: checker.Revision{Template: "python", RV: "30", Digest: "bbb"},
 		Difference: "containers[0].image v1 -> v2",
 	}
-	if class != audit.Fresh {
-		b.Findings = []audit.Finding{{Class: class}}
+	if class != checker.Fresh {
+		b.Findings = []checker.Finding{{Class: class}}
 	}
 	return b
 }
 
 func TestRoundLine(t *testing.T) {
-	cold := bind("ns", "c1-3", audit.Fresh)
+	cold := bind("ns", "c1-3", checker.Fresh)
 	cold.Warm = false
-	binds := ofRound([]audit.Bind{
-		bind("ns", "c1-1", audit.Stale), bind("ns", "c1-2", audit.Stale), cold,
-		bind("ns", "c10-1", audit.Stale), bind("other", "c1-1", audit.Stale),
+	binds := ofRound([]checker.Bind{
+		bind("ns", "c1-1", checker.Stale), bind("ns", "c1-2", checker.Stale), cold,
+		bind("ns", "c10-1", checker.Stale), bind("other", "c1-1", checker.Stale),
 	}, "ns", "c1-")
 	cases := map[string]struct {
 		took    time.Duration
@@ -160,8 +160,8 @@ func TestRoundLine(t *testing.T) {
 }
 
 func TestBindInFull(t *testing.T) {
-	b := bind("ns", "c1-1", audit.Stale)
-	b.StaleFor = audit.Seconds(280 * time.Millisecond)
+	b := bind("ns", "c1-1", checker.Stale)
+	b.StaleFor = checker.Seconds(280 * time.Millisecond)
 	want := []string{
 		"  claim     ns/c1-1 (uid u1)",
 		"  sandbox   python-x (uid u2), bound warm, out of pool python, at resourceVersion 40",
@@ -176,7 +176,7 @@ func TestBindInFull(t *testing.T) {
 
 func TestPriceLine(t *testing.T) {
 	dear := row{Summary: summary(40, nil)}
-	dear.ReadyP50 = audit.Seconds(2070 * time.Millisecond)
+	dear.ReadyP50 = checker.Seconds(2070 * time.Millisecond)
 	cases := map[string]struct {
 		lag  time.Duration
 		want string
@@ -197,7 +197,7 @@ func TestPriceLine(t *testing.T) {
 }
 
 func TestOutcome(t *testing.T) {
-	stale := func(n int) map[audit.Class]int { return map[audit.Class]int{audit.Stale: n} }
+	stale := func(n int) map[checker.Class]int { return map[checker.Class]int{checker.Stale: n} }
 	good := func() outcome {
 		return outcome{
 			unguarded: row{side: "unguarded", Summary: summary(40, stale(38)), ghosts: unknown},
@@ -216,11 +216,11 @@ func TestOutcome(t *testing.T) {
 		"events lost":      {func(o *outcome) { o.lost = 2 }, []string{"the recording lost events 2 times: what it shows proves nothing"}},
 		"judged too early": {func(o *outcome) { o.unsettled = 3 }, []string{"3 binds were judged before all events had arrived"}},
 		"a bad bind": {
-			func(o *outcome) { o.guarded.Classes = map[audit.Class]int{audit.DeadMember: 1} },
+			func(o *outcome) { o.guarded.Classes = map[checker.Class]int{checker.DeadMember: 1} },
 			[]string{"in the guarded namespace: 1 bind took a dead member"},
 		},
 		"not judged": {
-			func(o *outcome) { o.guarded.Classes = map[audit.Class]int{audit.Unjudged: 1} },
+			func(o *outcome) { o.guarded.Classes = map[checker.Class]int{checker.Unjudged: 1} },
 			[]string{"in the guarded namespace: 1 bind could not be judged"},
 		},
 		"not recorded": {
@@ -265,13 +265,13 @@ func TestServerAddress(t *testing.T) {
 }
 
 // rolled is a second act in which everything went well.
-func rolled() (*rolling, audit.Summary) {
+func rolled() (*rolling, checker.Summary) {
 	start := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	s := summary(rollingClaims, nil)
 	s.Warm, s.Cold = 4, 1
 	return &rolling{
 		from: "v1", to: "v2", made: rollingClaims, end: start.Add(4 * time.Second),
-		instants: []tide.Instant{
+		instants: []counts.Instant{
 			{At: start, Ready: 16},
 			{At: start.Add(time.Second), Ready: 12, Replacing: 4},
 			{At: start.Add(2 * time.Second), Ready: 12, Claimable: 8, Replacing: 4},
@@ -284,7 +284,7 @@ func rolled() (*rolling, audit.Summary) {
 // lower of both counts.
 func TestSecondAct(t *testing.T) {
 	r, s := rolled()
-	s.Classes = map[audit.Class]int{audit.Tolerated: 1}
+	s.Classes = map[checker.Class]int{checker.Tolerated: 1}
 	want := []string{
 		"members over time: █ claimable   ░ ready, and hidden from claims",
 		"   16 " + strings.Repeat(readyOnly, 17) + strings.Repeat(" ", 35) + strings.Repeat(claimable, 16),
@@ -307,39 +307,39 @@ func TestSecondAct(t *testing.T) {
 
 func TestSecondActFailures(t *testing.T) {
 	cases := map[string]struct {
-		change func(*rolling, *audit.Summary)
+		change func(*rolling, *checker.Summary)
 		want   []string
 	}{
-		"shown":                 {func(*rolling, *audit.Summary) {}, nil},
-		"stale by its strategy": {func(_ *rolling, s *audit.Summary) { s.Classes = map[audit.Class]int{audit.Tolerated: 5} }, nil},
+		"shown":                 {func(*rolling, *checker.Summary) {}, nil},
+		"stale by its strategy": {func(_ *rolling, s *checker.Summary) { s.Classes = map[checker.Class]int{checker.Tolerated: 5} }, nil},
 		"too many at once": {
-			func(r *rolling, _ *audit.Summary) { r.instants[1].Replacing = 5 },
+			func(r *rolling, _ *checker.Summary) { r.instants[1].Replacing = 5 },
 			[]string{"second act: 5 members were in replacement at once, more than 4"},
 		},
 		"none at all": {
-			func(r *rolling, _ *audit.Summary) { r.instants = r.instants[:1] },
+			func(r *rolling, _ *checker.Summary) { r.instants = r.instants[:1] },
 			[]string{"second act: no member was replaced"},
 		},
 		"late": {
-			func(r *rolling, s *audit.Summary) {
+			func(r *rolling, s *checker.Summary) {
 				r.late, r.instants, r.made, *s = []string{"too late"}, nil, 0, summary(0, nil)
 			},
 			[]string{"second act: too late"},
 		},
 		"a claim not ready": {
-			func(_ *rolling, s *audit.Summary) { s.Ready = 4 },
+			func(_ *rolling, s *checker.Summary) { s.Ready = 4 },
 			[]string{"second act: 1 of 5 claims did not become ready"},
 		},
 		"a claim not recorded": {
-			func(_ *rolling, s *audit.Summary) { s.Claims, s.Ready = 4, 4 },
+			func(_ *rolling, s *checker.Summary) { s.Claims, s.Ready = 4, 4 },
 			[]string{"second act: 5 claims were made, 4 recorded"},
 		},
 		"a stale bind": {
-			func(_ *rolling, s *audit.Summary) { s.Classes = map[audit.Class]int{audit.Stale: 1} },
+			func(_ *rolling, s *checker.Summary) { s.Classes = map[checker.Class]int{checker.Stale: 1} },
 			[]string{"second act: 1 stale bind while the pool said that it serves none"},
 		},
 		"a bad bind": {
-			func(_ *rolling, s *audit.Summary) { s.Classes = map[audit.Class]int{audit.DeadMember: 1} },
+			func(_ *rolling, s *checker.Summary) { s.Classes = map[checker.Class]int{checker.DeadMember: 1} },
 			[]string{"second act: 1 bind took a dead member"},
 		},
 	}

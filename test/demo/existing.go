@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/freshbind/freshbind/controllers/history"
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/recorder"
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
@@ -31,9 +31,9 @@ import (
 const (
 	// prefix of the namespaces in a cluster of somebody's.
 	prefix = "freshbind-demo-"
-	// existingPatience leaves time to pull images.
-	existingPatience = 5 * time.Minute
-	dialWithin       = 10 * time.Second
+	// existingTimeout leaves time to pull images.
+	existingTimeout = 5 * time.Minute
+	dialWithin      = 10 * time.Second
 	// installedName is that of all cluster-scoped objects which fixture makes.
 	installedName = webhooks.ConfigurationName
 )
@@ -41,7 +41,7 @@ const (
 // existingStage uses a cluster of the user's, with its own agent-sandbox.
 // Freshbind runs on this machine, under the user's own identity.
 func existingStage(ctx context.Context, o options, out io.Writer) (*stage, error) {
-	s := &stage{patience: existingPatience, kubectl: "kubectl --context " + o.context}
+	s := &stage{timeout: existingTimeout, kubectl: "kubectl --context " + o.context}
 	var err error
 	s.admin, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(),
 		&clientcmd.ConfigOverrides{CurrentContext: o.context}).ClientConfig()
@@ -87,7 +87,7 @@ func servedVersion(ctx context.Context, admin *rest.Config) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return r.API()[audit.Claims].Version, nil
+	return r.API()[checker.Claims].Version, nil
 }
 
 // notInstalled fails where Freshbind is at home already: the demo would take

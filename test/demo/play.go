@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/test/scenario"
 )
 
@@ -100,7 +100,7 @@ func (p *play) round(ctx context.Context, number int) error {
 // delete that it sent after a claim had taken the member, and creates nothing
 // meanwhile (extensions/controllers/warmpool_expectations.go).
 func (p *play) rest(ctx context.Context, s *side, image string) error {
-	within := p.patience
+	within := p.timeout
 	if s.late {
 		within = lateWithin
 	}
@@ -117,7 +117,7 @@ func (p *play) burst(ctx context.Context, s *side, image string, names []string)
 	if err := s.ns.CreateClaims(ctx, s.pool, names...); err != nil {
 		return err
 	}
-	err := s.ns.WaitClaims(ctx, p.patience, names...)
+	err := s.ns.WaitClaims(ctx, p.timeout, names...)
 	s.took = 0
 	if err == nil {
 		s.took = time.Since(start)
@@ -179,7 +179,7 @@ func (p *play) ghosts(ctx context.Context, rows map[string]*row) error {
 
 // judge draws the conclusion. The claims of the probe for ghosts come after the
 // rows were filled; only what they do wrong counts.
-func (p *play) judge(ctx context.Context) (outcome, *audit.Report, error) {
+func (p *play) judge(ctx context.Context) (outcome, *checker.Report, error) {
 	judged, err := p.recording.Judge(ctx)
 	if err != nil {
 		return outcome{}, nil, err

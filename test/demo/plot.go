@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/freshbind/freshbind/test/demo/tide"
+	"github.com/freshbind/freshbind/test/demo/counts"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 
 // plot draws how many members were claimable, and ready besides, between the
 // edit and the end. Each column shows the lowest counts of its span of time.
-func plot(instants []tide.Instant, end time.Time, replicas int) []string {
+func plot(instants []counts.Instant, end time.Time, replicas int) []string {
 	columns := lowest(instants, end)
 	lines := make([]string, 0, plotRows+1)
 	for row := plotRows; row > 0; row-- {
@@ -60,10 +60,10 @@ func axis(span time.Duration) string {
 }
 
 // lowest has one entry a column. What an instant shows holds until the next.
-func lowest(instants []tide.Instant, end time.Time) []tide.Instant {
+func lowest(instants []counts.Instant, end time.Time) []counts.Instant {
 	start := instants[0].At
 	width := max(end.Sub(start)/plotColumns, 1)
-	columns := make([]tide.Instant, 0, plotColumns)
+	columns := make([]counts.Instant, 0, plotColumns)
 	now, next := instants[0], 1
 	for c := range plotColumns {
 		low := now

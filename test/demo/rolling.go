@@ -10,12 +10,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/freshbind/freshbind/internal/advice"
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/recorder"
 	"github.com/freshbind/freshbind/test/builders"
-	"github.com/freshbind/freshbind/test/demo/tide"
+	"github.com/freshbind/freshbind/test/demo/counts"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
 )
@@ -35,14 +35,14 @@ const (
 type rolling struct {
 	ns   *scenario.Namespace
 	pool scenario.Pool
-	log  *tide.Log
+	log  *counts.Log
 	rec  *recorder.Recorder
 	from string
 	to   string
 	// was is the revision before the update, made how many claims were created.
 	was      string
 	made     int
-	instants []tide.Instant
+	instants []counts.Instant
 	end      time.Time
 	// late is what did not happen in time.
 	late []string
@@ -50,7 +50,7 @@ type rolling struct {
 
 // beginRolling stores the pool and records what becomes of it until ctx ends.
 func beginRolling(ctx context.Context, admin *rest.Config, ns *scenario.Namespace, from, to string) (*rolling, error) {
-	r := &rolling{ns: ns, log: &tide.Log{}, from: from, to: to, pool: scenario.Pool{
+	r := &rolling{ns: ns, log: &counts.Log{}, from: from, to: to, pool: scenario.Pool{
 		Name: poolName, Template: poolName, Image: from, Replicas: rollingSize, Strategy: scenario.OnReplenish,
 	}}
 	cfg := rest.CopyConfig(admin)
@@ -85,7 +85,7 @@ func (r *rolling) play(ctx context.Context, patience time.Duration) error {
 	if err != nil {
 		return err
 	}
-	edit := tide.Edit{RV: audit.RV(version), At: time.Now(), Image: r.to}
+	edit := counts.Edit{RV: checker.RV(version), At: time.Now(), Image: r.to}
 	names := scenario.Names("r", rollingClaims)
 	if err := r.claim(ctx, names); err != nil {
 		return err
@@ -167,18 +167,18 @@ func (r *rolling) opening() string {
 }
 
 // lines are the plot, and what it means.
-func (r *rolling) lines(s audit.Summary) []string {
+func (r *rolling) lines(s checker.Summary) []string {
 	if len(r.instants) == 0 {
 		return nil
 	}
-	e := tide.ExtremesOf(r.instants)
+	e := counts.ExtremesOf(r.instants)
 	lines := append([]string{
 		fmt.Sprintf("members over time: %s claimable   %s ready, and hidden from claims", claimable, readyOnly),
 	}, plot(r.instants, r.end, rollingSize)...)
 	lines = append(lines,
 		fmt.Sprintf("at most %d of %d members in replacement at once, done in %s", e.MostReplacing, rollingSize, seconds(r.end.Sub(r.instants[0].At))),
 		fmt.Sprintf("%d of %d claims ready (p50 %s), %d warm, %d cold, %d stale",
-			s.Ready, s.Claims, seconds(time.Duration(s.ReadyP50)), s.Warm, s.Cold, s.Classes[audit.Stale]))
+			s.Ready, s.Claims, seconds(time.Duration(s.ReadyP50)), s.Warm, s.Cold, s.Classes[checker.Stale]))
 	if text := scenario.Besides(s); text != "" {
 		lines = append(lines, "besides: "+text)
 	}
@@ -186,7 +186,7 @@ func (r *rolling) lines(s audit.Summary) []string {
 }
 
 // failures says what the second act did not show.
-func (r *rolling) failures(s audit.Summary) []string {
+func (r *rolling) failures(s checker.Summary) []string {
 	var lines []string
 	add := func(failed bool, format string, args ...any) {
 		if failed {
@@ -197,13 +197,13 @@ func (r *rolling) failures(s audit.Summary) []string {
 		add(true, "%s", late)
 	}
 	if len(r.instants) > 0 {
-		most := tide.ExtremesOf(r.instants).MostReplacing
+		most := counts.ExtremesOf(r.instants).MostReplacing
 		add(most > rollingStep, "%d members were in replacement at once, more than %d", most, rollingStep)
 		add(most == 0, "no member was replaced")
 	}
 	add(s.Claims != r.made, "%d claims were made, %d recorded", r.made, s.Claims)
 	add(s.Ready < s.Claims, "%d of %d claims did not become ready", s.Claims-s.Ready, s.Claims)
-	add(s.Classes[audit.Stale] > 0, "%s while the pool said that it serves none", scenario.Plural(s.Classes[audit.Stale], "stale bind"))
+	add(s.Classes[checker.Stale] > 0, "%s while the pool said that it serves none", scenario.Plural(s.Classes[checker.Stale], "stale bind"))
 	add(!scenario.Sound(s), "%s", scenario.Besides(s))
 	return lines
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/test/scenario"
 )
 
@@ -84,7 +84,7 @@ func (p *play) act(ctx context.Context) error {
 // secondAct plays and shows it, and returns what it did not show.
 func (p *play) secondAct(ctx context.Context, r *rolling) ([]string, error) {
 	p.say("%s", r.opening())
-	if err := r.play(ctx, p.patience); err != nil {
+	if err := r.play(ctx, p.timeout); err != nil {
 		return nil, err
 	}
 	judged, err := p.recording.Judge(ctx)
@@ -103,7 +103,7 @@ func (p *play) secondAct(ctx context.Context, r *rolling) ([]string, error) {
 }
 
 // conclude prints what the first act has shown.
-func (p *play) conclude(result outcome, judged *audit.Report) error {
+func (p *play) conclude(result outcome, judged *checker.Report) error {
 	p.say("judged from the watch history (what was stored when each claim was created, what its sandbox runs), not from labels")
 	if err := writeTable(p.out, result.unguarded, result.guarded); err != nil {
 		return err

@@ -17,8 +17,8 @@ import (
 	"github.com/freshbind/freshbind/test/upstream"
 )
 
-// builtPatience is long for fake nodes.
-const builtPatience = 30 * time.Second
+// builtTimeout is long for fake nodes.
+const builtTimeout = 30 * time.Second
 
 // guardWithin bounds the time until the API server asks Freshbind.
 const guardWithin = 20 * time.Second
@@ -29,8 +29,8 @@ type stage struct {
 	admin                       *rest.Config
 	guard                       *fixture.Freshbind
 	unguarded, guarded, rolling *scenario.Namespace
-	// patience bounds every wait for pools and claims.
-	patience time.Duration
+	// timeout bounds every wait for pools and claims.
+	timeout time.Duration
 	// dir has certificates and logs; keepDir leaves it there.
 	dir     string
 	keepDir bool
@@ -80,7 +80,7 @@ func setStage(ctx context.Context, o options, out io.Writer) (*stage, error) {
 
 // builtStage starts a control plane of the demo's own.
 func builtStage(ctx context.Context, o options, out io.Writer) (*stage, error) {
-	s := &stage{patience: builtPatience}
+	s := &stage{timeout: builtTimeout}
 	if err := s.makeDir(); err != nil {
 		return s, err
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/test/scenario"
 )
 
@@ -13,8 +13,8 @@ import (
 const shownStale = 1
 
 // ofRound keeps the binds of one side's claims of one round.
-func ofRound(binds []audit.Bind, namespace, prefix string) []audit.Bind {
-	var kept []audit.Bind
+func ofRound(binds []checker.Bind, namespace, prefix string) []checker.Bind {
+	var kept []checker.Bind
 	for _, b := range binds {
 		if b.Namespace == namespace && strings.HasPrefix(b.Claim.Name, prefix) {
 			kept = append(kept, b)
@@ -24,10 +24,10 @@ func ofRound(binds []audit.Bind, namespace, prefix string) []audit.Bind {
 }
 
 // stale keeps the stale binds.
-func stale(binds []audit.Bind) []audit.Bind {
-	var kept []audit.Bind
+func stale(binds []checker.Bind) []checker.Bind {
+	var kept []checker.Bind
 	for _, b := range binds {
-		if b.Has(audit.Stale) {
+		if b.Has(checker.Stale) {
 			kept = append(kept, b)
 		}
 	}
@@ -36,7 +36,7 @@ func stale(binds []audit.Bind) []audit.Bind {
 
 // roundLine says how a round went for one side. took is the time until all its
 // claims were ready, 0 when they were not.
-func roundLine(side string, binds []audit.Bind, took time.Duration, refused *scenario.Refused) string {
+func roundLine(side string, binds []checker.Bind, took time.Duration, refused *scenario.Refused) string {
 	warm := 0
 	for _, b := range binds {
 		if b.Warm {
@@ -62,7 +62,7 @@ func roundLine(side string, binds []audit.Bind, took time.Duration, refused *sce
 }
 
 // bindInFull tells all that the recording knows about one bind.
-func bindInFull(b audit.Bind) []string {
+func bindInFull(b checker.Bind) []string {
 	how := "cold"
 	if b.Warm {
 		how = "warm, out of pool " + b.Pool

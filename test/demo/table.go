@@ -6,21 +6,21 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/test/scenario"
 )
 
 // row is one side of the comparison.
 type row struct {
 	side string
-	audit.Summary
+	checker.Summary
 	// ghosts is unknown when the probe could not be made.
 	ghosts int
 }
 
 const unknown = -1
 
-func (r row) stale() int { return r.Classes[audit.Stale] }
+func (r row) stale() int { return r.Classes[checker.Stale] }
 
 func (r row) p50() time.Duration { return time.Duration(r.ReadyP50) }
 

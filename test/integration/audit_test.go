@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
@@ -45,14 +45,14 @@ func TestAuditChangesNothing(t *testing.T) {
 	got, findings := audited.judged()
 	want, _ := exempt.judged()
 	type outcome struct{ Stale, Ready, Warm, Hidden int }
-	of := func(s audit.Summary) outcome {
-		return outcome{s.Classes[audit.Stale], s.Ready, s.Warm, s.Hidden}
+	of := func(s checker.Summary) outcome {
+		return outcome{s.Classes[checker.Stale], s.Ready, s.Warm, s.Hidden}
 	}
 	if diff := cmp.Diff(of(want), of(got)); diff != "" {
 		t.Errorf("audited differs from exempt (-exempt,+audited):\n%s", diff)
 	}
-	if got.Classes[audit.Stale] != 5 {
-		t.Errorf("%d stale binds, want all 5: this test has shown nothing", got.Classes[audit.Stale])
+	if got.Classes[checker.Stale] != 5 {
+		t.Errorf("%d stale binds, want all 5: this test has shown nothing", got.Classes[checker.Stale])
 	}
 	for _, write := range w.writes(t, 0, audited.Name) {
 		t.Errorf("Freshbind wrote: %s", write)

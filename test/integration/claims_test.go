@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -157,8 +157,8 @@ func TestForgedStamps(t *testing.T) {
 	s.w.delay(upstream.SandboxTemplates, lag)
 	s.image(p, "sandbox:v2")
 	s.claim(p, scenario.Names("c", 4)...)
-	if sum := s.fresh(4); sum.Classes[audit.Stale] > 0 {
-		t.Errorf("%d stale binds", sum.Classes[audit.Stale])
+	if sum := s.fresh(4); sum.Classes[checker.Stale] > 0 {
+		t.Errorf("%d stale binds", sum.Classes[checker.Stale])
 	}
 }
 

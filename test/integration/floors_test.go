@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/freshbind/freshbind/internal/advice"
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/config"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/test/fixture"
@@ -48,7 +48,7 @@ floors:
 	}
 	s.full(pools[s], "sandbox:v2")
 	s.claim(pools[s], scenario.Names("c", 3)...)
-	if n := s.fresh(3).Classes[audit.Tolerated]; n != 0 {
+	if n := s.fresh(3).Classes[checker.Tolerated]; n != 0 {
 		t.Errorf("%d claims got a stale sandbox, want none", n)
 	}
 	free.eventually("stale members stay where there is no floor", func(ctx context.Context) (string, bool) {

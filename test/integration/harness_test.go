@@ -1,5 +1,5 @@
 // Package integration tests Freshbind beside the real agent-sandbox on a real
-// API server. What happened is judged by internal/audit from the watch history,
+// API server. What happened is judged by internal/checker from the watch history,
 // never from our own labels, metrics or logs.
 package integration
 
@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,9 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/go-logr/logr"
-
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/recorder"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/fixture"
@@ -273,7 +272,7 @@ func (s *stage) eventually(what string, condition func(ctx context.Context) (str
 
 // judged returns the judge's summary of the namespace, after everything that
 // has happened so far has reached it.
-func (s *stage) judged() (audit.Summary, []audit.Bind) {
+func (s *stage) judged() (checker.Summary, []checker.Bind) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), within)
 	defer cancel()
@@ -282,7 +281,7 @@ func (s *stage) judged() (audit.Summary, []audit.Bind) {
 	if len(report.EventGaps) > 0 {
 		s.t.Fatalf("events were lost: %v", report.EventGaps)
 	}
-	var findings []audit.Bind
+	var findings []checker.Bind
 	for _, b := range report.Findings {
 		if b.Namespace == s.Name {
 			findings = append(findings, b)
@@ -293,11 +292,11 @@ func (s *stage) judged() (audit.Summary, []audit.Bind) {
 
 // fresh checks that all claims are ready and none has anything but a fresh
 // sandbox of its own.
-func (s *stage) fresh(claims int) audit.Summary {
+func (s *stage) fresh(claims int) checker.Summary {
 	s.t.Helper()
 	sum, findings := s.judged()
 	for _, b := range findings {
-		if b.Class != audit.Raced {
+		if b.Class != checker.Raced {
 			s.t.Errorf("not fresh: %s", b)
 		}
 	}

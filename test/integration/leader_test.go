@@ -21,7 +21,7 @@ func TestAnotherReplicaGoesOnWithARollout(t *testing.T) {
 	p := s.rolling(12, advice.MaxUnavailableKey, "1", advice.MinReadySecondsKey, "1")
 	was := s.state(p, "Complete", "")
 	w.startSecond(t, lead)
-	tide := s.followReady(p)
+	ready := s.followReady(p)
 	s.image(p, "sandbox:v2")
 	s.eventually("a rollout under way", func(ctx context.Context) (string, bool) {
 		n := 0
@@ -37,8 +37,8 @@ func TestAnotherReplicaGoesOnWithARollout(t *testing.T) {
 	s.must(w.Guard.Kill())
 	killed := time.Now()
 	s.state(p, "Complete", was)
-	t.Logf("complete %.1f s after the leader was killed; at least %d of 12 members were ready", time.Since(killed).Seconds(), tide.lowest())
-	if low := tide.lowest(); low < 11 {
+	t.Logf("complete %.1f s after the leader was killed; at least %d of 12 members were ready", time.Since(killed).Seconds(), ready.lowest())
+	if low := ready.lowest(); low < 11 {
 		t.Errorf("only %d members were ready at one time, want 11 or more", low)
 	}
 	s.full(p, "sandbox:v2")

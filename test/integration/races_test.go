@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/freshbind/freshbind/internal/advice"
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -53,7 +53,7 @@ func TestClaimsRaceWithTheDeletesOfARollout(t *testing.T) {
 	}
 	sum, findings := s.judged()
 	for _, b := range findings {
-		if b.Class != audit.Tolerated && b.Class != audit.Raced {
+		if b.Class != checker.Tolerated && b.Class != checker.Raced {
 			t.Errorf("%s", b)
 		}
 	}

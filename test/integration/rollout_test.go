@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/freshbind/freshbind/internal/advice"
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/test/scenario"
@@ -49,18 +49,18 @@ func (s *stage) state(p scenario.Pool, state, was string) (revision string) {
 	return revision
 }
 
-// tide follows how many members of a pool are ready and not being deleted.
-type tide struct {
+// readiness follows how many members of a pool are ready and not being deleted.
+type readiness struct {
 	mu    sync.Mutex
 	ready map[types.UID]bool
 	low   int
 }
 
 // followReady starts with the members that are there.
-func (s *stage) followReady(p scenario.Pool) *tide {
+func (s *stage) followReady(p scenario.Pool) *readiness {
 	s.t.Helper()
 	members := s.full(p, "")
-	f := &tide{ready: map[types.UID]bool{}, low: len(members)}
+	f := &readiness{ready: map[types.UID]bool{}, low: len(members)}
 	for _, m := range members {
 		f.ready[m.UID] = true
 	}
@@ -77,7 +77,7 @@ func (s *stage) followReady(p scenario.Pool) *tide {
 	return f
 }
 
-func (f *tide) see(event watch.EventType, sandbox *unstructured.Unstructured) {
+func (f *readiness) see(event watch.EventType, sandbox *unstructured.Unstructured) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_, pool := agentsandbox.PoolOf(sandbox)
@@ -89,7 +89,7 @@ func (f *tide) see(event watch.EventType, sandbox *unstructured.Unstructured) {
 	f.low = min(f.low, len(f.ready))
 }
 
-func (f *tide) lowest() int {
+func (f *readiness) lowest() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.low
@@ -133,13 +133,13 @@ func TestRollingUpdateKeepsAPoolServing(t *testing.T) {
 func keepsServing(t *testing.T, s *stage) {
 	p := s.rolling(20, advice.MaxUnavailableKey, "25%")
 	was := s.state(p, "Complete", "")
-	tide := s.followReady(p)
+	ready := s.followReady(p)
 
 	start := time.Now()
 	s.image(p, "sandbox:v2")
 	s.state(p, "Complete", was)
-	t.Logf("20 members rolled, 5 at a time, in %.1f s; at least %d were ready", time.Since(start).Seconds(), tide.lowest())
-	if low := tide.lowest(); low < 15 {
+	t.Logf("20 members rolled, 5 at a time, in %.1f s; at least %d were ready", time.Since(start).Seconds(), ready.lowest())
+	if low := ready.lowest(); low < 15 {
 		t.Errorf("only %d members were ready at one time, want 15 or more", low)
 	}
 	for _, m := range s.full(p, "sandbox:v2") {
@@ -183,14 +183,14 @@ func cannotStart(t *testing.T, s *stage) {
 			old++
 		}
 	}
-	if want := 9 - before.Classes[audit.Tolerated]; old != want {
+	if want := 9 - before.Classes[checker.Tolerated]; old != want {
 		t.Errorf("%d older members serve, want %d", old, want)
 	}
 	for i := range old {
 		s.claim(p, fmt.Sprintf("c%d", i))
 	}
 	sum, findings := s.judged()
-	if sum.Warm-before.Warm != old || sum.Classes[audit.Tolerated]-before.Classes[audit.Tolerated] != old {
+	if sum.Warm-before.Warm != old || sum.Classes[checker.Tolerated]-before.Classes[checker.Tolerated] != old {
 		t.Errorf("claims during a failed rollout: %s, before them %s, want %d more warm and tolerated: %v", sum, before, old, findings)
 	}
 

@@ -46,7 +46,7 @@ func TestANewerTemplateInMidRollout(t *testing.T) {
 	s := sharedWorld(t).enforced(t)
 	p := s.rolling(8, advice.MaxUnavailableKey, "25%", advice.MinReadySecondsKey, "1")
 	first := s.state(p, "Complete", "")
-	tide := s.followReady(p)
+	ready := s.followReady(p)
 	s.image(p, "sandbox:v2")
 	second := s.state(p, "Progressing", first)
 	s.image(p, "sandbox:v3")
@@ -56,7 +56,7 @@ func TestANewerTemplateInMidRollout(t *testing.T) {
 		return said[platform.RolloutStatusKey], said[platform.RolloutStateKey] == "Complete" && revision != first && revision != second
 	})
 	s.full(p, "sandbox:v3")
-	if low := tide.lowest(); low < 6 {
+	if low := ready.lowest(); low < 6 {
 		t.Errorf("only %d members were ready at one time, want 6 or more", low)
 	}
 }

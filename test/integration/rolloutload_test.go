@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/freshbind/freshbind/internal/advice"
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -179,7 +179,7 @@ func rollsUnderLoad(t *testing.T, s *stage) {
 		t.Errorf("%d claims cold-started beside a fresh member: %s", sum.ColdBesideReady, sum)
 	}
 	for _, b := range findings {
-		if b.Class != audit.Tolerated && b.Class != audit.Raced {
+		if b.Class != checker.Tolerated && b.Class != checker.Raced {
 			t.Errorf("%s", b)
 		}
 	}

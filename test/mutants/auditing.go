@@ -3,15 +3,15 @@ package main
 import "slices"
 
 // auditing is what the auditor, which judges the guard, takes for what.
-var auditing = slices.Concat(at("internal/audit/states.go", []mutant{
+var auditing = slices.Concat(at("internal/checker/states.go", []mutant{
 	{check: "auditor: owners by UID", old: `return o.isClaim() || h.claims[o.uid] != nil`, broken: `return o.isClaim()`, test: "TestOwnersByUID/held by a forged reference, and another one"},
-}), at("internal/audit/history.go", []mutant{
+}), at("internal/checker/history.go", []mutant{
 	{check: "auditor: any owner may be a claim", old: `return p.named || known`, broken: `return p.named`, test: "TestOwnersByUID/a reference of another kind"},
 	{check: "auditor: a claim's UID is bound once", old: `if p.carried {
 		return !known
 	}`, broken: ``, test: "TestOwnersByUID/and then the real one in its place"},
 	{check: "auditor: Pods that a cold start would adopt", old: `state.sandbox == "" && !state.tracked &&`, broken: `state.sandbox == "" &&`, test: "TestThePodIsEvidenceOfItsOwn/a cold start adopts a Pod of the template before"},
-}), at("internal/audit/member.go", []mutant{
+}), at("internal/checker/member.go", []mutant{
 	{check: "auditor: several claims in one write", old: `case j.h.isClaim(o) && before[o.uid]:`, broken: `case j.h.isClaim(o):`, test: "TestOwnersByUID/two claims in one write"},
 	{check: "auditor: references of another kind", old: `j.now.owner(j.p.claim); ok && !o.isClaim() {`, broken: `j.now.owner(j.p.claim); ok && false && o.isClaim() {`, test: "TestOwnersByUID/a reference of another kind"},
 	{check: "auditor: the claim was gone", old: `case e.gone, e.state.deleting:`, broken: `case e.gone:`, test: "TestEveryReasonHasAHistory/ClaimGone"},
@@ -22,10 +22,10 @@ var auditing = slices.Concat(at("internal/audit/states.go", []mutant{
 	{check: "auditor: no strategy tolerates work in a Pod", old: `j.bind.add(UsedMember, ReasonPodModified, what)`, broken: `class, _ := j.order(change{})
 		j.bind.add(class, ReasonPodModified, what)`, test: "TestThePodIsEvidenceOfItsOwn/kubectl debug in a pool that tolerates"},
 	{check: "auditor: work in a Pod that raced with the bind", old: `ok && e.state.ephemeral {`, broken: `ok || e.state.ephemeral {`, test: "TestThePodIsEvidenceOfItsOwn/kubectl debug while the bind was under way"},
-}), at("internal/audit/node.go", []mutant{
+}), at("internal/checker/node.go", []mutant{
 	{check: "auditor: taints that are tolerated", old: `if at < 0 || spec.Tolerations[at].TolerationSeconds != nil {`, broken: `if true || at < 0 {`, test: "TestNodesThatGo/it is tolerated for ever"},
 	{check: "auditor: taints that are tolerated for a while", old: `if at < 0 || spec.Tolerations[at].TolerationSeconds != nil {`, broken: `if at < 0 {`, test: "TestNodesThatGo/it is tolerated for a while"},
-}), at("internal/audit/freshness.go", []mutant{
+}), at("internal/checker/freshness.go", []mutant{
 	{check: "auditor: a Pod that was exchanged", old: ` || j.h.podsOfSandbox[j.p.sandbox][0] != pod.uid`, broken: ``, test: "TestThePodIsEvidenceOfItsOwn/made again by hand, with another command"},
 	{check: "auditor: a Pod that was edited", old: `now.generation > 1 ||`, broken: ``, test: "TestThePodIsEvidenceOfItsOwn/edited so that its generation rose"},
 	{check: "auditor: images", old: `return exchanged(*r.pod, r.name, c)`, broken: `return "", nil`, test: "TestThePodIsEvidenceOfItsOwn/kubectl set image"},
@@ -34,17 +34,17 @@ var auditing = slices.Concat(at("internal/audit/states.go", []mutant{
 	{check: "auditor: restarts", old: `		j.restarted()
 	}`, broken: `	}`, test: "TestWhatPoolsSay/created before the restart"},
 	{check: "auditor: what the bind itself changed", old: `if j.now.content.equal(j.prev.state.content.blueprint) {`, broken: `if true {`, test: "TestEveryReasonHasAHistory/BlueprintChanged"},
-}), at("internal/audit/injected.go", []mutant{
+}), at("internal/checker/injected.go", []mutant{
 	{check: "auditor: injected paths", old: `if want == nil && in.allows(steps, elements, have) {`, broken: `if false {`, test: "TestWhatPoolsSay/injected leaves on the list"},
 	{check: "auditor: injected paths excuse nothing that differs", old: `if want == nil && in.allows(steps, elements, have) {`, broken: `if in.allows(steps, elements, have) {
 		return want
 	}
 	if false {`, test: "TestWhatPoolsSay/a list excuses no leaf that differs"},
-}), at("internal/audit/options.go", []mutant{
+}), at("internal/checker/options.go", []mutant{
 	{check: "auditor: floors", old: `if strict[f.Strategy] > strict[s.name] &&`, broken: `if false &&`, test: "TestWhatTheConfigurationSays/a floor"},
 	{check: "auditor: the configured default", old: `s := p.chosen(o.Strategy)`, broken: `s := p.chosen("")`, test: "TestWhatTheConfigurationSays/a stricter default"},
-}), at("internal/audit/strategy.go", []mutant{
+}), at("internal/checker/strategy.go", []mutant{
 	{check: "auditor: no rolling where upstream recreates", old: `if p.annotated != "" && p.strategy == "Recreate" {`, broken: `if false {`, test: "TestWhatPoolsSay/an annotation to roll beside spec Recreate"},
-}), at("internal/audit/difference.go", []mutant{
+}), at("internal/checker/difference.go", []mutant{
 	{check: "auditor: no values in reports", old: `case shownLeaf.MatchString(path):`, broken: `case path != "":`, test: "TestValuesStayOutOfReports"},
 }))

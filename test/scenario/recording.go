@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/recorder"
 )
 
@@ -34,7 +34,7 @@ func Record(ctx context.Context, cfg *rest.Config) (*Recording, error) {
 func (r *Recording) Recorder() *recorder.Recorder { return r.recorder }
 
 // Judge judges everything that was stored before the call.
-func (r *Recording) Judge(ctx context.Context) (*audit.Report, error) {
+func (r *Recording) Judge(ctx context.Context) (*checker.Report, error) {
 	if err := r.recorder.CatchUp(ctx); err != nil {
 		return nil, fmt.Errorf("judge recording: %w", err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -274,22 +274,22 @@ func TestClaimForms(t *testing.T) {
 
 func TestWords(t *testing.T) {
 	cases := map[string]struct {
-		classes map[audit.Class]int
+		classes map[checker.Class]int
 		want    string
 		sound   bool
 	}{
-		"fresh only":    {map[audit.Class]int{audit.Fresh: 3}, "", true},
-		"stale is told": {map[audit.Class]int{audit.Stale: 3}, "", true},
-		"raced":         {map[audit.Class]int{audit.Raced: 2}, "2 binds raced with an update", true},
-		"not judged":    {map[audit.Class]int{audit.Unjudged: 1}, "1 bind could not be judged", false},
+		"fresh only":    {map[checker.Class]int{checker.Fresh: 3}, "", true},
+		"stale is told": {map[checker.Class]int{checker.Stale: 3}, "", true},
+		"raced":         {map[checker.Class]int{checker.Raced: 2}, "2 binds raced with an update", true},
+		"not judged":    {map[checker.Class]int{checker.Unjudged: 1}, "1 bind could not be judged", false},
 		"bad ones": {
-			map[audit.Class]int{audit.Duplicate: 1, audit.UsedMember: 2},
+			map[checker.Class]int{checker.Duplicate: 1, checker.UsedMember: 2},
 			"1 bind gave a claim a second sandbox, or took one from another claim; 2 binds took a used member", false,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := audit.Summary{Classes: tc.classes}
+			s := checker.Summary{Classes: tc.classes}
 			if got := Besides(s); got != tc.want || Sound(s) != tc.sound {
 				t.Errorf("Besides() = %q, Sound() = %v, want %q, %v", got, Sound(s), tc.want, tc.sound)
 			}

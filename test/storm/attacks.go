@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/config"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/test/scenario"
@@ -101,8 +101,8 @@ func configured(dir string) ([]string, error) {
 	return []string{"--config=" + path}, nil
 }
 
-func auditOptions() audit.Options {
-	return audit.Options{Mode: "enforce", Floors: []audit.Floor{{Namespaces: labels.SelectorFromSet(floored()), Enforce: true}}}
+func auditOptions() checker.Options {
+	return checker.Options{Mode: "enforce", Floors: []checker.Floor{{Namespaces: labels.SelectorFromSet(floored()), Enforce: true}}}
 }
 
 func floored() map[string]string { return map[string]string{tier: prod} }

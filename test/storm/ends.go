@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 )
@@ -26,7 +26,7 @@ type loss struct {
 type life struct {
 	sandbox types.UID
 	name    string
-	born    audit.RV
+	born    checker.RV
 	ended   bool
 	endSeen time.Time
 }
@@ -34,7 +34,7 @@ type life struct {
 // say is what a pool says of stale members: from this version on they are
 // served, or no more.
 type say struct {
-	rv     audit.RV
+	rv     checker.RV
 	serves bool
 	seen   time.Time
 }
@@ -54,26 +54,26 @@ func newEnds(namespaces ...string) *ends {
 }
 
 // Write takes one event of the recording.
-func (s *ends) Write(e audit.Event) error {
+func (s *ends) Write(e checker.Event) error {
 	if e.Object == nil || !slices.Contains(s.namespaces, e.Object.GetNamespace()) {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch audit.ResourceOf(e.Object) {
-	case audit.Sandboxes:
-		if e.Type == audit.Deleted {
+	switch checker.ResourceOf(e.Object) {
+	case checker.Sandboxes:
+		if e.Type == checker.Deleted {
 			s.lose(e)
 		}
-	case audit.Pods:
+	case checker.Pods:
 		s.live(e)
-	case audit.Pools:
+	case checker.Pools:
 		s.hear(e)
 	}
 	return nil
 }
 
-func (s *ends) lose(e audit.Event) {
+func (s *ends) lose(e checker.Event) {
 	for _, owner := range e.Object.GetOwnerReferences() {
 		if owner.Kind == "SandboxClaim" {
 			s.losses = append(s.losses, loss{e.Object.GetNamespace(), e.Object.GetName(), owner.Name, e.SeenAt})
@@ -81,30 +81,30 @@ func (s *ends) lose(e audit.Event) {
 	}
 }
 
-func (s *ends) live(e audit.Event) {
+func (s *ends) live(e checker.Event) {
 	l, known := s.pods[e.Object.GetUID()]
 	if !known {
-		l = life{name: e.Object.GetName(), sandbox: sandboxOf(e.Object), born: audit.RV(e.Object.GetResourceVersion())}
+		l = life{name: e.Object.GetName(), sandbox: sandboxOf(e.Object), born: checker.RV(e.Object.GetResourceVersion())}
 	}
-	if !l.ended && (e.Type == audit.Deleted || e.Object.GetDeletionTimestamp() != nil) {
+	if !l.ended && (e.Type == checker.Deleted || e.Object.GetDeletionTimestamp() != nil) {
 		l.ended, l.endSeen = true, e.SeenAt
 	}
 	s.pods[e.Object.GetUID()] = l
 }
 
 // hear notes when a pool changes what it says.
-func (s *ends) hear(e audit.Event) {
+func (s *ends) hear(e checker.Event) {
 	key := types.NamespacedName{Namespace: e.Object.GetNamespace(), Name: e.Object.GetName()}
 	serves := e.Object.GetAnnotations()[platform.AdmitKey] == string(freshness.AdmitAny)
 	said := s.pools[key]
 	if len(said) == 0 || said[len(said)-1].serves != serves {
-		s.pools[key] = append(said, say{audit.RV(e.Object.GetResourceVersion()), serves, e.SeenAt})
+		s.pools[key] = append(said, say{checker.RV(e.Object.GetResourceVersion()), serves, e.SeenAt})
 	}
 }
 
 // tightened is when a pool was seen to serve stale members no more, if that is
 // the last that it said before rv.
-func (s *ends) tightened(namespace, pool string, rv audit.RV) (time.Time, bool) {
+func (s *ends) tightened(namespace, pool string, rv checker.RV) (time.Time, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var last say
@@ -125,7 +125,7 @@ func sandboxOf(pod *unstructured.Unstructured) types.UID {
 
 // podOf is the Pod that a Sandbox had when rv was written: the youngest of
 // those that are older.
-func (s *ends) podOf(sandbox types.UID, rv audit.RV) (life, bool) {
+func (s *ends) podOf(sandbox types.UID, rv checker.RV) (life, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var found life

@@ -48,7 +48,7 @@ func (r raided) during(t time.Time) bool { return !t.Before(r.began) && !t.After
 
 // tenant is the hostile one in one of its namespaces.
 type tenant struct {
-	*weather
+	*runner
 	pool
 	// spare is a pool without members, of the same template.
 	spare scenario.Pool
@@ -107,13 +107,13 @@ func (w *world) newHostile(ctx context.Context, seed uint64) (*hostile, error) {
 	return h, nil
 }
 
-// rage takes all raids, those of one place one after the other: what becomes of a
+// runRaids takes all raids, those of one place one after the other: what becomes of a
 // claim in a place is the doing of the raid that goes on there.
-func (w *weather) rage(ctx context.Context, raids [len(places)][]raid) error {
+func (w *runner) runRaids(ctx context.Context, raids [len(places)][]raid) error {
 	h := w.hostile
 	group, ctx := errgroup.WithContext(ctx)
 	for i, t := range h.tenants {
-		t.weather = w
+		t.runner = w
 		group.Go(func() error {
 			for _, r := range raids[i] {
 				began := time.Now()

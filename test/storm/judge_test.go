@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/upstream"
 )
@@ -111,19 +111,19 @@ func evidenceOf(t *testing.T, requests ...request) evidence {
 	update.id = "u"
 	gone := write("delete", "pods", "python-1", stormUser, 200, 210)
 	e := evidence{
-		report: &audit.Report{}, ends: newEnds(testNS), updates: map[audit.RV]string{"50": "u"},
+		report: &checker.Report{}, ends: newEnds(testNS), updates: map[checker.RV]string{"50": "u"},
 		trail: &trail{requests: append([]request{update, gone}, requests...)},
 	}
 	pod := builders.MakePod(builders.MakeMember(
 		builders.MakePool(testNS, "python").Obj(), builders.MakeTemplate(testNS, "python").Obj()).Name("python-1").UID("s1").Obj())
-	see(t, e.ends, audit.Added, pod.RV(20).Obj(), 1)
-	see(t, e.ends, audit.Modified, pod.RV(60).Deleting(ms(200)).Obj(), 205)
+	see(t, e.ends, checker.Added, pod.RV(20).Obj(), 1)
+	see(t, e.ends, checker.Modified, pod.RV(60).Deleting(ms(200)).Obj(), 205)
 	return e
 }
 
-func see(t *testing.T, s *ends, what audit.EventType, o *unstructured.Unstructured, at int) {
+func see(t *testing.T, s *ends, what checker.EventType, o *unstructured.Unstructured, at int) {
 	t.Helper()
-	if err := s.Write(audit.Event{Type: what, Object: o, SeenAt: ms(at)}); err != nil {
+	if err := s.Write(checker.Event{Type: what, Object: o, SeenAt: ms(at)}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -137,37 +137,37 @@ func binding(received, answered int) request {
 func TestJudgeBinds(t *testing.T) {
 	failed := binding(95, 99)
 	failed.code = 404
-	stale := audit.Finding{Class: audit.Stale, Message: "runs a, in force was b"}
-	raced := audit.Finding{Class: audit.Raced, Message: "runs a, in force was b"}
-	deadPod := audit.Finding{Class: audit.DeadMember, Message: "its Pod was being deleted"}
-	racedPod := audit.Finding{Class: audit.Raced, Message: "its Pod was being deleted while the bind was under way"}
+	stale := checker.Finding{Class: checker.Stale, Message: "runs a, in force was b"}
+	raced := checker.Finding{Class: checker.Raced, Message: "runs a, in force was b"}
+	deadPod := checker.Finding{Class: checker.DeadMember, Message: "its Pod was being deleted"}
+	racedPod := checker.Finding{Class: checker.Raced, Message: "its Pod was being deleted while the bind was under way"}
 	cases := map[string]struct {
 		requests []request
-		since    audit.RV
-		findings []audit.Finding
+		since    checker.RV
+		findings []checker.Finding
 		want     tally
 	}{
-		"received before the update was answered":         {[]request{binding(99, 120)}, "50", []audit.Finding{stale}, tally{raced: 1}},
-		"received after the update was answered":          {[]request{binding(101, 120)}, "50", []audit.Finding{stale}, tally{stale: 1}},
-		"raced by the order of writes, not by the log":    {[]request{binding(101, 120)}, "50", []audit.Finding{raced}, tally{stale: 1}},
-		"an earlier try does not count":                   {[]request{failed, binding(101, 120)}, "50", []audit.Finding{stale}, tally{stale: 1}},
-		"neither does a later bind of the same name":      {[]request{binding(99, 120), binding(500, 510)}, "50", []audit.Finding{stale}, tally{raced: 1}},
-		"the bind is not in the log":                      {nil, "50", []audit.Finding{stale}, tally{stale: 1}},
-		"the update is not in the log":                    {[]request{binding(99, 120)}, "51", []audit.Finding{stale}, tally{stale: 1}},
-		"received before the Pod's deletion was answered": {[]request{binding(209, 220)}, "", []audit.Finding{deadPod}, tally{raced: 1}},
-		"received after the Pod's deletion was answered":  {[]request{binding(211, 220)}, "", []audit.Finding{deadPod}, tally{dead: 1}},
-		"a Pod's race that was none":                      {[]request{binding(211, 220)}, "", []audit.Finding{racedPod}, tally{dead: 1}},
-		"the member's own end has no race":                {[]request{binding(1, 2)}, "", []audit.Finding{{Class: audit.DeadMember, Message: "the sandbox was being deleted"}}, tally{dead: 1}},
-		"two things at once":                              {[]request{binding(101, 220)}, "50", []audit.Finding{racedPod, stale}, tally{raced: 1, stale: 1}},
-		"others are counted as they are": {nil, "", []audit.Finding{{Class: audit.Duplicate}, {Class: audit.UsedMember}, {Class: audit.ForeignMember},
-			{Class: audit.OwnerMismatch}, {Class: audit.WrongClaim}, {Class: audit.NotYet},
-			{Class: audit.Unjudged}, {Class: audit.Tolerated}}, tally{duplicate: 1, used: 1, foreign: 1, misowned: 1, misled: 1, unjudged: 1, tolerated: 1}},
+		"received before the update was answered":         {[]request{binding(99, 120)}, "50", []checker.Finding{stale}, tally{raced: 1}},
+		"received after the update was answered":          {[]request{binding(101, 120)}, "50", []checker.Finding{stale}, tally{stale: 1}},
+		"raced by the order of writes, not by the log":    {[]request{binding(101, 120)}, "50", []checker.Finding{raced}, tally{stale: 1}},
+		"an earlier try does not count":                   {[]request{failed, binding(101, 120)}, "50", []checker.Finding{stale}, tally{stale: 1}},
+		"neither does a later bind of the same name":      {[]request{binding(99, 120), binding(500, 510)}, "50", []checker.Finding{stale}, tally{raced: 1}},
+		"the bind is not in the log":                      {nil, "50", []checker.Finding{stale}, tally{stale: 1}},
+		"the update is not in the log":                    {[]request{binding(99, 120)}, "51", []checker.Finding{stale}, tally{stale: 1}},
+		"received before the Pod's deletion was answered": {[]request{binding(209, 220)}, "", []checker.Finding{deadPod}, tally{raced: 1}},
+		"received after the Pod's deletion was answered":  {[]request{binding(211, 220)}, "", []checker.Finding{deadPod}, tally{dead: 1}},
+		"a Pod's race that was none":                      {[]request{binding(211, 220)}, "", []checker.Finding{racedPod}, tally{dead: 1}},
+		"the member's own end has no race":                {[]request{binding(1, 2)}, "", []checker.Finding{{Class: checker.DeadMember, Message: "the sandbox was being deleted"}}, tally{dead: 1}},
+		"two things at once":                              {[]request{binding(101, 220)}, "50", []checker.Finding{racedPod, stale}, tally{raced: 1, stale: 1}},
+		"others are counted as they are": {nil, "", []checker.Finding{{Class: checker.Duplicate}, {Class: checker.UsedMember}, {Class: checker.ForeignMember},
+			{Class: checker.OwnerMismatch}, {Class: checker.WrongClaim}, {Class: checker.NotYet},
+			{Class: checker.Unjudged}, {Class: checker.Tolerated}}, tally{duplicate: 1, used: 1, foreign: 1, misowned: 1, misled: 1, unjudged: 1, tolerated: 1}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			e := evidenceOf(t, tc.requests...)
-			e.report.Findings = []audit.Bind{{
-				Namespace: testNS, Sandbox: audit.Ref{Name: "python-1", UID: "s1"}, Warm: true, RV: "70", SeenAt: ms(300),
+			e.report.Findings = []checker.Bind{{
+				Namespace: testNS, Sandbox: checker.Ref{Name: "python-1", UID: "s1"}, Warm: true, RV: "70", SeenAt: ms(300),
 				StaleSince: tc.since, Findings: tc.findings,
 			}}
 			got := e.judge()
@@ -206,11 +206,11 @@ func TestJudgePoolsThatServedStaleMembers(t *testing.T) {
 			e := evidenceOf(t, tightened, unrelated, tc.bind)
 			for i, word := range tc.says {
 				p := builders.MakePool(testNS, pool).Annotation("freshbind.dev/admit", word).RV(int64(40 + 10*i)).Obj()
-				see(t, e.ends, audit.Modified, p, 135+10*i)
+				see(t, e.ends, checker.Modified, p, 135+10*i)
 			}
-			e.report.Findings = []audit.Bind{{
-				Namespace: testNS, Pool: pool, Sandbox: audit.Ref{Name: "python-1", UID: "s1"}, Warm: true, RV: "70", SeenAt: ms(300),
-				StaleSince: "50", Findings: []audit.Finding{{Class: audit.Raced, Message: "runs a, in force was b"}},
+			e.report.Findings = []checker.Bind{{
+				Namespace: testNS, Pool: pool, Sandbox: checker.Ref{Name: "python-1", UID: "s1"}, Warm: true, RV: "70", SeenAt: ms(300),
+				StaleSince: "50", Findings: []checker.Finding{{Class: checker.Raced, Message: "runs a, in force was b"}},
 			}}
 			got := e.judge()
 			got.notes, got.attacks = nil, nil
@@ -223,8 +223,8 @@ func TestJudgePoolsThatServedStaleMembers(t *testing.T) {
 
 func TestJudgeCountsBindsAndLostEvents(t *testing.T) {
 	e := evidenceOf(t)
-	e.report.Namespaces = []audit.Summary{{Warm: 2, Cold: 1}, {Warm: 4}}
-	e.report.EventGaps = []audit.EventGap{{}}
+	e.report.Namespaces = []checker.Summary{{Warm: 2, Cold: 1}, {Warm: 4}}
+	e.report.EventGaps = []checker.EventGap{{}}
 	if diff := cmp.Diff(tally{binds: 7, lost: 1, attacks: map[attack]raidTally{}}, e.judge(), cmp.AllowUnexported(tally{})); diff != "" {
 		t.Errorf("tally (-want,+got):\n%s", diff)
 	}
@@ -255,7 +255,7 @@ func TestJudgeDeletes(t *testing.T) {
 			e := evidenceOf(t, tc.requests...)
 			sandbox := builders.MakeMember(builders.MakePool(testNS, "python").Obj(), builders.MakeTemplate(testNS, "python").Obj()).
 				Name("python-9").Owners(metav1.OwnerReference{Kind: tc.owner, Name: claim}).RV(80).Obj()
-			see(t, e.ends, audit.Deleted, sandbox, 420)
+			see(t, e.ends, checker.Deleted, sandbox, 420)
 			got := e.judge()
 			if diff := cmp.Diff(tc.want, got.notes); diff != "" || got.killed != len(tc.want) {
 				t.Errorf("%d killed, want %d; notes (-want,+got):\n%s", got.killed, len(tc.want), diff)
@@ -275,13 +275,13 @@ func TestJudgeRaids(t *testing.T) {
 	of := func(do attack, namespace string, began, ended int) raided {
 		return raided{raid{do: do}, namespace, ms(began), ms(ended)}
 	}
-	bind := func(namespace string, at int, class audit.Class) audit.Bind {
-		return audit.Bind{Namespace: namespace, SeenAt: ms(at), Findings: []audit.Finding{{Class: class}, {Class: class}}}
+	bind := func(namespace string, at int, class checker.Class) checker.Bind {
+		return checker.Bind{Namespace: namespace, SeenAt: ms(at), Findings: []checker.Finding{{Class: class}, {Class: class}}}
 	}
 	e := evidenceOf(t, refused("a", 150), refused("a", 350), refused("b", 150), refused("b", 950))
 	e.raids = []raided{of(attackImage, "a", 100, 200), of(attackReuse, "a", 300, 400), of(attackImage, "b", 100, 200), of(attackPlant, "b", 300, 400)}
-	e.report.Findings = []audit.Bind{
-		bind("a", 150, audit.Stale), bind("b", 350, audit.UsedMember), bind("a", 350, audit.Tolerated), bind("a", 250, audit.Stale),
+	e.report.Findings = []checker.Bind{
+		bind("a", 150, checker.Stale), bind("b", 350, checker.UsedMember), bind("a", 350, checker.Tolerated), bind("a", 250, checker.Stale),
 	}
 	want := map[attack]raidTally{
 		attackImage: {tried: 2, refused: 2, broken: 1}, attackReuse: {tried: 1, refused: 1}, attackPlant: {tried: 1, broken: 1},
@@ -296,12 +296,12 @@ func TestPodOf(t *testing.T) {
 	s := newEnds(testNS)
 	sandbox := builders.MakeMember(builders.MakePool(testNS, "python").Obj(), builders.MakeTemplate(testNS, "python").Obj()).UID("s1").Obj()
 	for i, uid := range []string{"p1", "p2", "p3"} {
-		see(t, s, audit.Added, builders.MakePod(sandbox).UID(uid).RV(int64(10*(i+1))).Obj(), i)
+		see(t, s, checker.Added, builders.MakePod(sandbox).UID(uid).RV(int64(10*(i+1))).Obj(), i)
 	}
-	see(t, s, audit.Deleted, builders.MakePod(sandbox).UID("p2").RV(40).Obj(), 9)
+	see(t, s, checker.Deleted, builders.MakePod(sandbox).UID("p2").RV(40).Obj(), 9)
 	cases := map[string]struct {
-		rv   audit.RV
-		want audit.RV
+		rv   checker.RV
+		want checker.RV
 	}{
 		"before any":  {"5", ""},
 		"the first":   {"15", "10"},
@@ -324,14 +324,14 @@ func TestPodOf(t *testing.T) {
 
 // What other storms left behind in the same world is not this storm's.
 func TestWithin(t *testing.T) {
-	got := within(&audit.Report{
-		Namespaces: []audit.Summary{{Namespace: "before", Cold: 1}, {Namespace: testNS, Warm: 2}},
-		Findings:   []audit.Bind{{Namespace: "before"}, {Namespace: testNS}},
+	got := within(&checker.Report{
+		Namespaces: []checker.Summary{{Namespace: "before", Cold: 1}, {Namespace: testNS, Warm: 2}},
+		Findings:   []checker.Bind{{Namespace: "before"}, {Namespace: testNS}},
 	}, []string{testNS})
-	want := &audit.Report{
-		Namespaces: []audit.Summary{{Namespace: testNS, Warm: 2}}, Findings: []audit.Bind{{Namespace: testNS}},
+	want := &checker.Report{
+		Namespaces: []checker.Summary{{Namespace: testNS, Warm: 2}}, Findings: []checker.Bind{{Namespace: testNS}},
 	}
-	if diff := cmp.Diff(want.Namespaces, got.Namespaces, cmpopts.IgnoreUnexported(audit.Summary{})); diff != "" {
+	if diff := cmp.Diff(want.Namespaces, got.Namespaces, cmpopts.IgnoreUnexported(checker.Summary{})); diff != "" {
 		t.Errorf("namespaces (-want,+got):\n%s", diff)
 	}
 	if len(got.Findings) != 1 || got.Findings[0].Namespace != testNS {
@@ -340,7 +340,7 @@ func TestWithin(t *testing.T) {
 	s := newEnds(testNS)
 	member := builders.MakeMember(builders.MakePool("before", "python").Obj(), builders.MakeTemplate("before", "python").Obj()).
 		Name("python-9").Owners(metav1.OwnerReference{Kind: "SandboxClaim", Name: "c"}).Obj()
-	see(t, s, audit.Deleted, member, 1)
+	see(t, s, checker.Deleted, member, 1)
 	if lost := s.lost(); len(lost) > 0 {
 		t.Errorf("lost elsewhere: %v", lost)
 	}

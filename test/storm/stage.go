@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/freshbind/freshbind/internal/advice"
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/recorder"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/controlplane"
@@ -130,7 +130,7 @@ type stage struct {
 
 	// ids tells of each template version which request wrote it.
 	mu  sync.Mutex
-	ids map[audit.RV]string
+	ids map[checker.RV]string
 }
 
 // pool is one pool in a namespace of its own.
@@ -143,7 +143,7 @@ type pool struct {
 // pools, which are not yet full.
 func newStage(ctx context.Context, w *world, o options) (*stage, error) {
 	names := namespaces(o.seed)
-	s := &stage{world: w, ends: newEnds(judged(o.seed)...), ids: map[audit.RV]string{}}
+	s := &stage{world: w, ends: newEnds(judged(o.seed)...), ids: map[checker.RV]string{}}
 	var err error
 	if s.pods, err = kubernetes.NewForConfig(w.user); err != nil {
 		return nil, fmt.Errorf("make client for the storm: %w", err)

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/test/scenario"
 )
 
@@ -58,7 +58,7 @@ func (w *world) storm(ctx context.Context, o options, out io.Writer) (result, er
 	if err != nil {
 		return result{}, err
 	}
-	played := &weather{stage: s, out: out, start: time.Now()}
+	played := &runner{stage: s, out: out, start: time.Now()}
 	r := result{seed: o.seed, claims: o.claims}
 	for _, p := range s.pools {
 		if _, err := p.WaitPool(ctx, p.Pool, "", fullWithin); err != nil {
@@ -77,7 +77,7 @@ func (w *world) storm(ctx context.Context, o options, out io.Writer) (result, er
 
 // settle waits for the calm: nothing late any more, every claim ready, every
 // pool full. What does not happen in time is a fault.
-func (w *weather) settle(ctx context.Context, r *result) error {
+func (w *runner) settle(ctx context.Context, r *result) error {
 	for _, resource := range late {
 		w.delay(step{resource: resource})
 	}
@@ -98,7 +98,7 @@ func (w *weather) settle(ctx context.Context, r *result) error {
 
 // probe waits until the pools are full, and finds the members that nobody is
 // given.
-func (w *weather) probe(ctx context.Context, r *result) error {
+func (w *runner) probe(ctx context.Context, r *result) error {
 	for _, p := range w.pools {
 		_, err := p.WaitPool(ctx, p.Pool, "", settleWithin)
 		if err := r.tolerate(err); err != nil {
@@ -127,7 +127,7 @@ func (r *result) tolerate(err error) error {
 }
 
 // judge takes from the recording and from the audit log what is this storm's.
-func (w *weather) judge(ctx context.Context, r *result) error {
+func (w *runner) judge(ctx context.Context, r *result) error {
 	if err := w.recording.CatchUp(ctx); err != nil {
 		return fmt.Errorf("judge: %w", err)
 	}
@@ -152,8 +152,8 @@ func (w *weather) judge(ctx context.Context, r *result) error {
 }
 
 // within leaves in a report what happened in these namespaces.
-func within(r *audit.Report, namespaces []string) *audit.Report {
-	r.Namespaces = slices.DeleteFunc(slices.Clone(r.Namespaces), func(s audit.Summary) bool { return !slices.Contains(namespaces, s.Namespace) })
-	r.Findings = slices.DeleteFunc(slices.Clone(r.Findings), func(b audit.Bind) bool { return !slices.Contains(namespaces, b.Namespace) })
+func within(r *checker.Report, namespaces []string) *checker.Report {
+	r.Namespaces = slices.DeleteFunc(slices.Clone(r.Namespaces), func(s checker.Summary) bool { return !slices.Contains(namespaces, s.Namespace) })
+	r.Findings = slices.DeleteFunc(slices.Clone(r.Findings), func(b checker.Bind) bool { return !slices.Contains(namespaces, b.Namespace) })
 	return r
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/test/upstream"
 )
 
@@ -146,7 +146,7 @@ func (t *trail) last(by time.Time, f func(request) bool) (request, bool) {
 
 // bind is the request that made the bind. Names of Sandboxes may come again, so
 // the one closest before the event counts.
-func (t *trail) bind(b audit.Bind) (request, bool) {
+func (t *trail) bind(b checker.Bind) (request, bool) {
 	return t.last(b.SeenAt, func(r request) bool {
 		return r.resource == upstream.Sandboxes.Resource && r.namespace == b.Namespace && r.name == b.Sandbox.Name &&
 			r.judged && (r.verb == "create") != b.Warm

@@ -6,17 +6,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/test/upstream"
 )
 
 // evidence is what binds are judged by beside the recording's own report.
 type evidence struct {
-	report *audit.Report
+	report *checker.Report
 	trail  *trail
 	ends   *ends
 	// updates names the request that wrote each version of a template.
-	updates map[audit.RV]string
+	updates map[checker.RV]string
 	raids   []raided
 }
 
@@ -42,19 +42,19 @@ func (e evidence) judge() tally {
 	for _, s := range e.report.Namespaces {
 		t.binds += s.Warm + s.Cold
 	}
-	var wrong []audit.Bind
+	var wrong []checker.Bind
 	for _, b := range e.report.Findings {
-		classes := map[audit.Class]string{}
+		classes := map[checker.Class]string{}
 		for _, f := range b.Findings {
 			class, why := e.class(b, f)
 			classes[class] = why
 		}
-		if slices.ContainsFunc(slices.Collect(maps.Keys(classes)), audit.Class.Bad) {
+		if slices.ContainsFunc(slices.Collect(maps.Keys(classes)), checker.Class.Bad) {
 			wrong = append(wrong, b)
 		}
 		for class, why := range classes {
 			t.count(class)
-			if class.Bad() || class == audit.Unjudged {
+			if class.Bad() || class == checker.Unjudged {
 				t.notes = append(t.notes, strings.TrimSpace(fmt.Sprintf("counted as %s: %s %s", class, b, why)))
 			}
 		}
@@ -71,7 +71,7 @@ func (e evidence) judge() tally {
 
 // raided counts by the moment: in each place there is one raid at a time, and what
 // happens there is its doing.
-func (e evidence) raided(wrong []audit.Bind) map[attack]raidTally {
+func (e evidence) raided(wrong []checker.Bind) map[attack]raidTally {
 	out := map[attack]raidTally{}
 	for _, r := range e.raids {
 		t := out[r.do]
@@ -87,43 +87,43 @@ func (e evidence) raided(wrong []audit.Bind) map[attack]raidTally {
 	return out
 }
 
-func (t *tally) count(c audit.Class) {
+func (t *tally) count(c checker.Class) {
 	switch c {
-	case audit.Tolerated:
+	case checker.Tolerated:
 		t.tolerated++
-	case audit.Raced:
+	case checker.Raced:
 		t.raced++
-	case audit.Stale:
+	case checker.Stale:
 		t.stale++
-	case audit.Duplicate:
+	case checker.Duplicate:
 		t.duplicate++
-	case audit.DeadMember:
+	case checker.DeadMember:
 		t.dead++
-	case audit.UsedMember:
+	case checker.UsedMember:
 		t.used++
-	case audit.ForeignMember:
+	case checker.ForeignMember:
 		t.foreign++
-	case audit.OwnerMismatch:
+	case checker.OwnerMismatch:
 		t.misowned++
-	case audit.WrongClaim:
+	case checker.WrongClaim:
 		t.misled++
-	case audit.Unjudged:
+	case checker.Unjudged:
 		t.unjudged++
 	}
 }
 
 // class lets the audit log decide where the order of writes in the recording
 // says Stale, Raced or DeadMember.
-func (e evidence) class(b audit.Bind, f audit.Finding) (audit.Class, string) {
+func (e evidence) class(b checker.Bind, f checker.Finding) (checker.Class, string) {
 	// The judge's words for a Pod; a member's own end is atomic with the bind.
 	ofPod := strings.HasPrefix(f.Message, "its Pod ")
 	switch {
-	case f.Class == audit.DeadMember && ofPod, f.Class == audit.Raced && ofPod:
-		return e.order(b, audit.DeadMember, e.podDeletion)
-	case f.Class == audit.Stale && b.StaleSince != "", f.Class == audit.Raced:
-		class, why := e.order(b, audit.Stale, e.update)
-		if class == audit.Stale && e.servedStale(b) {
-			return audit.Raced, ""
+	case f.Class == checker.DeadMember && ofPod, f.Class == checker.Raced && ofPod:
+		return e.order(b, checker.DeadMember, e.podDeletion)
+	case f.Class == checker.Stale && b.StaleSince != "", f.Class == checker.Raced:
+		class, why := e.order(b, checker.Stale, e.update)
+		if class == checker.Stale && e.servedStale(b) {
+			return checker.Raced, ""
 		}
 		return class, why
 	}
@@ -132,7 +132,7 @@ func (e evidence) class(b audit.Bind, f audit.Finding) (audit.Class, string) {
 
 // order is Raced where the bind was received before that which makes it wrong
 // was answered, and bad where it was not or where the log does not show it.
-func (e evidence) order(b audit.Bind, bad audit.Class, cause func(audit.Bind) (request, bool)) (audit.Class, string) {
+func (e evidence) order(b checker.Bind, bad checker.Class, cause func(checker.Bind) (request, bool)) (checker.Class, string) {
 	bind, ok := e.trail.bind(b)
 	if !ok {
 		return bad, "(the audit log does not show the bind)"
@@ -142,27 +142,27 @@ func (e evidence) order(b audit.Bind, bad audit.Class, cause func(audit.Bind) (r
 		return bad, "(the audit log does not show what came before it)"
 	}
 	if bind.received.Before(end.answered) {
-		return audit.Raced, ""
+		return checker.Raced, ""
 	}
 	return bad, fmt.Sprintf("(bind received %s after %s by %s was answered)", bind.received.Sub(end.answered), end.verb, end.user)
 }
 
 // servedStale reports whether the pool still served stale members when the bind
 // was received, and stopped while it was under way.
-func (e evidence) servedStale(b audit.Bind) bool {
+func (e evidence) servedStale(b checker.Bind) bool {
 	seen, ok := e.ends.tightened(b.Namespace, b.Pool, b.RV)
 	if !ok {
 		return false
 	}
-	class, _ := e.order(b, audit.Stale, func(audit.Bind) (request, bool) {
+	class, _ := e.order(b, checker.Stale, func(checker.Bind) (request, bool) {
 		return e.trail.last(seen, func(r request) bool {
 			return r.resource == upstream.SandboxWarmPools.Resource && r.namespace == b.Namespace && r.name == b.Pool
 		})
 	})
-	return class == audit.Raced
+	return class == checker.Raced
 }
 
-func (e evidence) update(b audit.Bind) (request, bool) {
+func (e evidence) update(b checker.Bind) (request, bool) {
 	id, ok := e.updates[b.StaleSince]
 	if !ok {
 		return request{}, false
@@ -170,7 +170,7 @@ func (e evidence) update(b audit.Bind) (request, bool) {
 	return e.trail.byID(id)
 }
 
-func (e evidence) podDeletion(b audit.Bind) (request, bool) {
+func (e evidence) podDeletion(b checker.Bind) (request, bool) {
 	pod, ok := e.ends.podOf(b.Sandbox.UID, b.RV)
 	if !ok || !pod.ended {
 		return request{}, false

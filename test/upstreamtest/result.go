@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/test/scenario"
 )
 
@@ -14,7 +14,7 @@ type result struct {
 	version string
 	lag     time.Duration
 	// Summary is of all claims, those of the probe for ghosts included.
-	audit.Summary
+	checker.Summary
 	// made is how many claims were created.
 	made   int
 	ghosts int
@@ -26,7 +26,7 @@ type result struct {
 // line is the result in one line, for scripts.
 func (r result) line() string {
 	return fmt.Sprintf("upstream: version=%s lag=%s stale=%d claims=%d ready=%d ghosts=%d",
-		r.version, r.lag, r.Classes[audit.Stale], r.made, r.Ready, r.ghosts)
+		r.version, r.lag, r.Classes[checker.Stale], r.made, r.Ready, r.ghosts)
 }
 
 func (r result) good() bool { return len(r.faults()) == 0 }
@@ -43,7 +43,7 @@ func (r result) faults() []string {
 		add(true, "%v", err)
 	}
 	add(r.lost > 0, "the recording lost events %d times: what it shows proves nothing", r.lost)
-	add(r.Classes[audit.Stale] > 0, "%s", scenario.Plural(r.Classes[audit.Stale], "stale bind"))
+	add(r.Classes[checker.Stale] > 0, "%s", scenario.Plural(r.Classes[checker.Stale], "stale bind"))
 	add(!scenario.Sound(r.Summary), "%s", scenario.Besides(r.Summary))
 	add(r.made == 0, "no claim was made")
 	add(r.Claims != r.made, "%d claims were made and %d recorded", r.made, r.Claims)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/test/scenario"
 )
 
@@ -48,9 +48,9 @@ func TestParseOptions(t *testing.T) {
 }
 
 func goodResult() result {
-	return result{version: "v1.0.3", lag: 1500 * time.Millisecond, made: 50, Summary: audit.Summary{
-		Claims: 50, Ready: 50, Warm: 20, Cold: 30, ReadyP50: audit.Seconds(2 * time.Second),
-		Classes: map[audit.Class]int{audit.Fresh: 50},
+	return result{version: "v1.0.3", lag: 1500 * time.Millisecond, made: 50, Summary: checker.Summary{
+		Claims: 50, Ready: 50, Warm: 20, Cold: 30, ReadyP50: checker.Seconds(2 * time.Second),
+		Classes: map[checker.Class]int{checker.Fresh: 50},
 	}}
 }
 
@@ -63,7 +63,7 @@ func TestResult(t *testing.T) {
 		"good": {func(*result) {}, nil, "upstream: version=v1.0.3 lag=1.5s stale=0 claims=50 ready=50 ghosts=0"},
 		"a stale bind, not in time": {
 			func(r *result) {
-				r.lag, r.Classes, r.late = 0, map[audit.Class]int{audit.Stale: 1}, []error{errors.New("too late")}
+				r.lag, r.Classes, r.late = 0, map[checker.Class]int{checker.Stale: 1}, []error{errors.New("too late")}
 			},
 			[]string{"too late", "1 stale bind"}, "upstream: version=v1.0.3 lag=0s stale=1 claims=50 ready=50 ghosts=0",
 		},
@@ -73,7 +73,7 @@ func TestResult(t *testing.T) {
 			"upstream: version=v1.0.3 lag=1.5s stale=0 claims=50 ready=49 ghosts=2",
 		},
 		"events lost, not judged": {
-			func(r *result) { r.lost, r.Classes = 1, map[audit.Class]int{audit.Unjudged: 1} },
+			func(r *result) { r.lost, r.Classes = 1, map[checker.Class]int{checker.Unjudged: 1} },
 			[]string{"the recording lost events 1 times: what it shows proves nothing", "1 bind could not be judged"},
 			"upstream: version=v1.0.3 lag=1.5s stale=0 claims=50 ready=50 ghosts=0",
 		},
@@ -83,7 +83,7 @@ func TestResult(t *testing.T) {
 			"upstream: version=v1.0.3 lag=1.5s stale=0 claims=50 ready=0 ghosts=0",
 		},
 		"nothing done": {
-			func(r *result) { r.made, r.Summary = 0, audit.Summary{} },
+			func(r *result) { r.made, r.Summary = 0, checker.Summary{} },
 			[]string{"no claim was made"}, "upstream: version=v1.0.3 lag=1.5s stale=0 claims=0 ready=0 ghosts=0",
 		},
 	}
@@ -103,7 +103,7 @@ func TestResult(t *testing.T) {
 
 func TestProgress(t *testing.T) {
 	r := goodResult()
-	r.Classes[audit.Raced] = 1
+	r.Classes[checker.Raced] = 1
 	r.late = []error{errors.New("two\nlines")}
 	want := "v1.0.3, templates 1.5s late: 50 claims, 20 warm, 30 cold, ready after 2.00 s (p50); " +
 		"refused 3 binds, 1 cold start, 0 births; 0 ghosts; took 14 s\n" +

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/config"
 )
 
@@ -56,7 +56,7 @@ func auditCheckOutput(output string) error {
 }
 
 // auditResult turns findings into the documented exit code.
-func auditResult(r *audit.Report) error {
+func auditResult(r *checker.Report) error {
 	if n := r.Bad(); n > 0 {
 		return &ExitError{Code: exitFailed, Err: fmt.Errorf("%d %w", n, errAuditFound)}
 	}
@@ -67,21 +67,21 @@ func auditResult(r *audit.Report) error {
 const auditConfigUsage = "The manager's configuration file, whose defaults and floors then count."
 
 // auditOptions are what the manager's configuration says to the judgement; no file says nothing.
-func auditOptions(file string) (audit.Options, error) {
+func auditOptions(file string) (checker.Options, error) {
 	if file == "" {
-		return audit.Options{}, nil
+		return checker.Options{}, nil
 	}
 	loaded, err := config.Load(file)
 	if err != nil {
-		return audit.Options{}, fmt.Errorf("--config: %w", err)
+		return checker.Options{}, fmt.Errorf("--config: %w", err)
 	}
-	o := audit.Options{Strategy: loaded.Defaults.RolloutStrategy, Mode: loaded.Defaults.Enforcement}
+	o := checker.Options{Strategy: loaded.Defaults.RolloutStrategy, Mode: loaded.Defaults.Enforcement}
 	for _, f := range loaded.Floors {
 		selector, err := metav1.LabelSelectorAsSelector(f.NamespaceSelector)
 		if err != nil {
-			return audit.Options{}, fmt.Errorf("--config: reading the namespace selector of a floor: %w", err)
+			return checker.Options{}, fmt.Errorf("--config: reading the namespace selector of a floor: %w", err)
 		}
-		o.Floors = append(o.Floors, audit.Floor{Namespaces: selector, Enforce: f.MinimumEnforcement == config.Enforce, Strategy: f.MinimumStrategy})
+		o.Floors = append(o.Floors, checker.Floor{Namespaces: selector, Enforce: f.MinimumEnforcement == config.Enforce, Strategy: f.MinimumStrategy})
 	}
 	return o, nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 )
 
 type auditCheckOptions struct {
@@ -71,12 +71,12 @@ func (o *auditCheckOptions) run() error {
 	return auditResult(report)
 }
 
-func (o *auditCheckOptions) judge(in io.Reader) (*audit.Report, error) {
+func (o *auditCheckOptions) judge(in io.Reader) (*checker.Report, error) {
 	options, err := auditOptions(o.config)
 	if err != nil {
 		return nil, err
 	}
-	h := audit.NewHistory(options)
+	h := checker.NewHistory(options)
 	cut, err := readAuditFile(in, h)
 	if err != nil {
 		return nil, err

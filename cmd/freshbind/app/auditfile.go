@@ -10,7 +10,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 )
 
 // auditFile is a recording on disk: one JSON object per line.
@@ -32,7 +32,7 @@ func newAuditFile(path string) (*auditFile, error) {
 }
 
 // Write appends an event.
-func (f *auditFile) Write(e audit.Event) error {
+func (f *auditFile) Write(e checker.Event) error {
 	line, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("encode event: %w", err)
@@ -51,7 +51,7 @@ func (f *auditFile) Close() error {
 
 // readAuditFile feeds a recording to a history. cut is the number of a last line that was not written to its end, 0 if
 // the recording is whole.
-func readAuditFile(r io.Reader, h *audit.History) (cut int, err error) {
+func readAuditFile(r io.Reader, h *checker.History) (cut int, err error) {
 	lines := bufio.NewReader(r)
 	for n := 1; ; n++ {
 		line, err := lines.ReadBytes('\n')
@@ -60,7 +60,7 @@ func readAuditFile(r io.Reader, h *audit.History) (cut int, err error) {
 			return 0, fmt.Errorf("line %d: %w", n, err)
 		}
 		if len(bytes.TrimSpace(line)) > 0 {
-			var e audit.Event
+			var e checker.Event
 			if err := json.Unmarshal(line, &e); err != nil {
 				if !whole {
 					return n, nil

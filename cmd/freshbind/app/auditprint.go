@@ -10,11 +10,11 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 )
 
 // printAuditReport writes the report in the format asked for.
-func printAuditReport(out io.Writer, output string, r *audit.Report) error {
+func printAuditReport(out io.Writer, output string, r *checker.Report) error {
 	var raw []byte
 	var err error
 	switch output {
@@ -39,39 +39,39 @@ func printAuditReport(out io.Writer, output string, r *audit.Report) error {
 type auditColumn struct {
 	name   string
 	always bool
-	value  func(s audit.Summary) string
+	value  func(s checker.Summary) string
 }
 
 func auditColumns() []auditColumn {
-	class := func(c audit.Class) func(audit.Summary) string {
-		return func(s audit.Summary) string { return fmt.Sprint(s.Classes[c]) }
+	class := func(c checker.Class) func(checker.Summary) string {
+		return func(s checker.Summary) string { return fmt.Sprint(s.Classes[c]) }
 	}
-	count := func(f func(s audit.Summary) int) func(audit.Summary) string {
-		return func(s audit.Summary) string { return fmt.Sprint(f(s)) }
+	count := func(f func(s checker.Summary) int) func(checker.Summary) string {
+		return func(s checker.Summary) string { return fmt.Sprint(f(s)) }
 	}
 	return []auditColumn{
-		{"NAMESPACE", true, func(s audit.Summary) string { return s.Namespace }},
-		{"MODE", true, func(s audit.Summary) string { return auditOr(s.Mode, "<default>") }},
-		{"CLAIMS", true, count(func(s audit.Summary) int { return s.Claims })},
-		{"STALE", true, class(audit.Stale)},
-		{"WORSE", true, count(func(s audit.Summary) int { return s.Bad() - s.Classes[audit.Stale] })},
-		{"DEAD", false, class(audit.DeadMember)},
-		{"DUPLICATE", false, class(audit.Duplicate)},
-		{"FOREIGN", false, class(audit.ForeignMember)},
-		{"USED", false, class(audit.UsedMember)},
-		{"RACED", true, class(audit.Raced)},
-		{"TOLERATED", true, class(audit.Tolerated)},
-		{"UNJUDGED", false, class(audit.Unjudged)},
-		{"WARM", true, count(func(s audit.Summary) int { return s.Warm })},
-		{"COLD", true, count(func(s audit.Summary) int { return s.Cold })},
-		{"READY", true, count(func(s audit.Summary) int { return s.Ready })},
-		{"P50", true, func(s audit.Summary) string { return auditSeconds(s.ReadyP50) }},
-		{"P99", true, func(s audit.Summary) string { return auditSeconds(s.ReadyP99) }},
-		{"BIRTHS", false, count(func(s audit.Summary) int { return s.Births })},
-		{"STALE-BIRTHS", false, count(func(s audit.Summary) int { return s.StaleBirths })},
-		{"DELETES", false, count(func(s audit.Summary) int { return s.MemberDeletes })},
-		{"HIDDEN", false, count(func(s audit.Summary) int { return s.Hidden })},
-		{"COLD-BESIDE-READY", false, count(func(s audit.Summary) int { return s.ColdBesideReady })},
+		{"NAMESPACE", true, func(s checker.Summary) string { return s.Namespace }},
+		{"MODE", true, func(s checker.Summary) string { return auditOr(s.Mode, "<default>") }},
+		{"CLAIMS", true, count(func(s checker.Summary) int { return s.Claims })},
+		{"STALE", true, class(checker.Stale)},
+		{"WORSE", true, count(func(s checker.Summary) int { return s.Bad() - s.Classes[checker.Stale] })},
+		{"DEAD", false, class(checker.DeadMember)},
+		{"DUPLICATE", false, class(checker.Duplicate)},
+		{"FOREIGN", false, class(checker.ForeignMember)},
+		{"USED", false, class(checker.UsedMember)},
+		{"RACED", true, class(checker.Raced)},
+		{"TOLERATED", true, class(checker.Tolerated)},
+		{"UNJUDGED", false, class(checker.Unjudged)},
+		{"WARM", true, count(func(s checker.Summary) int { return s.Warm })},
+		{"COLD", true, count(func(s checker.Summary) int { return s.Cold })},
+		{"READY", true, count(func(s checker.Summary) int { return s.Ready })},
+		{"P50", true, func(s checker.Summary) string { return auditSeconds(s.ReadyP50) }},
+		{"P99", true, func(s checker.Summary) string { return auditSeconds(s.ReadyP99) }},
+		{"BIRTHS", false, count(func(s checker.Summary) int { return s.Births })},
+		{"STALE-BIRTHS", false, count(func(s checker.Summary) int { return s.StaleBirths })},
+		{"DELETES", false, count(func(s checker.Summary) int { return s.MemberDeletes })},
+		{"HIDDEN", false, count(func(s checker.Summary) int { return s.Hidden })},
+		{"COLD-BESIDE-READY", false, count(func(s checker.Summary) int { return s.ColdBesideReady })},
 	}
 }
 
@@ -82,7 +82,7 @@ func auditOr(s, otherwise string) string {
 	return s
 }
 
-func auditSeconds(s audit.Seconds) string {
+func auditSeconds(s checker.Seconds) string {
 	if s == 0 {
 		return "-"
 	}
@@ -90,7 +90,7 @@ func auditSeconds(s audit.Seconds) string {
 }
 
 // auditTable is the report for people: a line per namespace, and what has to be known to read it.
-func auditTable(r *audit.Report, wide bool) string {
+func auditTable(r *checker.Report, wide bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Judged from %s to %s (from resourceVersion %s on).\n",
 		r.Since.Local().Format(time.DateTime), r.Until.Local().Format(time.DateTime), r.SinceRV)
@@ -119,7 +119,7 @@ func auditTable(r *audit.Report, wide bool) string {
 }
 
 // auditNotes says what limits the judgement, and what the table does not show.
-func auditNotes(r *audit.Report) []string {
+func auditNotes(r *checker.Report) []string {
 	var notes []string
 	for _, l := range r.EventGaps {
 		notes = append(notes, fmt.Sprintf("Events of %s between resourceVersion %s and %s are lost: for that span, no findings prove nothing.",
@@ -127,7 +127,7 @@ func auditNotes(r *audit.Report) []string {
 	}
 	unjudged, beside, bound := 0, 0, 0
 	for _, s := range r.Namespaces {
-		unjudged += s.Classes[audit.Unjudged]
+		unjudged += s.Classes[checker.Unjudged]
 		beside += s.ColdBesideReady
 		bound += s.BoundBefore
 	}

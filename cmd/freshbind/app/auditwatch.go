@@ -12,7 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/recorder"
 )
 
@@ -118,7 +118,7 @@ func (o *auditWatchOptions) run(ctx context.Context) (err error) {
 }
 
 // watch records until ctx or the duration ends, and returns the judgement of all of it.
-func (o *auditWatchOptions) watch(ctx context.Context, config *rest.Config, options recorder.Options) (*audit.Report, error) {
+func (o *auditWatchOptions) watch(ctx context.Context, config *rest.Config, options recorder.Options) (*checker.Report, error) {
 	// The recorder outlives ctx: at the end it is asked for the events that are still on their way.
 	recording, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -136,7 +136,7 @@ func (o *auditWatchOptions) watch(ctx context.Context, config *rest.Config, opti
 		ctx, cancel = context.WithTimeout(ctx, o.duration)
 		defer cancel()
 	}
-	talk := &auditReporter{out: auditTalk(o.streams, o.output), told: map[auditBindKey]audit.Class{}}
+	talk := &auditReporter{out: auditTalk(o.streams, o.output), told: map[auditBindKey]checker.Class{}}
 	if err := talk.start(rec, options.Namespace); err != nil {
 		return nil, err
 	}
@@ -154,13 +154,13 @@ func (o *auditWatchOptions) watch(ctx context.Context, config *rest.Config, opti
 
 type auditBindKey struct {
 	claim, sandbox string
-	rv             audit.RV
+	rv             checker.RV
 }
 
 // auditReporter writes binds that are not fresh as they are found.
 type auditReporter struct {
 	out  io.Writer
-	told map[auditBindKey]audit.Class
+	told map[auditBindKey]checker.Class
 }
 
 func (t *auditReporter) start(rec *recorder.Recorder, namespace string) error {
@@ -174,7 +174,7 @@ func (t *auditReporter) start(rec *recorder.Recorder, namespace string) error {
 		bound += s.BoundBefore
 	}
 	_, err := fmt.Fprintf(t.out, "Watching %s since %s (resourceVersion %s, agent-sandbox %s). %s\n", where,
-		report.Until.Local().Format(time.TimeOnly), report.SinceRV, rec.API()[audit.Sandboxes].Version, auditBoundBefore(bound))
+		report.Until.Local().Format(time.TimeOnly), report.SinceRV, rec.API()[checker.Sandboxes].Version, auditBoundBefore(bound))
 	return err
 }
 
@@ -194,7 +194,7 @@ func (t *auditReporter) follow(ctx context.Context, rec *recorder.Recorder, ende
 	defer tick.Stop()
 	prune := time.NewTicker(auditKeep)
 	defer prune.Stop()
-	var over audit.RV
+	var over checker.RV
 	for {
 		select {
 		case <-ctx.Done():
@@ -206,7 +206,7 @@ func (t *auditReporter) follow(ctx context.Context, rec *recorder.Recorder, ende
 				return err
 			}
 		case <-prune.C:
-			rec.View(func(h *audit.History) {
+			rec.View(func(h *checker.History) {
 				if over != "" {
 					h.Prune(over)
 				}
@@ -217,13 +217,13 @@ func (t *auditReporter) follow(ctx context.Context, rec *recorder.Recorder, ende
 }
 
 func (t *auditReporter) report(rec *recorder.Recorder, deadline time.Time) error {
-	var found []audit.Bind
-	rec.View(func(h *audit.History) { found = h.Take(deadline) })
+	var found []checker.Bind
+	rec.View(func(h *checker.History) { found = h.Take(deadline) })
 	for _, b := range found {
 		if b.Unsettled {
 			t.told[auditKeyOf(b)] = b.Class
 		}
-		if b.Class == audit.Fresh {
+		if b.Class == checker.Fresh {
 			continue
 		}
 		if _, err := fmt.Fprintln(t.out, b.String()); err != nil {
@@ -234,9 +234,9 @@ func (t *auditReporter) report(rec *recorder.Recorder, deadline time.Time) error
 }
 
 // finish tells what was not told yet, and corrects what turned out otherwise.
-func (t *auditReporter) finish(rec *recorder.Recorder, report *audit.Report) error {
+func (t *auditReporter) finish(rec *recorder.Recorder, report *checker.Report) error {
 	earlier := t.told
-	t.told = map[auditBindKey]audit.Class{}
+	t.told = map[auditBindKey]checker.Class{}
 	if err := t.report(rec, report.Until.Add(time.Hour)); err != nil {
 		return err
 	}
@@ -252,6 +252,6 @@ func (t *auditReporter) finish(rec *recorder.Recorder, report *audit.Report) err
 	return nil
 }
 
-func auditKeyOf(b audit.Bind) auditBindKey {
+func auditKeyOf(b checker.Bind) auditBindKey {
 	return auditBindKey{string(b.Claim.UID), string(b.Sandbox.UID), b.RV}
 }

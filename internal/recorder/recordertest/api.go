@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
-	"github.com/freshbind/freshbind/internal/audit"
+	"github.com/freshbind/freshbind/internal/checker"
 )
 
 // API serves agent-sandbox's resources, Pods and Namespaces, with one revision counter for all, which starts at 100.
@@ -84,7 +84,7 @@ func (f *API) Config() *rest.Config { return &rest.Config{Host: f.server.URL} }
 
 // Put stores an object, and returns its resourceVersion.
 func (f *API) Put(u *unstructured.Unstructured) string {
-	resource := string(audit.ResourceOf(u))
+	resource := string(checker.ResourceOf(u))
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	key := u.GetNamespace() + "/" + u.GetName()
@@ -104,7 +104,7 @@ func (f *API) Put(u *unstructured.Unstructured) string {
 
 // Remove deletes an object.
 func (f *API) Remove(u *unstructured.Unstructured) {
-	resource := string(audit.ResourceOf(u))
+	resource := string(checker.ResourceOf(u))
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.stored[resource], u.GetNamespace()+"/"+u.GetName())
@@ -193,9 +193,9 @@ func (f *API) serve(w http.ResponseWriter, req *http.Request) {
 
 func (f *API) discovery(w http.ResponseWriter, group string) {
 	list := metav1.APIResourceList{}
-	resources := []audit.Resource{audit.Templates, audit.Pools, audit.Claims}
+	resources := []checker.Resource{checker.Templates, checker.Pools, checker.Claims}
 	if group == "agents.x-k8s.io" {
-		resources = []audit.Resource{audit.Sandboxes}
+		resources = []checker.Resource{checker.Sandboxes}
 	}
 	for _, r := range resources {
 		list.APIResources = append(list.APIResources, metav1.APIResource{Name: string(r)})

@@ -1,0 +1,178 @@
+package checker
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// demand is what a Sandbox had to be made of, from the RV since on, until the next demand.
+type demand struct {
+	since change
+	// template and rv name the template version; rv is empty where the template has never been seen.
+	template string
+	rv       RV
+	content  *content
+	// refusal says why nothing would be built at all: a template that never was, or one that refuses the claim.
+	refusal string
+	// gone: the template was not there; what it said last is what is demanded.
+	gone bool
+	err  error
+}
+
+// change is the moment at which a demand began: exactly at hi, or somewhere after lo if the recording missed it.
+type change struct {
+	bound
+	seen time.Time
+}
+
+func (c change) exact() bool { return c.lo == c.hi }
+
+// demands lists what the pool (or the claim itself) demanded until just before rv, the newest first. cold is the claim
+// when the rendering depends on it.
+type demands struct {
+	h         *History
+	namespace string
+	pool      string // "" when the claim names its template itself
+	template  string
+	cold      *object[claimState]
+}
+
+// before evaluates the demand at every change of pool, template or claim that is older than rv. What was deleted counts
+// with its last content: as long as nothing else is in force, nothing newer has been asked for.
+func (d demands) before(rv RV) []demand {
+	var out []demand
+	for _, at := range slices.Backward(d.changes(rv)) {
+		if one, ok := d.at(at.hi); ok {
+			one.since = at
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// newest is the demand in force just before rv.
+func (d demands) newest(rv RV) (demand, bool) {
+	for _, at := range slices.Backward(d.changes(rv)) {
+		if one, ok := d.at(at.hi); ok {
+			return one, true
+		}
+	}
+	return demand{}, false
+}
+
+func (d demands) changes(rv RV) []change {
+	changes := map[RV]change{}
+	if d.pool == "" {
+		collect(changes, d.h.templates[name{d.namespace, d.template}], rv)
+	}
+	line := d.h.pools[name{d.namespace, d.pool}]
+	collect(changes, line, rv)
+	for _, template := range d.templatesOf(line) {
+		collect(changes, d.h.templates[name{d.namespace, template}], rv)
+	}
+	if d.cold != nil {
+		collect(changes, &d.cold.line, rv)
+	}
+	return sortedChanges(changes)
+}
+
+func (d demands) templatesOf(line *timeline[poolState]) []string {
+	if line == nil {
+		return nil
+	}
+	seen := map[string]bool{}
+	for _, e := range line.entries {
+		seen[e.state.template] = true
+	}
+	return sortedKeys(seen)
+}
+
+func collect[S any](into map[RV]change, line *timeline[S], rv RV) {
+	if line == nil {
+		return
+	}
+	for _, e := range line.entries {
+		if !e.first.Before(rv) {
+			return
+		}
+		into[e.first] = changeOf(&e)
+	}
+}
+
+func changeOf[S any](e *entry[S]) change {
+	c := change{bound{lo: e.first, hi: e.first}, e.seen}
+	if e.inexact {
+		c.lo = e.after
+	}
+	return c
+}
+
+func sortedChanges(m map[RV]change) []change {
+	out := slices.Collect(maps.Values(m))
+	slices.SortFunc(out, func(a, b change) int { return a.hi.compare(b.hi) })
+	return out
+}
+
+// at is the demand in force at rv; not ok before the pool existed, or where the recording does not know the template yet.
+func (d demands) at(rv RV) (demand, bool) {
+	template := d.template
+	if d.pool != "" {
+		e, ok := d.h.pools[name{d.namespace, d.pool}].at(rv)
+		if !ok {
+			return demand{}, false
+		}
+		template = e.state.template
+	}
+	out := demand{template: template}
+	line := d.h.templates[name{d.namespace, template}]
+	e, ok := line.at(rv)
+	if !ok {
+		out.refusal = fmt.Sprintf("template %s did not exist", template)
+		return out, !line.missed(rv)
+	}
+	if out.gone = e.gone; e.gone {
+		if e, ok = lastStored(line, e.first); !ok {
+			out.refusal = fmt.Sprintf("template %s did not exist", template)
+			return out, true
+		}
+	}
+	out.rv, out.content, out.err = e.first, e.state.member, e.state.err
+	if d.cold == nil || out.err != nil {
+		return out, true
+	}
+	return d.coldAt(out, e.state, rv), true
+}
+
+// lastStored returns the last version before rv that was not a deletion.
+func lastStored[S any](line *timeline[S], rv RV) (*entry[S], bool) {
+	for i := len(line.entries) - 1; i >= 0; i-- {
+		if e := &line.entries[i]; e.first.Before(rv) && !e.gone {
+			return e, true
+		}
+	}
+	return nil, false
+}
+
+func (d demands) coldAt(out demand, template templateState, rv RV) demand {
+	claim, ok := d.cold.line.at(rv)
+	if !ok {
+		claim = &d.cold.line.entries[0]
+	}
+	if out.err = claim.state.err; out.err != nil {
+		return out
+	}
+	b, err := renderCold(template.blueprint, template.policies, claim.state)
+	if err != nil {
+		out.content, out.refusal = nil, err.Error()
+		return out
+	}
+	out.content, out.err = newContent(b)
+	return out
+}
+
+// certain reports whether what was in force at rv is known.
+func (d demands) certain(rv RV, template string) bool {
+	return d.h.pools[name{d.namespace, d.pool}].certain(rv) && d.h.templates[name{d.namespace, template}].certain(rv)
+}

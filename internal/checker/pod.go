@@ -1,0 +1,188 @@
+package checker
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// A Pod cannot be compared for equality: API server, admission plugins and scheduler add to it. So everything that the
+// rendering says must be in the Pod, and of what it does not say, the fields below must be absent: neither defaulting
+// (pkg/apis/core/v1/defaults.go) nor a default admission plugin nor the scheduler sets them. Ephemeral containers are no
+// matter of content: see workedIn.
+var (
+	podOwnFields = []string{"activeDeadlineSeconds", "affinity", "dnsConfig", "hostAliases", "hostIPC", "hostNetwork", "hostPID",
+		"hostUsers", "hostname", "os", "readinessGates", "runtimeClassName", "setHostnameAsFQDN", "shareProcessNamespace",
+		"subdomain", "topologySpreadConstraints"}
+	containerOwnFields = []string{"args", "command", "env", "envFrom", "lifecycle", "livenessProbe", "readinessProbe",
+		"securityContext", "startupProbe", "stdin", "tty", "volumeDevices", "workingDir"}
+)
+
+// podDifference says how a Pod differs from what the Sandbox controller makes of a content; "" means not at all. Leaves at
+// injected paths may be in the Pod without being in the content.
+func podDifference(stored podState, sandboxName string, c *content, allowed injected) (string, error) {
+	var have corev1.PodSpec
+	if err := json.Unmarshal([]byte(stored.spec), &have); err != nil {
+		return "", fmt.Errorf("decode Pod %s: %w", sandboxName, err)
+	}
+	haveTree, err := treeOf(have)
+	if err != nil {
+		return "", err
+	}
+	wantTree, err := treeOf(podSpecOf(c.blueprint, sandboxName))
+	if err != nil {
+		return "", err
+	}
+	haveTree = allowed.without(haveTree, wantTree)
+	var parts []string
+	contained(wantTree, haveTree, "", &parts)
+	surplus(wantTree, haveTree, podOwnFields, "", &parts)
+	for _, key := range []string{"initContainers", "containers"} {
+		surplusContainers(wantTree, haveTree, key, &parts)
+	}
+	return shorten(parts), nil
+}
+
+// exchanged says which images somebody exchanged in a Pod that was made from this very content. Nothing that a cluster adds
+// by itself does that.
+func exchanged(stored podState, sandboxName string, c *content) (string, error) {
+	var have corev1.PodSpec
+	if err := json.Unmarshal([]byte(stored.spec), &have); err != nil {
+		return "", fmt.Errorf("decode Pod %s: %w", sandboxName, err)
+	}
+	var parts []string
+	for _, list := range []struct {
+		key        string
+		want, have []corev1.Container
+	}{{"initContainers", c.pod.InitContainers, have.InitContainers}, {"containers", c.pod.Containers, have.Containers}} {
+		for i, w := range list.want {
+			at := slices.IndexFunc(list.have, func(h corev1.Container) bool { return h.Name == w.Name })
+			if at < 0 {
+				parts = append(parts, fmt.Sprintf("%s[%d] is not in the Pod", list.key, i))
+			} else if got := list.have[at].Image; got != w.Image {
+				parts = append(parts, leafDifference(fmt.Sprintf("%s[%d].image", list.key, i), got, w.Image))
+			}
+		}
+	}
+	return shorten(parts), nil
+}
+
+// podSpecOf adds the volumes of the volumeClaimTemplates; those replace a volume of the same name
+// (controllers/sandbox_controller.go MergeVolumeClaimVolumes).
+func podSpecOf(b blueprint, sandboxName string) corev1.PodSpec {
+	pod := *b.pod.DeepCopy()
+	claimed := map[string]bool{}
+	for _, v := range b.volumes {
+		claimed[v.Metadata.Name] = true
+	}
+	var volumes []corev1.Volume
+	for _, v := range pod.Volumes {
+		if !claimed[v.Name] {
+			volumes = append(volumes, v)
+		}
+	}
+	for _, v := range b.volumes {
+		source := &corev1.PersistentVolumeClaimVolumeSource{ClaimName: v.Metadata.Name + "-" + sandboxName}
+		volumes = append(volumes, corev1.Volume{Name: v.Metadata.Name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: source}})
+	}
+	pod.Volumes = volumes
+	return pod
+}
+
+// contained collects the leaves of want that have does not hold.
+func contained(want, have any, path string, parts *[]string) {
+	switch w := want.(type) {
+	case nil:
+	case map[string]any:
+		h, ok := have.(map[string]any)
+		if !ok {
+			*parts = append(*parts, leafDifference(path, have, w))
+			return
+		}
+		for _, key := range sortedKeys(w) {
+			contained(w[key], h[key], join(path, key), parts)
+		}
+	case []any:
+		h, _ := have.([]any)
+		containedList(w, h, path, parts)
+	default:
+		if !reflect.DeepEqual(want, have) {
+			*parts = append(*parts, leafDifference(path, have, want))
+		}
+	}
+}
+
+// containedList compares lists of plain values for equality, and looks for each object of want among those of have: by
+// name where objects have one, else for any that contains it.
+func containedList(want, have []any, path string, parts *[]string) {
+	if len(want) > 0 {
+		if _, objects := want[0].(map[string]any); !objects {
+			if !reflect.DeepEqual(want, have) {
+				*parts = append(*parts, leafDifference(path, any(have), any(want)))
+			}
+			return
+		}
+	}
+	for i, item := range want {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		w, _ := item.(map[string]any)
+		if match, ok := byName(have, w["name"]); ok {
+			contained(item, match, at, parts)
+		} else if !containedInAny(item, have) {
+			*parts = append(*parts, fmt.Sprintf("%s is not in the Pod", at))
+		}
+	}
+}
+
+func containedInAny(want any, have []any) bool {
+	for _, h := range have {
+		var missing []string
+		if contained(want, h, "", &missing); len(missing) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func byName(list []any, name any) (map[string]any, bool) {
+	for _, item := range list {
+		if m, ok := item.(map[string]any); ok && name != nil && m["name"] == name {
+			return m, true
+		}
+	}
+	return nil, false
+}
+
+func surplus(want, have map[string]any, fields []string, path string, parts *[]string) {
+	for _, key := range fields {
+		if want[key] == nil && have[key] != nil {
+			*parts = append(*parts, join(path, key)+" is in the Pod and not in the template")
+		}
+	}
+}
+
+func surplusContainers(want, have map[string]any, key string, parts *[]string) {
+	haveList, _ := have[key].([]any)
+	wantList, _ := want[key].([]any)
+	for i, item := range haveList {
+		h, _ := item.(map[string]any)
+		at := fmt.Sprintf("%s[%d]", key, i)
+		w, ok := byName(wantList, h["name"])
+		if !ok {
+			*parts = append(*parts, fmt.Sprintf("%s (%v) is in the Pod and not in the template", at, h["name"]))
+			continue
+		}
+		surplus(w, h, containerOwnFields, at, parts)
+		wantEnv, _ := w["env"].([]any)
+		haveEnv, _ := h["env"].([]any)
+		for _, e := range haveEnv {
+			m, _ := e.(map[string]any)
+			if _, known := byName(wantEnv, m["name"]); !known && len(wantEnv) > 0 {
+				*parts = append(*parts, fmt.Sprintf("%s.env %v is in the Pod and not in the template", at, m["name"]))
+			}
+		}
+	}
+}

@@ -1,0 +1,279 @@
+package fakeupstream
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/freshbind/freshbind/internal/checker"
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/test/controlplane"
+	"github.com/freshbind/freshbind/test/fixture"
+	"github.com/freshbind/freshbind/test/scenario"
+	"github.com/freshbind/freshbind/test/upstream"
+)
+
+const (
+	// lag is how late templates are where a test says "late".
+	lag = time.Second
+	// within bounds every wait; nothing should come near it.
+	within = 10 * time.Minute
+)
+
+// program builds Freshbind, once for all worlds.
+var program func() (string, error)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	dir, err := os.MkdirTemp("", "freshbind-standin-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	program = sync.OnceValues(func() (string, error) { return fixture.Build(context.Background(), dir, fixture.Race()) })
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// world is a control plane with Freshbind, and with a Sandbox controller.
+type world struct {
+	style   Style
+	cluster *controlplane.Cluster
+	guard   *fixture.Freshbind
+	proxy   *controlplane.Proxy
+	// late is upstream's identity behind the proxy.
+	late    *rest.Config
+	admin   dynamic.Interface
+	record  *scenario.Recording
+	created int
+}
+
+func newWorld(t *testing.T, style Style) *world {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	w := &world{style: style}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	crds, err := upstream.CRDs(ctx, style.Nearest())
+	must(err)
+	w.cluster, err = controlplane.Start(ctx, controlplane.Options{Nodes: 2, CRDs: crds, Log: os.Stderr})
+	must(err)
+	t.Cleanup(func() {
+		if err := w.cluster.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	must(RunSandboxes(ctx, w.cluster, style, os.Stderr))
+	identity, err := w.cluster.User(fixture.User, "system:serviceaccounts", "system:serviceaccounts:freshbind-system", "system:authenticated")
+	must(err)
+	path, err := program()
+	must(err)
+	w.guard, err = scenario.StartGuard(ctx, nil, fixture.Options{
+		Admin: w.cluster.Config(), Identity: identity, Dir: w.cluster.Dir(), Program: path,
+	})
+	must(err)
+	t.Cleanup(func() {
+		if log, err := os.ReadFile(w.guard.LogPath()); err == nil && t.Failed() {
+			t.Logf("Freshbind's log ends with:\n%s", log[max(0, len(log)-10_000):])
+		} else if strings.Contains(string(log), "DATA RACE") {
+			t.Errorf("freshbind has a data race:\n%s", log)
+		}
+		if err := w.guard.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	must(w.guard.Install(ctx))
+	w.proxy, err = w.cluster.NewProxy(0)
+	must(err)
+	upstreams, err := Identity(w.cluster)
+	must(err)
+	w.late = w.proxy.Config(upstreams)
+	w.late.QPS = -1
+	w.admin, err = dynamic.NewForConfig(w.cluster.Config())
+	must(err)
+	recording, stop := context.WithCancel(ctx)
+	t.Cleanup(stop)
+	w.record, err = scenario.Record(recording, w.cluster.Config())
+	must(err)
+	return w
+}
+
+// stage is a namespace with one pool, served by the stand-in.
+type stage struct {
+	*scenario.Namespace
+	t    *testing.T
+	w    *world
+	pool scenario.Pool
+	// server is the stand-in that was started last.
+	server *Controller
+}
+
+// stage creates a namespace in which nothing is denied yet.
+func (w *world) stage(t *testing.T) *stage {
+	t.Helper()
+	w.created++
+	name := fmt.Sprintf("st-%d", w.created)
+	ns, err := scenario.CreateNamespace(t.Context(), w.cluster.Config(), w.style.Version(), name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("namespace %s", name)
+	p := scenario.Pool{Name: "python", Template: "python", Image: "sandbox:v1", Replicas: 3, Strategy: scenario.Recreate}
+	s := &stage{Namespace: ns, t: t, w: w, pool: p}
+	s.serve()
+	s.must(s.CreatePool(t.Context(), s.pool))
+	s.full("sandbox:v1")
+	return s
+}
+
+// serve starts a stand-in for the namespace, beside those that serve it already.
+func (s *stage) serve() {
+	s.t.Helper()
+	var err error
+	s.server, err = Start(s.t.Context(), s.w.late, s.w.style, s.Name)
+	s.must(err)
+}
+
+// seen waits until the stand-in knows every Sandbox as it is stored, and, where
+// binds are enforced, as Freshbind has stamped it.
+func (s *stage) seen(stamped bool) {
+	s.t.Helper()
+	s.eventually("a cache that is up to date", func(ctx context.Context) (string, bool) {
+		list, err := s.Resource(upstream.Sandboxes).List(ctx, metav1.ListOptions{})
+		s.must(err)
+		for i := range list.Items {
+			stored := &list.Items[i]
+			cached, err := s.server.sandboxes.get(stored.GetName())
+			if err != nil || cached.GetResourceVersion() != stored.GetResourceVersion() {
+				return stored.GetName() + " is another in the cache", false
+			}
+			if stamped && stored.GetLabels()[platform.StampKey] == "" {
+				return stored.GetName() + " has no stamp", false
+			}
+		}
+		return "", true
+	})
+}
+
+// enforce has Freshbind deny from now on.
+func (s *stage) enforce() {
+	s.t.Helper()
+	patch := []byte(`{"metadata":{"labels":{"freshbind.dev/enforcement":"enforce"}}}`)
+	namespaces := upstream.Sandboxes.WithVersion("v1")
+	namespaces.Group, namespaces.Resource = "", "namespaces"
+	_, err := s.w.admin.Resource(namespaces).Patch(s.t.Context(), s.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	s.must(err)
+	s.must(s.WaitGuarded(s.t.Context(), within))
+}
+
+func (s *stage) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *stage) full(image string) []scenario.Member {
+	s.t.Helper()
+	members, err := s.WaitPool(s.t.Context(), s.pool, image, within)
+	s.must(err)
+	return members
+}
+
+func (s *stage) get(claim string) *unstructured.Unstructured {
+	s.t.Helper()
+	sandbox, err := s.SandboxOf(s.t.Context(), claim)
+	s.must(err)
+	return sandbox
+}
+
+// claim creates claims at once and waits until all have what they asked for.
+func (s *stage) claim(names ...string) {
+	s.t.Helper()
+	s.must(s.CreateClaims(s.t.Context(), s.pool, names...))
+	s.must(s.WaitClaims(s.t.Context(), within, names...))
+}
+
+func (s *stage) judged() (checker.Summary, []checker.Bind) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), within)
+	defer cancel()
+	report, err := s.w.record.Judge(ctx)
+	s.must(err)
+	var findings []checker.Bind
+	for _, b := range report.Findings {
+		if b.Namespace == s.Name {
+			findings = append(findings, b)
+		}
+	}
+	return report.Namespace(s.Name), findings
+}
+
+// sound checks that all claims are ready, each with a sandbox that nothing
+// speaks against.
+func (s *stage) sound(claims int) {
+	s.t.Helper()
+	sum, findings := s.judged()
+	for _, b := range findings {
+		if b.Class != checker.Raced {
+			s.t.Errorf("not fresh: %s", b)
+		}
+	}
+	if sum.Claims != claims || sum.Ready != claims {
+		s.t.Errorf("%d claims, %d ready, want %d of each", sum.Claims, sum.Ready, claims)
+	}
+	s.t.Logf("%d claims ready, %d warm, %d cold; refused so far: %v", sum.Ready, sum.Warm, sum.Cold, s.w.refused(s.t))
+}
+
+var denied = regexp.MustCompile(`(?m)^freshbind_bind_verdicts_total\{mode="enforce",operation="(\w+)".*reason="(\w+)",verdict="deny"\} (\S+)$`)
+
+// refused counts what Freshbind denied, by operation and reason.
+func (w *world) refused(t *testing.T) map[string]int {
+	t.Helper()
+	text, err := w.guard.Metrics(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]int{}
+	for _, m := range denied.FindAllStringSubmatch(text, -1) {
+		n, err := strconv.ParseFloat(m[3], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[m[1]+" "+m[2]] += int(n)
+	}
+	return out
+}
+
+func (s *stage) eventually(what string, condition func(ctx context.Context) (string, bool)) {
+	s.t.Helper()
+	state := ""
+	err := wait.PollUntilContextTimeout(s.t.Context(), 50*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
+		var done bool
+		state, done = condition(ctx)
+		return done, nil
+	})
+	if err != nil {
+		s.t.Fatalf("%s: %v; there is: %s", what, err, strings.TrimSpace(state))
+	}
+}
