@@ -133,6 +133,9 @@ func TestPolicies(t *testing.T) {
 	stamp := func(v string) string { return `{"metadata":{"labels":{"` + platform.StampKey + `":` + v + `}}}` }
 	mark := func(v string) string { return `{"metadata":{"annotations":{"` + platform.BoundToKey + `":` + v + `}}}` }
 
+	repaired := func(b *builders.Sandbox) { b.Annotation(platform.RepairedKey, "v1-a -> v1-b") }
+	note := func(v string) string { return `{"metadata":{"annotations":{"` + platform.RepairedKey + `":` + v + `}}}` }
+
 	cases := map[string]struct {
 		namespace string
 		change    func(*builders.Sandbox)
@@ -145,6 +148,9 @@ func TestPolicies(t *testing.T) {
 		"a stamp added":                    {"enforced", func(*builders.Sandbox) {}, s.admin, stamp(`"v1-b"`), "template-spec-hash"},
 		"a stamp changed by Freshbind":     {"enforced", member, s.self, stamp(`"v1-b"`), ""},
 		"a stamp changed, audited":         {"audited", member, s.admin, stamp(`"v1-b"`), ""},
+		"how it was repaired, changed":     {"enforced", repaired, s.admin, note(`"v1-a -> v1-c"`), "repaired"},
+		"how it was repaired, removed":     {"enforced", repaired, s.admin, note(`null`), "repaired"},
+		"a repair that never was":          {"enforced", func(*builders.Sandbox) {}, s.admin, note(`"v1-a -> v1-b"`), "repaired"},
 		"another label":                    {"enforced", member, s.admin, `{"metadata":{"labels":{"a":"b"}}}`, ""},
 		"used, given back to a pool":       {"enforced", bound, s.admin, ownersPatch("SandboxWarmPool"), "ownerReferences"},
 		"used, given back by Freshbind":    {"enforced", bound, s.self, ownersPatch("SandboxWarmPool"), "ownerReferences"},
