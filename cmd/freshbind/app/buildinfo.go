@@ -6,10 +6,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// registerBuildInfo registers freshbind_build_info with reg. It panics if that
+// RegisterBuildInfo registers freshbind_build_info with reg. It panics if that
 // is registered already. component is the process: an alert has to tell the
 // manager from what serves routes beside it.
-func registerBuildInfo(reg prometheus.Registerer, component, version string) {
+func RegisterBuildInfo(reg prometheus.Registerer, component, version string) {
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "freshbind_build_info",
 		Help: "Always 1; its labels say what runs.",

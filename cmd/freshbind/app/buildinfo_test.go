@@ -12,7 +12,7 @@ import (
 
 func TestBuildInfo(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	registerBuildInfo(reg, "manager", "v1.2.3")
+	RegisterBuildInfo(reg, "manager", "v1.2.3")
 	want := fmt.Sprintf("# HELP freshbind_build_info Always 1; its labels say what runs.\n# TYPE freshbind_build_info gauge\n"+
 		"freshbind_build_info{component=\"manager\",goarch=%q,goos=%q,goversion=%q,version=\"v1.2.3\"} 1\n", runtime.GOARCH, runtime.GOOS, runtime.Version())
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {

@@ -42,7 +42,7 @@ func (o *ManagerOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	registerBuildInfo(metrics.Registry, "manager", Version())
+	RegisterBuildInfo(metrics.Registry, "manager", Version())
 	ctrl.Log.WithName("manager").Info("Starting", "version", Version(), "webhookAddress", o.WebhookAddress,
 		"defaultEnforcement", o.Enforcement, "defaultRolloutStrategy", o.Strategy)
 	return manager.Run(ctx, cfg, o.Options)

@@ -61,7 +61,7 @@ func (o *routesProcess) run(ctx context.Context, kept cache.Options, assemble fu
 	if err := assemble(mgr); err != nil {
 		return err
 	}
-	registerBuildInfo(metrics.Registry, "routes", Version())
+	RegisterBuildInfo(metrics.Registry, "routes", Version())
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running: %w", err)
 	}
