@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/freshbind/freshbind/cmd/freshbind/app"
-	"github.com/freshbind/freshbind/controllers/recreate"
+	"github.com/freshbind/freshbind/controllers/pools"
 	"github.com/freshbind/freshbind/internal/routefeed"
 	"github.com/freshbind/freshbind/internal/selftest"
 	"github.com/freshbind/freshbind/internal/sentinel"
@@ -39,7 +39,7 @@ func registered(t *testing.T) map[string][]string {
 		reg := prometheus.NewRegistry()
 		app.RegisterBuildInfo(reg, "manager", "v0")
 		webhooks.NewMetrics(reg)
-		recreate.NewMetrics(reg)
+		pools.NewMetrics(reg)
 		selftest.NewMetrics(reg)
 		sentinel.NewMetrics(reg)
 		routefeed.NewMetrics(reg, routes.New(routes.Options{}))
