@@ -3,6 +3,7 @@ package integration
 import (
 	"bytes"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,6 +35,28 @@ func TestStampsAreWhatTheCommandPrints(t *testing.T) {
 		sandbox, err := s.SandboxOf(t.Context(), claim)
 		s.must(err)
 		s.stamped(sandbox.GetName(), want)
+	}
+}
+
+// The recipe of docs/gitops.md: the hash of the file that somebody applied is what the
+// cluster shows, whatever the API server has added to it.
+func TestTheHashOfAFileIsThatOfItsMembers(t *testing.T) {
+	s := sharedWorld(t).enforced(t)
+	change := func(b *builders.Template) {
+		b.PodSpec([]any{map[string]any{"name": "c", "image": "sandbox:v1", "ports": []any{map[string]any{"containerPort": int64(80)}}}}, "containers")
+	}
+	p := s.pool(scenario.Pool{Replicas: 1, Strategy: scenario.Recreate}, change)
+	member := s.full(p, "")[0].Name
+	file := builders.MakeTemplate(s.Name, p.Template).APIVersion(s.Version).Image("sandbox:v1")
+	change(file)
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	s.must(s.w.Cluster.WriteKubeconfig(s.w.Cluster.Config(), kubeconfig))
+	want := s.get(upstream.Sandboxes, member).GetLabels()[stampKey]
+	if got := s.printedHash(file.Obj(), "--stored", "--kubeconfig="+kubeconfig); got != want {
+		t.Errorf("the file's hash is %s, want the member's, %s", got, want)
+	}
+	if got := s.printedHash(file.Obj()); got == want {
+		t.Error("the API server has added nothing to the file: the test proves nothing")
 	}
 }
 
@@ -77,12 +100,12 @@ func (s *stage) stamped(name, want string) {
 }
 
 // printedHash is what `freshbind hash` prints for the template.
-func (s *stage) printedHash(template *unstructured.Unstructured) string {
+func (s *stage) printedHash(template *unstructured.Unstructured, flags ...string) string {
 	s.t.Helper()
 	document, err := template.MarshalJSON()
 	s.must(err)
 	var complaint bytes.Buffer
-	cmd := exec.CommandContext(s.t.Context(), s.w.Guard.Program(), "hash", "-f", "-", "-o", "name")
+	cmd := exec.CommandContext(s.t.Context(), s.w.Guard.Program(), append([]string{"hash", "-f", "-", "-o", "name"}, flags...)...)
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(document), &complaint
 	out, err := cmd.Output()
 	if err != nil {

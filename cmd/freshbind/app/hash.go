@@ -7,11 +7,13 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/freshbind/freshbind/internal/cli"
@@ -26,8 +28,13 @@ var (
 type hashOptions struct {
 	streams genericiooptions.IOStreams
 	render  func(template *unstructured.Unstructured) (revision.Blueprint, error)
+	config  *genericclioptions.ConfigFlags
 	files   []string
 	output  cli.Output
+	// stored: hash what a cluster would store of the files.
+	stored bool
+	// schemas are the cluster's; nil offline.
+	schemas *crdDefaults
 }
 
 // hashedObject is one line of output.
@@ -41,16 +48,18 @@ type hashedObject struct {
 // NewHashCommand returns the command that prints template-spec-hashes without a cluster. render returns what the platform builds a pool
 // member of a template from.
 func NewHashCommand(streams genericiooptions.IOStreams, render func(template *unstructured.Unstructured) (revision.Blueprint, error)) *cobra.Command {
-	o := &hashOptions{streams: streams, render: render}
+	o := &hashOptions{streams: streams, render: render, config: genericclioptions.NewConfigFlags(true)}
 	cmd := &cobra.Command{
 		Use:   "hash -f FILE",
-		Short: "Print the template-spec-hash of templates and sandboxes, offline",
-		Long: "Print the template-spec-hash of each SandboxTemplate and Sandbox in the files, without a cluster.\n\n" +
+		Short: "Print the template-spec-hash of templates and sandboxes",
+		Long: "Print the template-spec-hash of each SandboxTemplate and Sandbox in the files, without a cluster unless you ask for one.\n\n" +
 			"A SandboxTemplate has the hash of the members that a pool makes from it, with what the platform adds. A Sandbox has\n" +
 			"the hash of its own content. So if the hashes are equal, the sandbox is what the template asks for.\n\n" +
-			"Fields with a default in the CRD have it only in what the API server stored: for the hash that a cluster\n" +
-			"shows, hash what kubectl get -o yaml prints.",
+			"Fields with a default in the CRD have it only in what the API server stored. --stored sets the defaults that the\n" +
+			"cluster's CRDs have, so that the hash of a file is the one that the cluster shows after kubectl apply. It refuses\n" +
+			"fields that the CRDs do not have, and writes nothing.",
 		Example: "  freshbind hash -f template.yaml\n" +
+			"  freshbind hash --stored -f template.yaml -o name\n" +
 			"  kubectl get sandboxtemplates,sandboxes -A -o yaml | freshbind hash -f -\n" +
 			"  test \"$(freshbind hash -f old.yaml -o name)\" = \"$(freshbind hash -f new.yaml -o name)\" || echo pools will be rebuilt",
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -61,6 +70,8 @@ func NewHashCommand(streams genericiooptions.IOStreams, render func(template *un
 		},
 	}
 	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "File with YAML or JSON documents, - for standard input. Can be given several times.")
+	cmd.Flags().BoolVar(&o.stored, "stored", false, "Hash what the cluster would store of the files, with the defaults of its CRDs.")
+	o.config.AddFlags(cmd.Flags())
 	o.output.Names = true // the hashes alone
 	o.output.AddFlags(cmd)
 	return cmd
@@ -92,6 +103,9 @@ func (o *hashOptions) validate(args []string) error {
 
 // run prints nothing unless every document has a hash, so that a script never takes a part for the whole.
 func (o *hashOptions) run() error {
+	if err := o.connect(); err != nil {
+		return err
+	}
 	var hashed []hashedObject
 	var errs []error
 	for _, file := range o.files {
@@ -103,6 +117,34 @@ func (o *hashOptions) run() error {
 		return err
 	}
 	return o.print(hashed)
+}
+
+// connect finds the cluster whose schemas count; it asks it nothing yet.
+func (o *hashOptions) connect() error {
+	if !o.stored || o.schemas != nil {
+		return nil
+	}
+	cfg, err := o.config.ToRESTConfig()
+	if err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	o.schemas, err = newCRDDefaults(cfg)
+	return err
+}
+
+// asStored makes of an object what the API server would store.
+func (o *hashOptions) asStored(object *unstructured.Unstructured) error {
+	if o.schemas == nil {
+		return nil
+	}
+	unknown, err := o.schemas.unknownFields(object)
+	if err != nil {
+		return err
+	}
+	if len(unknown) > 0 {
+		return errors.New(strings.Join(unknown, ", "))
+	}
+	return o.schemas.apply(object)
 }
 
 func (o *hashOptions) hashFile(file string) ([]hashedObject, error) {
@@ -147,14 +189,13 @@ func (o *hashOptions) read(file string) ([]byte, error) {
 func (o *hashOptions) hash(object *unstructured.Unstructured) (hashedObject, error) {
 	var b revision.Blueprint
 	var err error
-	switch object.GroupVersionKind().GroupKind() {
-	case templateKind:
-		b, err = o.render(object)
-	case sandboxKind:
-		b, err = ofSandbox(object)
-	default:
+	of := map[schema.GroupKind]func(*unstructured.Unstructured) (revision.Blueprint, error){templateKind: o.render, sandboxKind: ofSandbox}[object.GroupVersionKind().GroupKind()]
+	if of == nil {
 		return hashedObject{}, fmt.Errorf("kind %q of apiVersion %q: accepted are %s of %s and %s of %s",
 			object.GetKind(), object.GetAPIVersion(), templateKind.Kind, templateKind.Group, sandboxKind.Kind, sandboxKind.Group)
+	}
+	if err = o.asStored(object); err == nil {
+		b, err = of(object)
 	}
 	if err != nil {
 		return hashedObject{}, fmt.Errorf("%s %q: %w", object.GetKind(), object.GetName(), err)

@@ -2,12 +2,17 @@ package app
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/freshbind/freshbind/internal/cli"
 )
 
 const (
@@ -134,5 +139,56 @@ func TestHashSaysEachError(t *testing.T) {
 	errOut.Reset()
 	if code := Main([]string{"hash", "-f", "-"}, strings.NewReader(stdin), &out, &errOut); code != 1 || !strings.Contains(errOut.String(), "document 4: is not YAML: ") {
 		t.Errorf("a key given twice: exit code %d, %s", code, errOut.String())
+	}
+}
+
+// The hash of a file is that of what the API server makes of it.
+func TestHashAsStored(t *testing.T) {
+	const published = `{"properties": {"apiVersion": {}, "kind": {}, "metadata": {}, "spec": {"properties": {
+		"networkPolicyManagement": {"default": "Managed"},
+		"podTemplate": {"properties": {"spec": {"properties": {"containers": {"items": {"properties": {
+			"name": {}, "image": {}, "ports": {"items": {"properties": {"containerPort": {}, "protocol": {"default": "TCP"}}}}
+		}}}}}}}
+	}}}}`
+	var s openAPISchema
+	if err := json.Unmarshal([]byte(published), &s); err != nil {
+		t.Fatal(err)
+	}
+	withPort := strings.Replace(hashTemplate, `image: "a:v1"`, `image: "a:v1", ports: [{containerPort: 80}]`, 1)
+	for name, tc := range map[string]struct {
+		file, same string
+		wantErr    string
+	}{
+		"no default is missing": {file: hashTemplate, same: hashTemplate},
+		"a default":             {file: withPort, same: strings.Replace(withPort, "containerPort: 80", "containerPort: 80, protocol: TCP", 1)},
+		"a misspelt field":      {file: strings.Replace(hashTemplate, "image:", "imagee:", 1), wantErr: "spec.podTemplate.spec.containers[0].imagee: unknown field"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hash := func(text string, schemas *crdDefaults) (string, error) {
+				streams, in, out, _ := genericiooptions.NewTestIOStreams()
+				in.WriteString(text)
+				o := &hashOptions{streams: streams, render: builtIn.Render, files: []string{"-"}, output: cli.Output{Names: true, Format: cli.Name}, stored: schemas != nil, schemas: schemas}
+				err := o.run()
+				return out.String(), err
+			}
+			kind := schema.GroupVersionKind{Group: "extensions.agents.x-k8s.io", Version: "v1beta1", Kind: "SandboxTemplate"}
+			got, err := hash(tc.file, &crdDefaults{known: map[schema.GroupVersionKind]*openAPISchema{kind: &s}})
+			if tc.wantErr != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.wantErr) {
+					t.Errorf("error is %v, want %q", err, tc.wantErr)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := hash(tc.same, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("hash (-want,+got):\n%s", diff)
+			}
+		})
 	}
 }
