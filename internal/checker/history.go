@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -349,12 +348,6 @@ func vanish[S any](h *History, m map[types.UID]*object[S], listed map[types.UID]
 			o.line.add(entry[S]{first: e.RV, seen: e.SeenAt, state: last.state, gone: true, inexact: true, after: h.intact[e.Resource]}, nil)
 		}
 	}
-}
-
-// String names the size of the history, for logs.
-func (h *History) String() string {
-	return fmt.Sprintf("%d templates, %d pools, %d claims, %d sandboxes, %d pods, %d binds",
-		len(h.templates), len(h.pools), len(h.claims), len(h.sandboxes), len(h.pods), len(h.binds))
 }
 
 func (h *History) namespacesSeen() []string {

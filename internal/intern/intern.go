@@ -42,10 +42,3 @@ func (t *Table[K, V]) forget(key K, gone func()) {
 		gone()
 	}
 }
-
-// Len is how many values are in use, or were until lately.
-func (t *Table[K, V]) Len() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.values)
-}

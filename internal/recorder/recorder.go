@@ -169,19 +169,8 @@ func (r *Recorder) Report() *checker.Report {
 	return r.history.Judge()
 }
 
-// ModesKnown reports whether Namespaces could be read, whose labels tell the mode.
-func (r *Recorder) ModesKnown() bool { return r.reads(checker.Namespaces) }
-
 func (r *Recorder) reads(resource checker.Resource) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return !r.unread[resource]
-}
-
-// Synced reports whether the start is complete: every resource listed, and followed from there.
-func (r *Recorder) Synced() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, ok := r.history.Synced()
-	return ok
 }

@@ -230,16 +230,16 @@ func TestBookmarksMoveTheResumption(t *testing.T) {
 	}
 }
 
-func TestWaitForRVOfQuietResources(t *testing.T) {
+func TestCatchUpWithQuietResources(t *testing.T) {
 	f := recordertest.New(t, recordertest.Settings{})
 	r := startSynced(t, f, Options{})
 	rv := f.Put(builders.MakeClaim(ns, "c1").Obj())
-	if err := r.WaitForRV(r.ctx, checker.RV(rv)); err != nil {
-		t.Fatalf("wait for rv %s: %v", rv, err)
+	if err := r.CatchUp(r.ctx); err != nil {
+		t.Fatalf("catching up to %s: %v", rv, err)
 	}
 	r.View(func(h *checker.History) {
 		if !h.Settled(checker.RV(rv)) {
-			t.Errorf("not settled at rv %s: %v", rv, h)
+			t.Errorf("not settled at rv %s", rv)
 		}
 	})
 	r.expect("ADDED c1@" + rv)
@@ -259,7 +259,7 @@ func TestOneNamespace(t *testing.T) {
 func TestNamespacesAreOptional(t *testing.T) {
 	f := recordertest.New(t, recordertest.Settings{Refuse: "namespaces"})
 	r := startSynced(t, f, Options{})
-	if r.ModesKnown() {
+	if r.reads(checker.Namespaces) {
 		t.Error("modes are known, though namespaces cannot be read")
 	}
 	if err := r.CatchUp(r.ctx); err != nil {
@@ -270,7 +270,7 @@ func TestNamespacesAreOptional(t *testing.T) {
 func TestNodesAreOptional(t *testing.T) {
 	f := recordertest.New(t, recordertest.Settings{Refuse: "nodes"})
 	r := startSynced(t, f, Options{})
-	if !r.ModesKnown() {
+	if !r.reads(checker.Namespaces) {
 		t.Error("modes are not known, though it is nodes that cannot be read")
 	}
 	if err := r.CatchUp(r.ctx); err != nil {
@@ -348,7 +348,7 @@ func TestFailures(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Fatalf("got %v, want an error that names %q", err, tc.want)
 			}
-			if err := r.WaitForRV(r.ctx, "100000"); !errors.Is(err, ErrStopped) || !strings.Contains(err.Error(), tc.want) {
+			if err := r.WaitFor(r.ctx, func(*checker.History) bool { return false }); !errors.Is(err, ErrStopped) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("waiting gave %v, want ErrStopped with the cause", err)
 			}
 		})

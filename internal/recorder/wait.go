@@ -4,15 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freshbind/freshbind/internal/checker"
 )
-
-// settlePause is how long WaitForRV gives the watches before it asks the API server what they should have delivered.
-const settlePause = 200 * time.Millisecond
 
 // WaitFor returns as soon as the condition holds. It is asked once at the start, and again after every event.
 func (r *Recorder) WaitFor(ctx context.Context, condition func(h *checker.History) bool) error {
@@ -45,21 +41,6 @@ func (r *Recorder) wait(ctx context.Context, condition func() bool) error {
 		case <-changed:
 		}
 	}
-}
-
-// WaitForRV returns when everything stored up to rv, as a write or a read has returned it, is in the history. Watches of
-// resources that nobody writes to stay silent for up to a minute; this does not wait for them, see CatchUp.
-func (r *Recorder) WaitForRV(ctx context.Context, rv checker.RV) error {
-	pause, cancel := context.WithTimeout(ctx, settlePause)
-	err := r.WaitFor(pause, func(h *checker.History) bool { return h.Settled(rv) })
-	cancel()
-	if err == nil {
-		return nil
-	}
-	if err := r.CatchUp(ctx); err != nil {
-		return err
-	}
-	return r.WaitFor(ctx, func(h *checker.History) bool { return h.Settled(rv) })
 }
 
 // CatchUp lists every resource, consistently, and returns when the watches have delivered all that the lists hold. The

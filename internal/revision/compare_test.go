@@ -1,6 +1,7 @@
 package revision
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -226,7 +227,7 @@ func TestInjectedPathsAllowWhatWasInjected(t *testing.T) {
 	).Replace(threeContainers)
 	got := mustSpec(t, injected)
 	diffs := Compare(want, got, PathSet{})
-	paths := InjectedPaths(diffs)
+	paths := injectedPaths(diffs)
 	wantPaths := []string{
 		"podTemplate.spec.containers[name=istio-proxy]", "podTemplate.spec.serviceAccountName", "podTemplate.spec.tolerations", "volumeClaimTemplates",
 	}
@@ -244,7 +245,20 @@ func TestInjectedPathsAllowWhatWasInjected(t *testing.T) {
 	if all := Summary(diffs, 0); strings.Contains(all, "s3cret") || strings.Contains(all, "more") && strings.Contains(all, "and ") {
 		t.Errorf("Summary without a limit: %s", all)
 	}
-	if left := InjectedPaths(Compare(got, want, PathSet{})); len(left) > 0 {
+	if left := injectedPaths(Compare(got, want, PathSet{})); len(left) > 0 {
 		t.Errorf("nothing is added the other way round, but: %v", left)
 	}
+}
+
+// injectedPaths returns the paths that would allow what got has and want has not, ready for ParsePaths: the roots of those differences,
+// sorted. It is empty if nothing of the sort is among diffs.
+func injectedPaths(diffs []Difference) []string {
+	var paths []string
+	for _, d := range diffs {
+		if d.Want == "" {
+			paths = append(paths, d.Root)
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
 }

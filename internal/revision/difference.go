@@ -3,7 +3,6 @@ package revision
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -125,17 +124,4 @@ func groupText(group []Difference) string {
 		what = "removed"
 	}
 	return fmt.Sprintf("%s: %s (%d fields)", shortPath(first.Root), what, len(group))
-}
-
-// InjectedPaths returns the paths that would allow what got has and want has not, ready for ParsePaths: the roots of those differences,
-// sorted. It is empty if nothing of the sort is among diffs.
-func InjectedPaths(diffs []Difference) []string {
-	var paths []string
-	for _, d := range diffs {
-		if d.Want == "" {
-			paths = append(paths, d.Root)
-		}
-	}
-	slices.Sort(paths)
-	return slices.Compact(paths)
 }

@@ -76,9 +76,6 @@ type Tester struct {
 	Clock    clock.WithTicker
 }
 
-// NeedLeaderElection is false: every replica has to be able to tell.
-func (*Tester) NeedLeaderElection() bool { return false }
-
 // Start tests until ctx ends.
 func (t *Tester) Start(ctx context.Context) error {
 	log := logf.FromContext(ctx).WithName("self-test")

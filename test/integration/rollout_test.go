@@ -80,7 +80,7 @@ func (s *stage) followReady(p scenario.Pool) *readiness {
 func (f *readiness) see(event watch.EventType, sandbox *unstructured.Unstructured) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, pool := agentsandbox.PoolOf(sandbox)
+	pool := scenario.PoolOf(sandbox)
 	if event == watch.Deleted || sandbox.GetDeletionTimestamp() != nil || pool == "" || agentsandbox.ReadySince(sandbox).IsZero() {
 		delete(f.ready, sandbox.GetUID())
 	} else {

@@ -54,7 +54,7 @@ type coldStart struct {
 
 func (l *ledger) see(event watch.EventType, sandbox *unstructured.Unstructured, now time.Time) {
 	uid := sandbox.GetUID()
-	_, pool := agentsandbox.PoolOf(sandbox)
+	pool := scenario.PoolOf(sandbox)
 	claims := agentsandbox.ClaimsOf(sandbox)
 	gone := event == watch.Deleted || sandbox.GetDeletionTimestamp() != nil
 	ready := pool != "" && !gone && !agentsandbox.ReadySince(sandbox).IsZero()

@@ -168,7 +168,7 @@ func (s *stage) losses(image string) func() []string {
 			if !ok || scenario.ImageOf(o) != image {
 				continue
 			}
-			_, pool := agentsandbox.PoolOf(o)
+			pool := scenario.PoolOf(o)
 			deleted := e.Type == watch.Deleted || o.GetDeletionTimestamp() != nil
 			if pool != "" && (deleted || ready[o.GetUID()] && !agentsandbox.Shown(o)) {
 				mu.Lock()

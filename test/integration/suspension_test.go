@@ -16,7 +16,6 @@ import (
 
 	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/platform"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -152,7 +151,7 @@ func (s *stage) countDeletes() func() int {
 	go func() {
 		for e := range w.ResultChan() {
 			if sandbox, ok := e.Object.(*unstructured.Unstructured); ok && e.Type == watch.Deleted {
-				if _, pool := agentsandbox.PoolOf(sandbox); pool != "" {
+				if pool := scenario.PoolOf(sandbox); pool != "" {
 					n.Add(1)
 				}
 			}

@@ -134,7 +134,9 @@ func TestPolicies(t *testing.T) {
 	mark := func(v string) string { return `{"metadata":{"annotations":{"` + platform.BoundToKey + `":` + v + `}}}` }
 
 	repaired := func(b *builders.Sandbox) { b.Annotation(platform.RepairedKey, "v1-a -> v1-b") }
-	note := func(v string) string { return `{"metadata":{"annotations":{"` + platform.RepairedKey + `":` + v + `}}}` }
+	note := func(v string) string {
+		return `{"metadata":{"annotations":{"` + platform.RepairedKey + `":` + v + `}}}`
+	}
 
 	cases := map[string]struct {
 		namespace string

@@ -114,6 +114,15 @@ func memberOf(sandbox *unstructured.Unstructured) Member {
 	}
 }
 
+// PoolOf returns the UID of the pool that controls a Sandbox; "" when none does.
+func PoolOf(sandbox *unstructured.Unstructured) string {
+	owner := metav1.GetControllerOfNoCopy(sandbox)
+	if owner == nil || owner.Kind != "SandboxWarmPool" {
+		return ""
+	}
+	return string(owner.UID)
+}
+
 // ImageOf is the image of the first container of a Sandbox or a template; ""
 // when it has none.
 func ImageOf(o *unstructured.Unstructured) string {

@@ -83,12 +83,6 @@ func wasClaimed(sandbox *unstructured.Unstructured) bool {
 		sandbox.GetAnnotations()[platform.BoundToKey] != ""
 }
 
-// CreatedByPool reports whether a pool's controller created a Sandbox, as the API
-// server knew it then.
-func CreatedByPool(sandbox metav1.Object) bool {
-	return sandbox.GetAnnotations()[platform.CreatedByKey] == platform.CreatedByPool
-}
-
 func nestedStrings(obj map[string]any, path ...string) []string {
 	s, _, _ := unstructured.NestedStringSlice(obj, path...)
 	return s

@@ -112,14 +112,6 @@ func NamesScheduler(sandbox *unstructured.Unstructured) bool {
 	return str(sandbox.Object, "spec", "podTemplate", "spec", "schedulerName") != ""
 }
 
-// PoolOf returns the UID of the pool that has the Sandbox; "" when none has.
-func PoolOf(sandbox *unstructured.Unstructured) (name, uid string) {
-	if owner := controllerOf(sandbox); owner.Kind == freshness.OwnedByPool {
-		return owner.Name, owner.UID
-	}
-	return "", ""
-}
-
 // IsPoolOwner reports whether an owner is a pool.
 func IsPoolOwner(owner *metav1.OwnerReference) bool {
 	return ownerKind(owner.APIVersion, owner.Kind) == freshness.OwnedByPool

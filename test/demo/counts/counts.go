@@ -61,7 +61,7 @@ func (l *Log) Write(e checker.Event) error {
 }
 
 func (e *event) readMember(sandbox *unstructured.Unstructured) {
-	_, e.pool = agentsandbox.PoolOf(sandbox)
+	e.pool = scenario.PoolOf(sandbox)
 	e.image = scenario.ImageOf(sandbox)
 	e.ready = !agentsandbox.ReadySince(sandbox).IsZero()
 	e.shown = agentsandbox.Shown(sandbox)
