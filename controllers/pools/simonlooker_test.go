@@ -61,7 +61,9 @@ func (p *simPool) open() int {
 	return max(n, 0)
 }
 
-// trim has as many gaps as there have to be.
+// trim has as many gaps as there have to be. Births fill the oldest ones first, so
+// that members which were never available, and are old now, stand in those: nobody
+// waits for these gaps before the members are deleted, which opens them anew.
 func (o *onlooker) trim(p *simPool) {
 	want := p.open()
 	if over := len(o.gaps) - want; over > 0 {
@@ -70,17 +72,6 @@ func (o *onlooker) trim(p *simPool) {
 	for len(o.gaps) < want {
 		o.gaps = append(o.gaps, byOthers)
 	}
-}
-
-// aged notes that other members are old now. What they were to fill nobody waits
-// for before they are deleted.
-func (o *onlooker) aged(p *simPool) {
-	for i := len(o.gaps) - 1; i >= 0 && len(o.gaps) > p.open(); i-- {
-		if o.gaps[i] == byOthers {
-			o.gaps = slices.Delete(slices.Clone(o.gaps), i, i+1)
-		}
-	}
-	o.trim(p)
 }
 
 // leaves notes that a member is not available any more, or cannot become so.

@@ -236,7 +236,7 @@ func (s *simulation) edit(t *simTemplate, name string) {
 		for _, pool := range s.pools {
 			if pool.template == t {
 				pool.changes()
-				pool.account.aged(pool)
+				pool.account.trim(pool)
 			}
 		}
 	}})
@@ -296,7 +296,7 @@ func (s *simulation) store(p *simPool, next *unstructured.Unstructured) {
 		}
 		if restarted := restartOf(before) != restartOf(next); restarted || agentsandbox.TemplateOf(before) != agentsandbox.TemplateOf(next) {
 			p.changes()
-			p.account.aged(p)
+			p.account.trim(p)
 		}
 		p.account.trim(p)
 	}})

@@ -106,6 +106,10 @@ type Counts struct {
 func MakePlan(s PoolState) Plan {
 	p := planner{PoolState: s, missing: s.Missing(), awaits: s.Rollout.Replacing.Awaited() > 0}
 	p.Rollout.Replacing = s.Rollout.Replacing.Postpone(s.Overtaken).Fill(s.Filled).Limit(p.missing)
+	if s.Rollout.Inherited {
+		r := p.Rollout.Replacing
+		p.Rollout.Replacing, p.Rollout.Inherited = r.Postpone(p.missing-r.Awaited()), false
+	}
 	if s.Rollout.AwaitMissing {
 		p.awaits = p.awaits || p.missing > 0
 		p.Rollout.Replacing, p.Rollout.AwaitMissing = p.Rollout.Replacing.Await(p.missing), false

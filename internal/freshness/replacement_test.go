@@ -147,7 +147,8 @@ func TestWhatIsReplacedWhenDeletesFail(t *testing.T) {
 	}
 }
 
-// Nobody deleted what is missing from a pool that was never looked at before.
+// Nobody deleted what is missing from a pool that was never looked at before. From
+// one that was, claims may have taken it before the last leader deleted anything.
 func TestResume(t *testing.T) {
 	cases := map[string]struct {
 		stored Rollout
@@ -155,7 +156,8 @@ func TestResume(t *testing.T) {
 	}{
 		"nothing is stored": {Rollout{}, Replacements{{Ahead: 3}}},
 		"complete":          {Rollout{State: Complete}, nil},
-		"progressing":       {Rollout{State: Progressing, Replacing: Replacements{{Deleted: 2}}}, Replacements{{Deleted: 2}, {Ahead: 1}}},
+		"progressing":       {Rollout{State: Progressing, Replacing: Replacements{{Deleted: 2}}}, Replacements{{Ahead: 1, Deleted: 2}}},
+		"strays replaced":   {Rollout{State: Complete, Replacing: Replacements{{Deleted: 2}}}, Replacements{{Ahead: 1, Deleted: 2}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

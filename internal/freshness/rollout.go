@@ -33,6 +33,9 @@ type Rollout struct {
 	// AwaitMissing: the next plan awaits everything else that is missing. Not
 	// before: what left since the last plan may have gone before deletes did.
 	AwaitMissing bool
+	// Inherited: a leader before stored it. What else is missing may have gone before
+	// the deletes, unseen by that leader, and is taken to have.
+	Inherited bool
 }
 
 // Is reports whether it is the rollout of that revision.
@@ -57,7 +60,7 @@ func (r Rollout) Follow(revision, template string, restarted, now time.Time) Rol
 // Resume goes on with a rollout that a leader before stored, and awaits what else
 // is missing.
 func (r Rollout) Resume() Rollout {
-	r.AwaitMissing = r.State != Complete
+	r.AwaitMissing, r.Inherited = r.State != Complete, true
 	return r
 }
 

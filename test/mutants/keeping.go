@@ -5,6 +5,10 @@ import "slices"
 // keeping is how pools are kept current: by what was seen, and no longer than this
 // process leads.
 var keeping = slices.Concat(at("controllers/pools/controller.go", []mutant{
+	{check: "rollouts: a member fills one place", old: `s, err := p.look(ctx, m, pool, template)`, broken: `s, err := p.look(ctx, m, pool, template)
+	if s != nil {
+		_ = p.compare(ctx, m, s)
+	}`, test: "TestAMemberFillsOnePlace/the cached pool is older"},
 	{check: "the mode is read live before deletes", old: `if act, err := p.actsOn(ctx, pool); err != nil || !act {`, broken: `if act, err := p.actsOn(ctx, pool); err != nil || false && !act {`, test: "TestAuditIsObeyedBeforeTheCacheShowsIt/deletes"},
 	{check: "the mode is read live before words", old: `s.live, s.withheld = act, !act
 	return act, err`, broken: `s.live, s.withheld = act, !act

@@ -86,6 +86,7 @@ var planning = slices.Concat(at("internal/freshness/replacementpolicy.go", []mut
 	{check: "no more is replaced than is missing", old: `r.Fill(r.Awaited() - max(n, 0))`, broken: `r`, test: "TestReplacements/no more than is missing"},
 	{check: "nothing is awaited in the places of what never started", old: `max(0, missing-unavailable-stuck)`, broken: `max(0, missing-unavailable)`, test: "TestReplacements/the others are to go, too"},
 }), at("internal/freshness/plan.go", []mutant{
+	{check: "rollouts: what is missing at a takeover may have gone before deletes", old: `if s.Rollout.Inherited {`, broken: `if false {`, test: "TestResume/progressing"},
 	{check: "a rollout keeps to its step", old: `max(0, p.MaxUnavailable-p.deleting(wanted).Deleted())`, broken: `len(steps)`, test: "TestMakePlan/rolling: a step of its size"},
 	{check: "a failed rollout goes on when nothing is replaced", old: `== Failed && r.Deleted() > 0`, broken: `== Failed`, test: "TestAFailedRolloutReplacesNothing/overdue, and nothing is being replaced"},
 	{check: "what was not deleted is not replaced", old: `{ return p.before.deleting(deleted) }`, broken: `{ return p.Rollout.Replacing }`, test: "TestWhatIsReplacedWhenDeletesFail/none"},
