@@ -4,19 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/freshbind/freshbind/internal/checker"
+	"github.com/freshbind/freshbind/internal/cli"
 	"github.com/freshbind/freshbind/internal/config"
 )
-
-// auditOutputs are the values of --output.
-var auditOutputs = []string{"table", "wide", "json", "yaml"}
 
 // errAuditFound is what makes the exit code 1 when the judgement found something.
 var errAuditFound = errors.New("findings that are stale or worse")
@@ -48,9 +44,9 @@ func auditUsage(format string, args ...any) error {
 	return &ExitError{Code: exitUsage, Err: fmt.Errorf(format, args...)}
 }
 
-func auditCheckOutput(output string) error {
-	if !slices.Contains(auditOutputs, output) {
-		return auditUsage("-o %q: accepted are %s", output, strings.Join(auditOutputs, ", "))
+func auditCheckOutput(output *cli.Output) error {
+	if err := output.Validate(); err != nil {
+		return auditUsage("%w", err)
 	}
 	return nil
 }
@@ -87,8 +83,8 @@ func auditOptions(file string) (checker.Options, error) {
 }
 
 // auditTalk returns where lines for people go: beside the report, unless a program reads the report.
-func auditTalk(streams genericiooptions.IOStreams, output string) io.Writer {
-	if output == "json" || output == "yaml" {
+func auditTalk(streams genericiooptions.IOStreams, output *cli.Output) io.Writer {
+	if output.Machine() {
 		return streams.ErrOut
 	}
 	return streams.Out

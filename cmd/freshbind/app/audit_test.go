@@ -218,6 +218,29 @@ func TestAuditCheckFormats(t *testing.T) {
 			}
 		})
 	}
+	for output, want := range map[string]string{
+		"jsonpath={.kind} {.findings[0].claim.name}":       "AuditReport c1",
+		"go-template={{range .findings}}{{.class}}{{end}}": "Stale",
+	} {
+		t.Run(output, func(t *testing.T) {
+			r := startAudit(t, recording, "check", "-f", "-", "-o", output)
+			if err := <-r.done; auditExitCode(err) != exitFailed || r.out.String() != want {
+				t.Errorf("ended with %v and printed %q, want exit code 1 and %q", err, r.out.String(), want)
+			}
+		})
+	}
+	t.Run("no headers", func(t *testing.T) {
+		r := startAudit(t, recording, "check", "-f", "-", "--no-headers")
+		if err := <-r.done; auditExitCode(err) != exitFailed || strings.Contains(r.out.String(), "NAMESPACE") {
+			t.Errorf("ended with %v, want exit code 1 and no headers:\n%s", err, r.out.String())
+		}
+	})
+	t.Run("another", func(t *testing.T) {
+		r := startAudit(t, recording, "check", "-f", "-", "-o", "xml")
+		if err := <-r.done; auditExitCode(err) != exitUsage || !strings.Contains(err.Error(), "accepted are json, yaml, wide, jsonpath=") {
+			t.Errorf("ended with %v, want wrong usage", err)
+		}
+	})
 	t.Run("wide", func(t *testing.T) {
 		r := startAudit(t, recording, "check", "-f", "-", "-o", "wide")
 		if err := <-r.done; auditExitCode(err) != exitFailed {

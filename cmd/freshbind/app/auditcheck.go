@@ -10,17 +10,18 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/freshbind/freshbind/internal/checker"
+	"github.com/freshbind/freshbind/internal/cli"
 )
 
 type auditCheckOptions struct {
 	streams genericiooptions.IOStreams
 	file    string
-	output  string
+	output  cli.Output
 	config  string
 }
 
 func newAuditCheckCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	o := &auditCheckOptions{streams: streams, output: "table"}
+	o := &auditCheckOptions{streams: streams, output: cli.Output{Tables: true}}
 	cmd := &cobra.Command{
 		Use:   "check -f RECORDING",
 		Short: "Judge a recording of audit watch --record, offline",
@@ -33,7 +34,7 @@ func newAuditCheckCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			if o.file == "" {
 				return auditUsage("-f is required: name a recording, or - for standard input")
 			}
-			if err := auditCheckOutput(o.output); err != nil {
+			if err := auditCheckOutput(&o.output); err != nil {
 				return err
 			}
 			return o.run()
@@ -41,7 +42,7 @@ func newAuditCheckCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&o.config, "config", "", auditConfigUsage)
 	cmd.Flags().StringVarP(&o.file, "filename", "f", "", "The recording, - for standard input.")
-	cmd.Flags().StringVarP(&o.output, "output", "o", o.output, "Format of the report: table, wide, json or yaml.")
+	o.output.AddFlags(cmd)
 	return cmd
 }
 
@@ -59,13 +60,13 @@ func (o *auditCheckOptions) run() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", o.file, err)
 	}
-	talk := auditTalk(o.streams, o.output)
+	talk := auditTalk(o.streams, &o.output)
 	for _, b := range report.Findings {
 		if _, err := fmt.Fprintln(talk, b.String()); err != nil {
 			return fmt.Errorf("write output: %w", err)
 		}
 	}
-	if err := printAuditReport(o.streams.Out, o.output, report); err != nil {
+	if err := printAuditReport(o.streams.Out, &o.output, report); err != nil {
 		return err
 	}
 	return auditResult(report)

@@ -1,35 +1,23 @@
 package app
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
 	"k8s.io/cli-runtime/pkg/printers"
-	"sigs.k8s.io/yaml"
 
 	"github.com/freshbind/freshbind/internal/checker"
+	"github.com/freshbind/freshbind/internal/cli"
 )
 
 // printAuditReport writes the report in the format asked for.
-func printAuditReport(out io.Writer, output string, r *checker.Report) error {
-	var raw []byte
-	var err error
-	switch output {
-	case "json":
-		raw, err = json.MarshalIndent(r, "", "  ")
-		raw = append(raw, '\n')
-	case "yaml":
-		raw, err = yaml.Marshal(r)
-	default:
-		raw = []byte(auditTable(r, output == "wide"))
+func printAuditReport(out io.Writer, output *cli.Output, r *checker.Report) error {
+	if output.Machine() {
+		return output.PrintObject(out, "AuditReport", r)
 	}
-	if err != nil {
-		return fmt.Errorf("encode report: %w", err)
-	}
-	if _, err := out.Write(raw); err != nil {
+	if _, err := io.WriteString(out, auditTable(r, output)); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 	return nil
@@ -90,7 +78,8 @@ func auditSeconds(s checker.Seconds) string {
 }
 
 // auditTable is the report for people: a line per namespace, and what has to be known to read it.
-func auditTable(r *checker.Report, wide bool) string {
+func auditTable(r *checker.Report, output *cli.Output) string {
+	wide := output.Format == cli.Wide
 	var b strings.Builder
 	fmt.Fprintf(&b, "Judged from %s to %s (from resourceVersion %s on).\n",
 		r.Since.Local().Format(time.DateTime), r.Until.Local().Format(time.DateTime), r.SinceRV)
@@ -101,7 +90,9 @@ func auditTable(r *checker.Report, wide bool) string {
 			names = append(names, c.name)
 		}
 	}
-	_, _ = fmt.Fprintln(w, strings.Join(names, "\t"))
+	if !output.NoHeaders {
+		_, _ = fmt.Fprintln(w, strings.Join(names, "\t"))
+	}
 	for _, s := range r.Namespaces {
 		var values []string
 		for _, c := range auditColumns() {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/freshbind/freshbind/internal/checker"
+	"github.com/freshbind/freshbind/internal/cli"
 	"github.com/freshbind/freshbind/internal/recorder"
 )
 
@@ -33,13 +34,13 @@ type auditWatchOptions struct {
 	config   *genericclioptions.ConfigFlags
 	all      bool
 	duration time.Duration
-	output   string
+	output   cli.Output
 	record   string
 	file     string
 }
 
 func newAuditWatchCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	o := &auditWatchOptions{streams: streams, config: genericclioptions.NewConfigFlags(true), output: "table"}
+	o := &auditWatchOptions{streams: streams, config: genericclioptions.NewConfigFlags(true), output: cli.Output{Tables: true}}
 	cmd := &cobra.Command{
 		Use:   "watch [-n NAMESPACE | -A]",
 		Short: "Watch a cluster and name each bind that was not fresh",
@@ -60,7 +61,7 @@ func newAuditWatchCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	o.config.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Watch all namespaces.")
 	cmd.Flags().DurationVar(&o.duration, "duration", 0, "Stop after this long; 0 means at Ctrl-C.")
-	cmd.Flags().StringVarP(&o.output, "output", "o", o.output, "Format of the report at the end: table, wide, json or yaml.")
+	o.output.AddFlags(cmd)
 	cmd.Flags().StringVar(&o.file, "config", "", auditConfigUsage)
 	cmd.Flags().StringVar(&o.record, "record", "",
 		"Also write every event to this new file, for audit check. It holds whole objects, with the values of their env.")
@@ -71,7 +72,7 @@ func (o *auditWatchOptions) validate() error {
 	if o.duration < 0 {
 		return auditUsage("--duration %s: it must not be negative; 0 means until Ctrl-C", o.duration)
 	}
-	return auditCheckOutput(o.output)
+	return auditCheckOutput(&o.output)
 }
 
 func (o *auditWatchOptions) namespace() (string, error) {
@@ -111,7 +112,7 @@ func (o *auditWatchOptions) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := printAuditReport(o.streams.Out, o.output, report); err != nil {
+	if err := printAuditReport(o.streams.Out, &o.output, report); err != nil {
 		return err
 	}
 	return auditResult(report)
@@ -136,7 +137,7 @@ func (o *auditWatchOptions) watch(ctx context.Context, config *rest.Config, opti
 		ctx, cancel = context.WithTimeout(ctx, o.duration)
 		defer cancel()
 	}
-	talk := &auditReporter{out: auditTalk(o.streams, o.output), told: map[auditBindKey]checker.Class{}}
+	talk := &auditReporter{out: auditTalk(o.streams, &o.output), told: map[auditBindKey]checker.Class{}}
 	if err := talk.start(rec, options.Namespace); err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package app
 
 import (
 	"bufio"
-	stdjson "encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -89,9 +88,4 @@ func takeApart(position string, content map[string]any) ([]document, error) {
 		out = append(out, document{itemPosition, &unstructured.Unstructured{Object: itemObject}})
 	}
 	return out, nil
-}
-
-func indentedJSON(v any) ([]byte, error) {
-	data, err := stdjson.MarshalIndent(v, "", "  ")
-	return append(data, '\n'), err
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/rest"
 
+	"github.com/freshbind/freshbind/internal/cli"
 	"github.com/freshbind/freshbind/routes/gatewaytest"
 )
 
@@ -31,7 +32,7 @@ type ConformanceOptions struct {
 	ProbeHeaders         []string
 	CanaryAddress        string
 	Timeout, FenceWait   time.Duration
-	Output               string
+	Output               cli.Output
 	// Peer has the credentials of pushes.
 	Peer rest.Config
 
@@ -64,6 +65,7 @@ func newConformanceCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		},
 	}
 	o.AddFlags(cmd.Flags())
+	o.Output.AddFlags(cmd)
 	return cmd
 }
 
@@ -79,7 +81,6 @@ func (o *ConformanceOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Peer.CAFile, "certificate-authority", "", "File with the CA of the gateway's certificate.")
 	fs.StringVar(&o.Peer.CertFile, "client-certificate", "", "File with the client certificate of pushes.")
 	fs.StringVar(&o.Peer.KeyFile, "client-key", "", "File with that certificate's key.")
-	fs.StringVarP(&o.Output, "output", "o", "", "Output format: json; a table by default.")
 }
 
 // Complete fills in what follows from what was said.
@@ -117,8 +118,9 @@ func (o *ConformanceOptions) Validate() error {
 		return usage("--fence-wait %s is negative", o.FenceWait)
 	case (o.Peer.CertFile == "") != (o.Peer.KeyFile == ""):
 		return usage("--client-certificate and --client-key are given together or not at all")
-	case o.Output != "" && o.Output != "json":
-		return usage("-o %q is not known: use json", o.Output)
+	}
+	if err := o.Output.Validate(); err != nil {
+		return usage("%w", err)
 	}
 	return nil
 }
@@ -142,7 +144,7 @@ func (o *ConformanceOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := printOutcomes(o.streams.Out, o.Output, outcomes); err != nil {
+	if err := printOutcomes(o.streams.Out, &o.Output, outcomes); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 	failed := 0
@@ -174,14 +176,9 @@ func (o *ConformanceOptions) gateway() (gatewaytest.Gateway, error) {
 	}, nil
 }
 
-func printOutcomes(out io.Writer, output string, outcomes []gatewaytest.Outcome) error {
-	if output == "json" {
-		data, err := indentedJSON(map[string]any{"tests": outcomes})
-		if err != nil {
-			return err
-		}
-		_, err = out.Write(data)
-		return err
+func printOutcomes(out io.Writer, output *cli.Output, outcomes []gatewaytest.Outcome) error {
+	if output.Machine() {
+		return output.PrintObject(out, "ConformanceReport", map[string]any{"tests": outcomes})
 	}
 	w := printers.GetNewTabWriter(out)
 	_, _ = fmt.Fprintln(w, "TEST\tRESULT\tFOUND")

@@ -67,6 +67,9 @@ func TestRoutesConformance(t *testing.T) {
 			if err := json.Unmarshal([]byte(out), &report); err != nil || len(report.Tests) != 13 {
 				t.Errorf("got %d tests, %v, want 13 in:\n%s", len(report.Tests), err, out)
 			}
+			if out, _ = runConformance(append(args, "-o", "jsonpath={.kind}")...); out != "ConformanceReport" {
+				t.Errorf("printed %q, want what was asked for", out)
+			}
 		})
 	}
 }
@@ -93,7 +96,7 @@ func TestRoutesConformanceUsage(t *testing.T) {
 		"half a certificate": {append(good, "--client-key", "x"), "--client-certificate and --client-key are given together or not at all"},
 		"timeout":            {append(good, "--timeout", "0s"), "--timeout 0s is not positive"},
 		"wait":               {append(good, "--fence-wait", "-1s"), "--fence-wait -1s is negative"},
-		"output":             {append(good, "-o", "xml"), `-o "xml" is not known: use json`},
+		"output":             {append(good, "-o", "xml"), `-o "xml": accepted are json, yaml, jsonpath=, go-template=, custom-columns=`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := runConformance(tc.args...)
