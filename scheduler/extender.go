@@ -26,7 +26,7 @@ const (
 
 // Members knows what becomes of pods.
 type Members interface {
-	// Of returns the zero Prospect for a pod that no pool has.
+	// Of returns the zero PodDisposition for a pod that no pool has.
 	Of(ctx context.Context, pod metav1.Object) (freshness.PodDisposition, error)
 }
 

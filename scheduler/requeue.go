@@ -37,7 +37,7 @@ const (
 	// batchPeriod is how long events are gathered that concern the same pods.
 	batchPeriod = 50 * time.Millisecond
 	// requeueAgain is how long a scheduler may take to look at a pod before it is
-	// nudged once more: the replica that it asked may have been late as well.
+	// asked once more: the replica that it asked may have been late as well.
 	requeueAgain = 2 * time.Second
 )
 
@@ -87,7 +87,7 @@ func SetupRequeuer(mgr manager.Manager, w Watched, members Members, m *Metrics) 
 		b = b.WatchesRawSource(source.TypedKind(w.Informers, client.Object(object(kind)), n.around(client.Object.GetNamespace)))
 	}
 	if err := b.Complete(n); err != nil {
-		return fmt.Errorf("setting up the controller of refused pods' nudges: %w", err)
+		return fmt.Errorf("setting up the controller that requeues refused pods: %w", err)
 	}
 	return nil
 }
@@ -175,7 +175,7 @@ func (n *Requeuer) enqueue(ctx context.Context, q queue, as RefusedPod, where ..
 	}
 }
 
-// Reconcile nudges the pod when it would not be refused any more.
+// Reconcile touches the pod when it would not be refused any more.
 func (n *Requeuer) Reconcile(ctx context.Context, req RefusedPod) (reconcile.Result, error) {
 	pod := object(podKind)
 	if err := n.cache.Get(ctx, req.NamespacedName, pod); err != nil {
@@ -203,7 +203,7 @@ func (n *Requeuer) requeue(ctx context.Context, pod *unstructured.Unstructured) 
 		"uid": pod.GetUID(), "annotations": map[string]string{NudgeKey: n.clock.Now().UTC().Format(time.RFC3339Nano)},
 	}})
 	if err != nil {
-		return fmt.Errorf("marshalling a nudge: %w", err)
+		return fmt.Errorf("marshalling the annotation: %w", err)
 	}
 	to := object(podKind)
 	to.SetNamespace(pod.GetNamespace())

@@ -17,7 +17,7 @@ import (
 	"github.com/freshbind/freshbind/internal/advice"
 )
 
-// Adviser foresees what a write by a person leads to.
+// Adviser predicts what a write by a person leads to.
 type Adviser interface {
 	// Inputs returns what the object says to Freshbind, without a read; a nil
 	// object says nothing.

@@ -18,7 +18,7 @@ import (
 	"github.com/freshbind/freshbind/test/builders"
 )
 
-// fakeAdviser reads inputs as agent-sandbox's does, and foresees what it is
+// fakeAdviser reads inputs as agent-sandbox's does, and predicts what it is
 // given.
 type fakeAdviser struct {
 	agentsandbox.Adviser

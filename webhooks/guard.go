@@ -140,7 +140,7 @@ func (o outcome) reason() string {
 }
 
 // Handle answers one request. It has no side effects but metrics, logs and the
-// hints to Aftermath, none of them for a dry run.
+// hints to Observer, none of them for a dry run.
 func (g *Guard) Handle(ctx context.Context, req admission.Request) admission.Response {
 	old, obj, err := decode(req)
 	if err != nil {

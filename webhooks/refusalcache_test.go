@@ -62,7 +62,7 @@ func TestRefusalCacheIsBoundedInBytes(t *testing.T) {
 	var none *RefusalCache
 	none.note(platform.Question{}, freshness.Verdict{})
 	if _, ok := none.take(platform.Question{}); ok {
-		t.Error("nobody foresees something")
+		t.Error("nobody predicts something")
 	}
 }
 

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// patience is how long a claim may try to take one member in vain for a fault
+	// retryFor is how long a claim may try to take one member in vain for a fault
 	// of its own. Its controller learns of the fault from its cache, mostly within
 	// that time; when it does not, only another answer makes it give up.
-	patience = time.Second
+	retryFor = time.Second
 	// triesBytes bounds how many pairs of claim and member are remembered.
 	triesBytes = 3 << 20
 )
@@ -59,9 +59,9 @@ func (p *RetryLimiter) exceeded(w platform.Write, v freshness.Verdict) bool {
 	defer p.mu.Unlock()
 	t, _ := p.tries.Get(key)
 	switch {
-	case t.since.IsZero(), !t.over.IsZero() && now.Sub(t.over) >= patience:
+	case t.since.IsZero(), !t.over.IsZero() && now.Sub(t.over) >= retryFor:
 		t = tries{since: now}
-	case t.over.IsZero() && now.Sub(t.since) >= patience:
+	case t.over.IsZero() && now.Sub(t.since) >= retryFor:
 		t.over = now
 	}
 	p.tries.Add(key, t, len(key.claim)+len(key.member))

@@ -32,17 +32,17 @@ func TestRetryLimiter(t *testing.T) {
 	}
 	holds := freshness.ClaimHoldsAnother
 	cases := map[string][]try{
-		"in time": {{0, bind("c", "m"), holds, false}, {patience - 1, bind("c", "m"), holds, false}},
+		"in time": {{0, bind("c", "m"), holds, false}, {retryFor - 1, bind("c", "m"), holds, false}},
 		"for too long, also when it looks again, and from then anew": {
-			{0, bind("c", "m"), holds, false}, {patience, bind("c", "m"), holds, true}, {2*patience - 1, bind("c", "m"), holds, true},
-			{2 * patience, bind("c", "m"), holds, false}, {3*patience - 1, bind("c", "m"), holds, false}, {3 * patience, bind("c", "m"), holds, true},
+			{0, bind("c", "m"), holds, false}, {retryFor, bind("c", "m"), holds, true}, {2*retryFor - 1, bind("c", "m"), holds, true},
+			{2 * retryFor, bind("c", "m"), holds, false}, {3*retryFor - 1, bind("c", "m"), holds, false}, {3 * retryFor, bind("c", "m"), holds, true},
 		},
-		"another member":                    {{0, bind("c", "m"), holds, false}, {patience, bind("c", "n"), holds, false}},
-		"another claim":                     {{0, bind("c", "m"), holds, false}, {patience, bind("d", "m"), holds, false}},
-		"the member's fault is answered so": {{0, bind("c", "m"), freshness.StaleRevision, false}, {patience, bind("c", "m"), freshness.StaleRevision, false}},
-		"a state that passes is waited for": {{0, bind("c", "m"), freshness.PodNotYet, false}, {patience, bind("c", "m"), freshness.PodNotYet, false}},
-		"a cold start is another write":     {{0, cold, holds, false}, {patience, cold, holds, false}},
-		"an allowed one ends nothing":       {{0, bind("c", "m"), holds, false}, {patience, bind("c", "m"), freshness.Fresh, false}},
+		"another member":                    {{0, bind("c", "m"), holds, false}, {retryFor, bind("c", "n"), holds, false}},
+		"another claim":                     {{0, bind("c", "m"), holds, false}, {retryFor, bind("d", "m"), holds, false}},
+		"the member's fault is answered so": {{0, bind("c", "m"), freshness.StaleRevision, false}, {retryFor, bind("c", "m"), freshness.StaleRevision, false}},
+		"a state that passes is waited for": {{0, bind("c", "m"), freshness.PodNotYet, false}, {retryFor, bind("c", "m"), freshness.PodNotYet, false}},
+		"a cold start is another write":     {{0, cold, holds, false}, {retryFor, cold, holds, false}},
+		"an allowed one ends nothing":       {{0, bind("c", "m"), holds, false}, {retryFor, bind("c", "m"), freshness.Fresh, false}},
 	}
 	for name, tries := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestAClaimThatInsistsIsTurnedAway(t *testing.T) {
 		Metrics: NewMetrics(prometheus.NewRegistry()), Observer: &h, Clock: c, Timeout: time.Minute,
 	}
 	var codes []int32
-	for _, after := range []time.Duration{0, patience / 2, patience} {
+	for _, after := range []time.Duration{0, retryFor / 2, retryFor} {
 		c.SetTime(time.Unix(0, 0).Add(after))
 		codes = append(codes, g.Handle(t.Context(), request(t, "UPDATE", member, bound)).Result.Code)
 	}

@@ -185,13 +185,13 @@ func namedAs(kind schema.GroupVersionKind, namespace, name string) *unstructured
 // node that is about to go, or whose Pod may be another one than it was. Under the
 // rules of a bind nobody can be given them.
 func (p *Controller) suspect(ctx context.Context, m *poolMemory, s *poolState) error {
-	stranded, err := p.view.OnDrainingNodes(ctx, s.members)
+	draining, err := p.view.OnDrainingNodes(ctx, s.members)
 	if err != nil {
 		return fmt.Errorf("looking for members on nodes that leave: %w", err)
 	}
 	was := m.onDrainingNode
-	m.onDrainingNode = make(map[types.UID]bool, len(stranded))
-	for _, member := range stranded {
+	m.onDrainingNode = make(map[types.UID]bool, len(draining))
+	for _, member := range draining {
 		// What is noted is looked at again until it is settled.
 		if was[member.UID] || p.refused.note(refusalOf(member), freshness.FaultMember) {
 			m.onDrainingNode[member.UID] = true

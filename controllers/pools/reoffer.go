@@ -25,9 +25,9 @@ import (
 
 const (
 	// reofferAfter is how long after a cold start a member that was there
-	// when it happened has to be still there to count as overlooked.
+	// when it happened has to be still there for it to be offered again.
 	reofferAfter = 2 * time.Second
-	// nextOffer is how long an overlooked member is left alone after its first
+	// nextOffer is how long such a member is left alone after its first
 	// offer; each further one takes three times as long.
 	nextOffer = 5 * time.Second
 	// offersKept bounds how many members' offers are remembered.
@@ -77,7 +77,7 @@ func SetupReofferer(mgr manager.Manager, sandboxes schema.GroupVersionKind, foun
 		WatchesRawSource(source.TypedFunc[SkippedPool](o.hints.feed)).
 		WithOptions(controller.TypedOptions[SkippedPool]{NeedLeaderElection: ptr.To(false)}).Complete(o)
 	if err != nil {
-		return nil, fmt.Errorf("setting up the controller of overlooked members: %w", err)
+		return nil, fmt.Errorf("setting up the controller that offers members again: %w", err)
 	}
 	return o, nil
 }

@@ -155,7 +155,7 @@ func (p *Controller) judge(ctx context.Context, inspection *platform.Inspection,
 		Edited: edited, ByPool: member.CreatedByPool(), Leaving: member.Deleting(),
 	}
 	if p.formerScheduler != "" || state.ReadySince.IsZero() {
-		state.Gated, state.Stray = p.podState(is)
+		state.Gated, state.OnFormerScheduler = p.podState(is)
 	}
 	return e, state, nil
 }

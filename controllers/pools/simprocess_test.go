@@ -133,7 +133,7 @@ func (p *process) show(of stream, n int) {
 		p.told[of]++
 		if of != memberChanges {
 			p.objects[of][h.object] = h.stored
-			p.woken(of, h)
+			p.requeue(of, h)
 			continue
 		}
 		all := p.ofPool[h.pool]
@@ -158,8 +158,8 @@ func (p *process) show(of stream, n int) {
 	}
 }
 
-// woken has those pools looked at that a pool or a template is about.
-func (p *process) woken(of stream, h happening) {
+// requeue has those pools looked at that a pool or a template is about.
+func (p *process) requeue(of stream, h happening) {
 	if p.controller == nil {
 		return
 	}

@@ -22,11 +22,11 @@ func (p *Controller) sweep(ctx context.Context, m *poolMemory, s *poolState) err
 		m.bare = false
 		return nil
 	}
-	departures, err := p.view.DrainedNodes(ctx)
+	drains, err := p.view.DrainedNodes(ctx)
 	if err != nil {
 		return err
 	}
-	seen := sweptAt{template: m.template, pool: s.pool.GetGeneration(), drains: departures}
+	seen := sweptAt{template: m.template, pool: s.pool.GetGeneration(), drains: drains}
 	// A pool that shows no Sandbox although it is to have some has bare Pods, or
 	// none yet.
 	if m.swept == seen && (m.bare || s.Replicas == 0) {

@@ -65,7 +65,7 @@ func (c TemplateChange) Lines() []string {
 	return []string{cut(line, MaxLine)}
 }
 
-// staleLine takes pools of one fate together: python 20, node 10: Recreate
+// staleLine takes pools of one policy together: python 20, node 10: Recreate
 // deletes them.
 func staleLine(pools []PoolChange, nameLimit int) string {
 	var total, rest, guessed int
@@ -77,18 +77,18 @@ func staleLine(pools []PoolChange, nameLimit int) string {
 			rest += p.BecomeStale
 			continue
 		}
-		fate := p.StalePolicy()
-		at := slices.IndexFunc(groups, func(g *policyGroup) bool { return g.fate == fate })
+		policy := p.StalePolicy()
+		at := slices.IndexFunc(groups, func(g *policyGroup) bool { return g.policy == policy })
 		if at < 0 {
 			at = len(groups)
-			groups = append(groups, &policyGroup{fate: fate})
+			groups = append(groups, &policyGroup{policy: policy})
 		}
 		groups[at].count += p.BecomeStale
 		groups[at].pools = append(groups[at].pools, fmt.Sprintf("%s %d", cut(p.Name, nameLimit), p.BecomeStale))
 	}
 	parts := make([]string, 0, named+1)
 	for _, g := range groups {
-		parts = append(parts, strings.Join(g.pools, ", ")+": "+g.fate.Text(g.count))
+		parts = append(parts, strings.Join(g.pools, ", ")+": "+g.policy.Text(g.count))
 	}
 	if more := len(pools) - named; more > 0 {
 		parts = append(parts, fmt.Sprintf("%d in %s", rest, plural(more, "more pool", "more pools")))
@@ -102,9 +102,9 @@ func staleLine(pools []PoolChange, nameLimit int) string {
 }
 
 type policyGroup struct {
-	fate  StalePolicy
-	count int
-	pools []string
+	policy StalePolicy
+	count  int
+	pools  []string
 }
 
 func plural(n int, one, many string) string {

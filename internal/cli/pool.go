@@ -49,8 +49,8 @@ type Pool struct {
 	Since   metav1.Time `json:"since,omitzero"`
 	Message string      `json:"message,omitempty"`
 	Admit   string      `json:"admit,omitempty"`
-	// Fate is what becomes of stale members.
-	Fate advice.StalePolicy `json:"staleAre"`
+	// StalePolicy is what becomes of stale members.
+	StalePolicy advice.StalePolicy `json:"staleAre"`
 
 	Members        []Member                   `json:"-"`
 	MaxUnavailable string                     `json:"-"`
@@ -176,7 +176,7 @@ func (j *Judge) pool(
 	}
 	p.Number = known[p.Revision]
 	rollout := j.rollout(&p)
-	p.Fate = rollout.StalePolicy()
+	p.StalePolicy = rollout.StalePolicy()
 	for _, sandbox := range idle {
 		m, err := j.member(inspection, sandbox, pods[types.NamespacedName{Namespace: p.Namespace, Name: j.objects.PodOf(sandbox)}])
 		if err != nil {

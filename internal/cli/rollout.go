@@ -61,14 +61,14 @@ func (p *Pool) Outcome(trouble *Trouble, program string) Outcome {
 		return done(ExitFailed, "pool %q exceeded its progress deadline (%s): %s; %d older members keep serving. Undo: %s rollout undo template/%s",
 			p.Name, duration.HumanDuration(p.Deadline), upToDate, p.left(), program, p.Template)
 	case p.left() > 0 && p.stays():
-		return done(ExitFailed, "pool %q will not complete by itself: %s; %d members are not: %s", p.Name, upToDate, p.left(), p.Fate.Text(p.left()))
+		return done(ExitFailed, "pool %q will not complete by itself: %s; %d members are not: %s", p.Name, upToDate, p.left(), p.StalePolicy.Text(p.left()))
 	}
 	return p.waiting(upToDate, trouble)
 }
 
 // stays: nothing replaces stale members, they go when claims take them.
 func (p *Pool) stays() bool {
-	return p.Fate == advice.Kept || p.Fate == advice.KeptInAudit || p.Fate == advice.Avoided
+	return p.StalePolicy == advice.Kept || p.StalePolicy == advice.KeptInAudit || p.StalePolicy == advice.Avoided
 }
 
 func (p *Pool) waiting(upToDate string, trouble *Trouble) Outcome {
@@ -83,7 +83,7 @@ func (p *Pool) waiting(upToDate string, trouble *Trouble) Outcome {
 	if n := max(0, p.Replicas-p.Ready); n > 0 {
 		text += fmt.Sprintf(", %d being replaced", n)
 	}
-	if p.Fate == advice.Replaced {
+	if p.StalePolicy == advice.Replaced {
 		text += fmt.Sprintf(" (max-unavailable %s)", p.MaxUnavailable)
 	}
 	if p.State == Pending {

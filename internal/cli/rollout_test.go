@@ -18,7 +18,7 @@ func TestOutcome(t *testing.T) {
 	at := func(state cli.State, updated, stale int, change ...func(*cli.Pool)) *cli.Pool {
 		p := &cli.Pool{
 			Name: "python", Template: "py", Replicas: 20, Ready: 18, Updated: updated, UpdatedReady: updated, Claimable: 18, Stale: stale,
-			State: state, Fate: advice.Replaced, MaxUnavailable: "25%", Deadline: 10 * time.Minute, Revision: hash, Number: 8,
+			State: state, StalePolicy: advice.Replaced, MaxUnavailable: "25%", Deadline: 10 * time.Minute, Revision: hash, Number: 8,
 			Object: pool(20).Obj(),
 		}
 		for _, c := range change {
@@ -26,7 +26,7 @@ func TestOutcome(t *testing.T) {
 		}
 		return p
 	}
-	fate := func(f advice.StalePolicy) func(*cli.Pool) { return func(p *cli.Pool) { p.Fate = f } }
+	fate := func(f advice.StalePolicy) func(*cli.Pool) { return func(p *cli.Pool) { p.StalePolicy = f } }
 	paused := func(p *cli.Pool) { p.Object = pool(20).Annotation(advice.PausedKey, "true").Obj() }
 	cases := map[string]struct {
 		pool    *cli.Pool
@@ -103,7 +103,7 @@ func TestOutcome(t *testing.T) {
 
 // A text that only counts seconds is no news.
 func TestTheKeyOfAnOutcomeDoesNotCountSeconds(t *testing.T) {
-	p := &cli.Pool{Name: "python", Replicas: 1, Stale: 1, Fate: advice.Deleted, State: cli.Progressing, Object: pool(1).Obj()}
+	p := &cli.Pool{Name: "python", Replicas: 1, Stale: 1, StalePolicy: advice.Deleted, State: cli.Progressing, Object: pool(1).Obj()}
 	a := p.Outcome(&cli.Trouble{Member: "m", For: time.Minute, Why: "x"}, "freshbind")
 	b := p.Outcome(&cli.Trouble{Member: "m", For: time.Hour, Why: "x"}, "freshbind")
 	other := p.Outcome(&cli.Trouble{Member: "m", For: time.Minute, Why: "y"}, "freshbind")

@@ -123,9 +123,9 @@ func (p *Pool) seen() State {
 		return Complete
 	case p.left() == 0:
 		return Filling
-	case p.Fate == advice.Kept:
+	case p.StalePolicy == advice.Kept:
 		return StaleByStrategy
-	case p.Fate == advice.KeptInAudit:
+	case p.StalePolicy == advice.KeptInAudit:
 		return StaleInAudit
 	case p.Object.GetAnnotations()[advice.PausedKey] == "true":
 		return Paused

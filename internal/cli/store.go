@@ -54,7 +54,7 @@ type Store struct {
 	changed chan struct{}
 }
 
-// source is where the objects of a shelf come from.
+// source is where the objects of a collection come from.
 type source struct {
 	list    func() client.ObjectList
 	options []client.ListOption
@@ -135,7 +135,7 @@ func (c *Cluster) sources(ctx context.Context, namespace string) (map[collection
 	return out, nil
 }
 
-// read replaces what a shelf holds by a consistent list.
+// read replaces what a collection holds by a consistent list.
 func (s *Store) read(ctx context.Context, sh collection) error {
 	found := map[types.NamespacedName]client.Object{}
 	from, next := "", ""
@@ -213,7 +213,7 @@ func rest(ctx context.Context) {
 	}
 }
 
-// watch applies events until the watch ends. An error says that the shelf has
+// watch applies events until the watch ends. An error says that the collection has
 // to be read anew.
 func (s *Store) watch(ctx context.Context, sh collection) error {
 	s.mu.Lock()
@@ -266,7 +266,7 @@ func (s *Store) take(sh collection, event watch.Event) {
 // Changed is readable after something changed.
 func (s *Store) Changed() <-chan struct{} { return s.changed }
 
-// all returns the objects of a shelf, as they are now.
+// all returns the objects of a collection, as they are now.
 func all[T client.Object](s *Store, sh collection) map[types.NamespacedName]T {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -336,7 +336,7 @@ func (p *planner) stepwise(m MemberState) bool {
 	if m.Leaving || m.ReadySince.IsZero() || p.policy.DeletesNow(m) {
 		return false
 	}
-	return p.outdated(m) && p.Strategy == RollingUpdate && p.policy.replaces() || m.Stray && !p.Paused
+	return p.outdated(m) && p.Strategy == RollingUpdate && p.policy.replaces() || m.OnFormerScheduler && !p.Paused
 }
 
 // inOrder returns members to replace, the oldest first. Those that could not be

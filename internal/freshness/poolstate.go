@@ -14,9 +14,9 @@ type MemberState struct {
 	Leaving bool
 	// Gated: somebody else decides when its Pod may be scheduled.
 	Gated bool
-	// Stray: its Pod was sent to a scheduler that is to go. It runs on, but is not
+	// OnFormerScheduler: its Pod was sent to a scheduler that is to go. It runs on, but is not
 	// left behind.
-	Stray bool
+	OnFormerScheduler bool
 	// Edited: it was written to after it was born, so that what it is now says
 	// nothing about those that are still to be born.
 	Edited bool
@@ -64,7 +64,7 @@ func (m MemberState) bornSince(at time.Time) bool {
 }
 
 // mayGo reports whether the member could be one to delete, in whatever pool it is.
-func (m MemberState) mayGo() bool { return m.Class != Current || m.Stray }
+func (m MemberState) mayGo() bool { return m.Class != Current || m.OnFormerScheduler }
 
 func (s *PoolState) availableAt(m MemberState) (bool, time.Duration) {
 	if m.Leaving || m.Class == Lost || m.ReadySince.IsZero() {

@@ -48,7 +48,7 @@ func TestGoes(t *testing.T) {
 // A member whose Pod a scheduler has that is to go is replaced in steps.
 func TestStraysAreReplacedInSteps(t *testing.T) {
 	const hour = time.Hour
-	stray := func(m MemberState) MemberState { m.Stray = true; return m }
+	stray := func(m MemberState) MemberState { m.OnFormerScheduler = true; return m }
 	current := ready(Current, hour)
 	all := times(4, stray(current))
 	cases := map[string]struct {

@@ -67,7 +67,7 @@ func (s *handlerTable) exchange(handlers map[string]http.Handler) {
 }
 
 // assemblyServer is the webhook server of one assembly: it collects handlers until they
-// are put into the slots.
+// are put into the table.
 type assemblyServer struct {
 	handlerTable *handlerTable
 	byPath       map[string]http.Handler
@@ -84,7 +84,7 @@ func (t *assemblyServer) Register(path string, hook http.Handler) { t.byPath[pat
 
 func (*assemblyServer) NeedLeaderElection() bool { return false }
 
-// Start does nothing: the server of the slots serves.
+// Start does nothing: the server of the table serves.
 func (*assemblyServer) Start(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
@@ -100,7 +100,7 @@ func (t *assemblyServer) StartedChecker() healthz.Checker {
 	}
 }
 
-// serve puts the handlers into the slots.
+// serve puts the handlers into the table.
 func (t *assemblyServer) serve() {
 	t.handlerTable.exchange(t.byPath)
 	t.served.Store(true)

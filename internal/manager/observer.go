@@ -42,7 +42,7 @@ type observer struct {
 }
 
 func newObserver(
-	mgr manager.Manager, p livePlatform, foresight pools.Inspector, modes *webhooks.Modes, k platform.Served, o *process, store *members.Cache, reg prometheus.Registerer,
+	mgr manager.Manager, p livePlatform, inspector pools.Inspector, modes *webhooks.Modes, k platform.Served, o *process, store *members.Cache, reg prometheus.Registerer,
 ) (observer, error) {
 	view, err := pools.NewView(mgr, pools.ViewOptions{
 		Members: store, Namespaces: o.cachedNamespaces(), Scheduling: o.Scheduling.Mode != config.SchedulingNone,
@@ -67,7 +67,7 @@ func newObserver(
 		return observer{}, err
 	}
 	dispositions, err := pools.Setup(mgr, pools.Options{
-		Platform: p, Kinds: p.Kinds(), Visibility: p, Inspector: foresight, Enforced: modes.Known, EnforcedNow: modes.Acts,
+		Platform: p, Kinds: p.Kinds(), Visibility: p, Inspector: inspector, Enforced: modes.Known, EnforcedNow: modes.Acts,
 		Refused: refused, Pods: pods, View: view, Budget: o.Budget, FormerScheduler: o.Scheduling.formerScheduler(), Leads: o.leads, Metrics: pools.NewMetrics(reg),
 	})
 	if err != nil {

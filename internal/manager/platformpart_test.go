@@ -218,14 +218,14 @@ func TestSlotsAreExchanged(t *testing.T) {
 		{"none", nil, "idle", "Service Unavailable"},
 		{"third", []string{"/advise", "/birth"}, "third", "third"},
 	} {
-		tray := newAssemblyServer(s)
+		assembled := newAssemblyServer(s)
 		for _, path := range step.handlers {
-			tray.Register(path, answer(step.name))
+			assembled.Register(path, answer(step.name))
 		}
-		if tray.StartedChecker()(nil) == nil {
+		if assembled.StartedChecker()(nil) == nil {
 			t.Errorf("%s: served before its turn", step.name)
 		}
-		tray.serve()
+		assembled.serve()
 		if got := []string{get("/advise"), get("/birth")}; !cmp.Equal(got, []string{step.advise, step.birth}) {
 			t.Errorf("%s: got %q", step.name, got)
 		}

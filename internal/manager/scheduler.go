@@ -31,8 +31,8 @@ func (o *Scheduling) formerScheduler() string {
 
 // registerScheduler serves the extender beside the webhooks.
 func registerScheduler(mgr manager.Manager, o Scheduling, leads func() bool, dispositions *pools.Dispositions, reg prometheus.Registerer) error {
-	if strays := o.formerScheduler(); strays != "" {
-		if err := scheduler.SetupFormerScheduler(mgr, dispositions.Caches(), dispositions.Kinds().Sandboxes, builtIn, strays, leads); err != nil {
+	if former := o.formerScheduler(); former != "" {
+		if err := scheduler.SetupFormerScheduler(mgr, dispositions.Caches(), dispositions.Kinds().Sandboxes, builtIn, former, leads); err != nil {
 			return err
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 const kindTemplate = "SandboxTemplate"
 
-// Adviser foresees what a write by a person leads to. What the write names is
+// Adviser predicts what a write by a person leads to. What the write names is
 // read live, because it may have been written a moment ago; whatever is only
 // counted comes from the Shelf and may be late.
 type Adviser struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/freshbind/freshbind/internal/revision"
 )
 
-// Claim foresees what a claim that is about to be created gets.
+// Claim predicts what a claim that is about to be created gets.
 func (a *Adviser) Claim(ctx context.Context, claim *unstructured.Unstructured) (advice.Claim, error) {
 	asks := claimOf(claim)
 	out := advice.Claim{Pool: asks.Pool, Template: asks.Template, NeedsPool: asks.Template == "", OwnMake: ownMake(claim)}

@@ -11,7 +11,7 @@ import (
 	"github.com/freshbind/freshbind/test/builders"
 )
 
-// One floor, seen by verdicts, by the planner of pools and by forecasts, which do
+// One floor, seen by verdicts, by the planner of pools and by predictions, which do
 // not read it.
 func TestStrategyIsNotBelowTheFloor(t *testing.T) {
 	unread := errors.New("no answer")
@@ -54,21 +54,21 @@ func TestStrategyIsNotBelowTheFloor(t *testing.T) {
 			}
 			known := CachedInspector{newPlatform(newStore(), nil), p.Floor}
 			known.Floor = func(context.Context, string) (freshness.Strategy, error) {
-				t.Error("a forecast read a floor")
+				t.Error("a prediction read a floor")
 				return "", nil
 			}
-			foreseen, err := known.Inspect(t.Context(), pool.Obj(), template)
+			predicted, err := known.Inspect(t.Context(), pool.Obj(), template)
 			if !errors.Is(err, tc.err) {
-				t.Fatalf("Inspect for a forecast: %v, want %v", err, tc.err)
+				t.Fatalf("Inspect for a prediction: %v, want %v", err, tc.err)
 			}
 			if _, err := known.InspectBarePod(t.Context(), pool.Obj(), template, pod); !errors.Is(err, tc.err) {
-				t.Fatalf("InspectBarePod for a forecast: %v, want %v", err, tc.err)
+				t.Fatalf("InspectBarePod for a prediction: %v, want %v", err, tc.err)
 			}
 			if tc.err != nil {
 				return
 			}
-			if got := foreseen.Strategy(); got != tc.want {
-				t.Errorf("a forecast sees %s, want %s", got, tc.want)
+			if got := predicted.Strategy(); got != tc.want {
+				t.Errorf("a prediction sees %s, want %s", got, tc.want)
 			}
 			if got := facts.Pool.Strategy; got != tc.want {
 				t.Errorf("a verdict sees %s, want %s", got, tc.want)

@@ -33,7 +33,7 @@ func (p *Platform) Inspect(ctx context.Context, pool, template *unstructured.Uns
 }
 
 // CachedInspector inspects as Platform does, but for floors, which it takes from a
-// cache: a forecast is not worth a read.
+// cache: a prediction is not worth a read.
 type CachedInspector struct {
 	*Platform
 	KnownFloor func(ctx context.Context, namespace string) (freshness.Strategy, error)
