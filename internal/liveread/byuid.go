@@ -37,8 +37,7 @@ type uidGetter struct {
 // lists the namespace, page by page and consistently, and answers with name and
 // UID of the object, or with a 404. It is for writes that are rare.
 func NewUIDGetter(cfg *rest.Config) (Getter, error) {
-	cfg = rest.CopyConfig(cfg)
-	cfg.QPS = -1
+	cfg = unlimited(cfg)
 	cfg.NegotiatedSerializer = serializer.WithoutConversionCodecFactory{CodecFactory: scheme.Codecs}
 	client, err := rest.UnversionedRESTClientFor(cfg)
 	if err != nil {

@@ -13,12 +13,17 @@ import (
 // dynamicGetter asks an API server.
 type dynamicGetter struct{ client dynamic.Interface }
 
-// NewDynamicGetter returns a Getter on the API server of cfg. It has no
-// client-side rate limit: a read that an admission call waits for must not
-// queue behind others.
-func NewDynamicGetter(cfg *rest.Config) (Getter, error) {
+// unlimited is cfg without a client-side rate limit: a read that an admission call
+// waits for must not queue behind others.
+func unlimited(cfg *rest.Config) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1
+	return cfg
+}
+
+// NewDynamicGetter returns a Getter on the API server of cfg.
+func NewDynamicGetter(cfg *rest.Config) (Getter, error) {
+	cfg = unlimited(cfg)
 	if cfg.UserAgent == "" {
 		cfg.UserAgent = "freshbind"
 	}

@@ -63,22 +63,34 @@ func TestAbsentOnlyWhenTheAnswerNamesTheObject(t *testing.T) {
 // A resourceVersion, even 0, would let the API server answer from its cache
 // (k8s.io/apimachinery/pkg/apis/meta/v1, GetOptions).
 func TestReadsAskForNoResourceVersion(t *testing.T) {
-	var asked []string
+	var asked, agents []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		asked = append(asked, req.Method+" "+req.URL.String())
+		asked, agents = append(asked, req.Method+" "+req.URL.String()), append(agents, req.UserAgent())
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": gvr.GroupVersion().String(), "kind": "SandboxTemplate"})
 	}))
 	defer server.Close()
-	getter, err := NewDynamicGetter(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
+	for _, agent := range []string{"", "guard"} {
+		getter, err := NewDynamicGetter(&rest.Config{Host: server.URL, UserAgent: agent})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := getter.Get(t.Context(), ref("x")); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if _, err := getter.Get(t.Context(), ref("x")); err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"GET /apis/" + gvr.Group + "/" + gvr.Version + "/namespaces/ns/" + gvr.Resource + "/x"}
-	if diff := cmp.Diff(want, asked); diff != "" {
+	get := "GET /apis/" + gvr.Group + "/" + gvr.Version + "/namespaces/ns/" + gvr.Resource + "/x"
+	if diff := cmp.Diff([]string{get, get}, asked); diff != "" {
 		t.Errorf("requests (-want,+got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"freshbind (live reads)", "guard (live reads)"}, agents); diff != "" {
+		t.Errorf("user agents (-want,+got):\n%s", diff)
+	}
+}
+
+func TestNoReadQueues(t *testing.T) {
+	given := &rest.Config{QPS: 5}
+	if qps := unlimited(given).QPS; qps >= 0 || given.QPS != 5 {
+		t.Errorf("QPS is %v, and %v where it was 5", qps, given.QPS)
 	}
 }

@@ -46,9 +46,7 @@ const refreshEvery = time.Second
 // several versions the first one in versions is taken, else the server's
 // preferred one.
 func NewResolver(cfg *rest.Config, versions ...string) (*Resolver, error) {
-	cfg = rest.CopyConfig(cfg)
-	cfg.QPS = -1
-	client, err := discovery.NewDiscoveryClientForConfig(cfg)
+	client, err := discovery.NewDiscoveryClientForConfig(unlimited(cfg))
 	if err != nil {
 		return nil, fmt.Errorf("creating client for discovery: %w", err)
 	}
