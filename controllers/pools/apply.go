@@ -199,7 +199,7 @@ func (p *Controller) suspect(ctx context.Context, m *poolMemory, s *poolState) e
 	}
 	for i := range s.members {
 		member := &s.members[i]
-		if doubt := member.doubt; doubt != "" && !s.Members[i].Leaving && m.doubted[member.UID] != doubt {
+		if doubt := member.doubt.Value(); doubt != "" && !s.Members[i].Leaving && m.doubted[member.UID] != doubt {
 			m.doubted[member.UID] = doubt
 			refusal := refusalOf(member)
 			refusal.Doubted = true

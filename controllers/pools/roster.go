@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -28,10 +29,10 @@ type roster struct {
 // entry is one member, and what was found out about it beside its state.
 type entry struct {
 	members.WithPod
-	// revision is the one that it is built from; "" where none is known.
-	revision string
-	// doubt is why it has to be judged by live reads; "" for nothing.
-	doubt                       string
+	// revision is the one that it is built from; "" where none is known. doubt is why
+	// it has to be judged by live reads; "" for nothing. There are many members, and
+	// few of either.
+	revision, doubt             unique.Handle[string]
 	hideable, stamped, enforced bool
 }
 
@@ -144,11 +145,11 @@ func (p *Controller) judge(ctx context.Context, inspection *platform.Inspection,
 		edited = edited || alone != j.Class && is.Pod.Exchanged(j.Class)
 	}
 	e := entry{
-		WithPod: is, revision: j.Found, hideable: member.Hideable, stamped: member.Stamp() != "",
+		WithPod: is, revision: unique.Make(j.Found), doubt: unique.Make(""), hideable: member.Hideable, stamped: member.Stamp() != "",
 		enforced: member.Labels[platform.EnforcementKey] != "",
 	}
 	if is.Pod != nil && j.Class == freshness.Current && !member.Deleting() {
-		e.doubt = is.Pod.Doubt(member, inspection.Revision())
+		e.doubt = unique.Make(is.Pod.Doubt(member, inspection.Revision()))
 	}
 	state := freshness.MemberState{
 		Class: j.Class, ReadySince: member.ReadySince(), Created: member.Created(), Shown: member.Shown,

@@ -39,7 +39,7 @@ func (p *Controller) stamp(ctx context.Context, s *poolState) (time.Duration, er
 	for i := range s.members {
 		member := &s.members[i]
 		lacks := !member.stamped || enforces && !member.enforced
-		if lacks && member.revision != "" && !s.Members[i].Leaving {
+		if lacks && member.revision.Value() != "" && !s.Members[i].Leaving {
 			missing = append(missing, i)
 		}
 	}
@@ -63,7 +63,7 @@ func (p *Controller) stamp(ctx context.Context, s *poolState) (time.Duration, er
 			late.Store(late.Load() || !done)
 			return err
 		}
-		_, err = p.label(ctx, s, p.view.kinds.Sandboxes, s.members[i].Member, s.members[i].revision)
+		_, err = p.label(ctx, s, p.view.kinds.Sandboxes, s.members[i].Member, s.members[i].revision.Value())
 		return err
 	})
 	if late.Load() {
@@ -82,7 +82,7 @@ func (p *Controller) stampPod(ctx context.Context, s *poolState, i int) (done bo
 	if pod == nil || pod.Stamp() != "" {
 		return true, nil
 	}
-	return p.label(ctx, s, podKind, pod, s.members[i].revision)
+	return p.label(ctx, s, podKind, pod, s.members[i].revision.Value())
 }
 
 // enforces: the pool itself asks to be enforced.
