@@ -13,6 +13,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/test/upstream"
+	"github.com/freshbind/freshbind/webhooks"
 )
 
 // request is one write, as the API server's audit log has it.
@@ -105,8 +106,12 @@ func (e auditEvent) request() request {
 		received: e.RequestReceivedTimestamp, answered: e.StageTimestamp,
 	}
 	for _, hook := range []string{"bind", "coldstart"} {
-		_, asked := e.Annotations[hook+".freshbind.dev/verdict"]
-		r.judged = r.judged || asked
+		// Where a pool enforces, the hooks have names of their own, before and after the
+		// leader has closed them.
+		for _, variant := range []string{"", webhooks.PoolPrefix, webhooks.AuditPrefix} {
+			_, asked := e.Annotations[variant+hook+".freshbind.dev/verdict"]
+			r.judged = r.judged || asked
+		}
 	}
 	return r
 }
@@ -114,8 +119,8 @@ func (e auditEvent) request() request {
 // denials are what the API server says of writes that Freshbind, or one of its
 // policies, denied.
 var denials = []string{
-	`admission webhook "bind.freshbind.dev" denied the request`, `admission webhook "coldstart.freshbind.dev" denied the request`,
-	`admission webhook "birth.freshbind.dev" denied the request`, `admission webhook "foreigncontroller.freshbind.dev" denied the request`,
+	`bind.freshbind.dev" denied the request`, `coldstart.freshbind.dev" denied the request`,
+	`admission webhook "birth.freshbind.dev" denied the request`, `foreigncontroller.freshbind.dev" denied the request`,
 	`ValidatingAdmissionPolicy 'freshbind-`,
 }
 
