@@ -39,6 +39,8 @@ type process struct {
 	told    [simStreams]int
 	objects [simStreams]map[client.ObjectKey]*unstructured.Unstructured
 	ofPool  map[types.UID][]*members.Member
+	// audits is the mode that its cache shows.
+	audits bool
 }
 
 func (s *simulation) newProcess() *process {
@@ -52,7 +54,7 @@ func (s *simulation) newProcess() *process {
 // behind is a process whose caches show what another's do.
 func (p *process) behind() *process {
 	next := p.newProcess()
-	next.told = p.told
+	next.told, next.audits = p.told, p.audits
 	for i := range p.objects {
 		next.objects[i] = maps.Clone(p.objects[i])
 	}
@@ -65,18 +67,41 @@ func (p *process) behind() *process {
 // lead starts the controller: it looks at every pool.
 func (p *process) lead() {
 	p.due = map[client.ObjectKey]time.Time{}
-	act := func(context.Context, string, string) (bool, error) { return true, nil }
+	shown := func(context.Context, string, string) (bool, error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return !p.audits, nil
+	}
+	stored := func(context.Context, string, string) (bool, error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return !p.audited, nil
+	}
 	view := &View{cache: simCache{p}, lists: simStore{p.simulation}, members: p, pods: noPods{}, kinds: poolKinds, objects: agentsandbox.Objects{}, barePods: agentsandbox.BarePods{}}
 	view.leaving = func(context.Context) (map[string]freshness.Node, error) { return nil, nil }
 	p.controller = &Controller{
 		platform: &simPlatform{agentsandbox.Platform{History: simHistory{p.simulation}, DefaultStrategy: freshness.OnReplenish}, p.simulation},
-		kinds:    agentsandbox.Objects{}.Kinds(), visible: agentsandbox.Objects{}, enforced: act, enforcedNow: act, leads: func() bool { return true }, ready: map[types.UID]sets.Set[types.UID]{}, view: view,
+		kinds:    agentsandbox.Objects{}.Kinds(), visible: agentsandbox.Objects{}, enforced: shown, enforcedNow: stored, leads: func() bool { return true }, ready: map[types.UID]sets.Set[types.UID]{}, view: view,
 		client: simWrites{simulation: p.simulation}, refused: &Refused{hints: make(hints[Refusal], 1)}, metrics: NewMetrics(prometheus.NewRegistry()),
 		events: &events.FakeRecorder{}, clock: p.clock, memory: map[types.NamespacedName]*poolMemory{},
 	}
 	p.controller.budget = NewBudget(p.budget, func(key types.NamespacedName) { p.call(key, 0) })
 	for _, pool := range p.pools {
 		p.call(pool.key, 0)
+	}
+}
+
+// showMode has the cache show the mode as it is stored, and every pool looked at when
+// that is another one.
+func (p *process) showMode() {
+	if p.audits == p.audited {
+		return
+	}
+	p.audits = p.audited
+	if p.controller != nil {
+		for _, pool := range p.pools {
+			p.call(pool.key, batchPeriod)
+		}
 	}
 }
 

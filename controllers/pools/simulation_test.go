@@ -46,6 +46,14 @@ var simEvents = []simEvent{
 			m.kept = s.random.IntN(2) == 0
 		}
 	}},
+	{"mode changes", 1, func(s *simulation) {
+		if s.modeChanges && s.random.IntN(8) == 0 {
+			s.audited = !s.audited
+			s.tell("audited: %t", s.audited)
+		}
+	}},
+	{"mode is shown", 10, func(s *simulation) { s.leader.showMode() }},
+	{"mode is shown to the follower", 10, func(s *simulation) { s.follower.showMode() }},
 	{"leader dies", 1, func(s *simulation) {
 		if s.random.IntN(4) == 0 {
 			s.dying = true
@@ -247,8 +255,8 @@ const (
 // settle has nothing happen any more but what has to, until every pool is as it is
 // to be.
 func (s *simulation) settle() {
-	s.calm = true
-	s.tell("it gets calm")
+	s.calm, s.audited = true, false
+	s.tell("it gets calm, and everything is enforced")
 	for _, p := range s.pools {
 		if p.paused() {
 			s.store(p, builders.PoolFrom(p.stored).Annotation("freshbind.dev/paused", "false").Obj())
@@ -279,6 +287,7 @@ func (s *simulation) settle() {
 		for of := range simStreams {
 			s.leader.show(of, 1<<20)
 		}
+		s.leader.showMode()
 		s.reconciles()
 		s.passes(250 * time.Millisecond)
 	}
@@ -310,10 +319,11 @@ func envInt(name string, byDefault int) int {
 // simBusy is how many steps a simulation takes before it gets calm.
 const simBusy = 3000
 
-// TestSimulation keeps pools current while claims, edits, failures and leaders
-// come and go, and holds the controller to what it promises: a rollout ends once
-// the rest does, max-unavailable and the budget always hold, and no member is
-// hidden and shown without end. SIMULATION_STEPS says how far it goes,
+// TestSimulation keeps pools current while claims, edits, failures, leaders and the
+// mode come and go, and holds the controller to what it promises: a rollout ends once
+// the rest does, max-unavailable and the budget always hold, nothing is written while
+// nothing is enforced, and no member is hidden and shown without end.
+// SIMULATION_STEPS says how far it goes,
 // SIMULATION_SEED where it begins, and SIMULATION_RUNS how much is tried to shorten
 // the story of one that breaks a promise.
 func TestSimulation(t *testing.T) {

@@ -54,6 +54,11 @@ type simulation struct {
 	leader, follower *process
 	// dying: the leader is gone before its plan is carried out.
 	dying bool
+	// audited: nothing is enforced, so that nothing may be written. Only where the mode
+	// changes at all: a pool that is audited gives back what it has of the budget, and
+	// others may have it until the pool is looked at again, so that the budget holds
+	// for each pool and not for all.
+	audited, modeChanges bool
 	// broken says how a promise was broken first, and which.
 	broken, promise string
 	stats           simStats
@@ -148,7 +153,7 @@ const simMembersMost = 1 << 24
 func newSimulation(seed uint64, story *[]string) *simulation {
 	s := &simulation{seed: seed, reducer: agentsandbox.NewReducer(), clock: clocktesting.NewFakePassiveClock(now), story: story}
 	s.draw(0)
-	s.budget = 1 + s.random.IntN(12)
+	s.budget, s.modeChanges = 1+s.random.IntN(12), seed%4 == 0
 	s.failing = []int{0, 0, 2, 20}[s.random.IntN(4)]
 	for i := range 1 + s.random.IntN(2) {
 		t := &simTemplate{}

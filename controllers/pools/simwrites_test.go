@@ -33,6 +33,13 @@ func (s *simulation) served(verb string, number uint64) (done bool, err error) {
 	return true, nil
 }
 
+// mayWrite: the emergency brake holds whatever caches show.
+func (s *simulation) mayWrite(how string, obj client.Object) {
+	if s.audited {
+		s.breaks("%s was %s though nothing is enforced", obj.GetName(), how)
+	}
+}
+
 func (s *simulation) member(name string) *simMember {
 	for _, p := range s.pools {
 		for _, m := range p.members {
@@ -49,6 +56,7 @@ func (c simWrites) Delete(_ context.Context, obj client.Object, opts ...client.D
 	defer c.mu.Unlock()
 	var o client.DeleteOptions
 	o.ApplyOptions(opts)
+	c.mayWrite("deleted", obj)
 	m := c.member(obj.GetName())
 	if m == nil {
 		return apierrors.NewNotFound(schema.GroupResource{}, obj.GetName())
@@ -97,6 +105,7 @@ func (c simWrites) Patch(_ context.Context, obj client.Object, patch client.Patc
 	if err := json.Unmarshal(body, &asked); err != nil {
 		return err
 	}
+	c.mayWrite("patched", obj)
 	if obj.GetObjectKind().GroupVersionKind() == poolKinds.Pools {
 		return c.publish(obj.GetName(), asked.Metadata.Annotations)
 	}
