@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/freshbind/freshbind/internal/fields"
 	"github.com/freshbind/freshbind/internal/freshness"
 )
 
@@ -14,12 +15,12 @@ func NodeName(pod *unstructured.Unstructured) string {
 	if pod == nil {
 		return ""
 	}
-	return str(pod.Object, "spec", "nodeName")
+	return fields.String(pod.Object, "spec", "nodeName")
 }
 
 // SchedulerName is the scheduler that a Pod is for.
 func SchedulerName(pod *unstructured.Unstructured) string {
-	return str(pod.Object, "spec", "schedulerName")
+	return fields.String(pod.Object, "spec", "schedulerName")
 }
 
 // NodeState is what a node says of whether Pods can stay; nil is one that is
@@ -30,14 +31,14 @@ func NodeState(node *unstructured.Unstructured) freshness.Node {
 	}
 	out := freshness.Node{Deleting: node.GetDeletionTimestamp() != nil}
 	spec, _ := node.Object["spec"].(map[string]any)
-	for _, taint := range objects(spec, "taints") {
-		if effect := corev1.TaintEffect(str(taint, "effect")); effect == corev1.TaintEffectNoExecute {
-			out.Evicting = append(out.Evicting, corev1.Taint{Key: str(taint, "key"), Value: str(taint, "value"), Effect: effect})
+	for _, taint := range fields.Objects(spec, "taints") {
+		if effect := corev1.TaintEffect(fields.String(taint, "effect")); effect == corev1.TaintEffectNoExecute {
+			out.Evicting = append(out.Evicting, corev1.Taint{Key: fields.String(taint, "key"), Value: fields.String(taint, "value"), Effect: effect})
 		}
 	}
 	status, _ := node.Object["status"].(map[string]any)
-	for _, c := range objects(status, "conditions") {
-		if str(c, "type") == string(corev1.NodeReady) && str(c, "status") != string(corev1.ConditionTrue) {
+	for _, c := range fields.Objects(status, "conditions") {
+		if fields.String(c, "type") == string(corev1.NodeReady) && fields.String(c, "status") != string(corev1.ConditionTrue) {
 			out.NotReady = true
 		}
 	}
@@ -48,10 +49,10 @@ func NodeState(node *unstructured.Unstructured) freshness.Node {
 func Tolerations(pod *unstructured.Unstructured) []corev1.Toleration {
 	spec, _ := pod.Object["spec"].(map[string]any)
 	var out []corev1.Toleration
-	for _, m := range objects(spec, "tolerations") {
+	for _, m := range fields.Objects(spec, "tolerations") {
 		t := corev1.Toleration{
-			Key: str(m, "key"), Value: str(m, "value"),
-			Operator: corev1.TolerationOperator(str(m, "operator")), Effect: corev1.TaintEffect(str(m, "effect")),
+			Key: fields.String(m, "key"), Value: fields.String(m, "value"),
+			Operator: corev1.TolerationOperator(fields.String(m, "operator")), Effect: corev1.TaintEffect(fields.String(m, "effect")),
 		}
 		if seconds, limited, err := unstructured.NestedInt64(m, "tolerationSeconds"); limited || err != nil {
 			t.TolerationSeconds = &seconds
@@ -77,26 +78,10 @@ func StayTolerations(pod *unstructured.Unstructured) []any {
 // NodeReady reports whether a Node is ready; known is false when it does not say.
 func NodeReady(node *unstructured.Unstructured) (ready, known bool) {
 	status, _ := node.Object["status"].(map[string]any)
-	for _, c := range objects(status, "conditions") {
-		if str(c, "type") == "Ready" {
-			return str(c, "status") == "True", true
+	for _, c := range fields.Objects(status, "conditions") {
+		if fields.String(c, "type") == "Ready" {
+			return fields.String(c, "status") == "True", true
 		}
 	}
 	return false, false
-}
-
-func str(object map[string]any, path ...string) string {
-	s, _, _ := unstructured.NestedString(object, path...)
-	return s
-}
-
-func objects(m map[string]any, key string) []map[string]any {
-	list, _ := m[key].([]any)
-	var out []map[string]any
-	for _, v := range list {
-		if o, ok := v.(map[string]any); ok {
-			out = append(out, o)
-		}
-	}
-	return out
 }

@@ -7,8 +7,10 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	celplugin "k8s.io/apiserver/pkg/admission/plugin/cel"
@@ -18,6 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/utils/ptr"
 
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/webhooks"
@@ -40,6 +43,7 @@ func (expression) ReturnTypes() []*cel.Type { return []*cel.Type{cel.BoolType} }
 // hook is a compiled webhook.
 type hook struct {
 	ops     []admissionregistrationv1.OperationType
+	in      labels.Selector
 	matcher matchconditions.Matcher
 }
 
@@ -73,19 +77,26 @@ func render(t testing.TB) rendered {
 	out := rendered{map[string]hook{}, map[string]policy{}}
 	scope := webhooks.Scope{Self: self}
 	mutating, validating := webhooks.Configurations(agentsandbox.Admission(), webhooks.Endpoint{URL: "https://h"}, scope)
-	add := func(name string, rules []admissionregistrationv1.RuleWithOperations, conditions []admissionregistrationv1.MatchCondition) {
+	selector := func(s *metav1.LabelSelector) labels.Selector {
+		in, err := metav1.LabelSelectorAsSelector(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return in
+	}
+	add := func(name string, rules []admissionregistrationv1.RuleWithOperations, in *metav1.LabelSelector, conditions []admissionregistrationv1.MatchCondition) {
 		if rules[0].Resources[0] == "sandboxes" {
-			out.hooks[name] = hook{rules[0].Operations, matcher(conditions)}
+			out.hooks[name] = hook{rules[0].Operations, selector(in), matcher(conditions)}
 		}
 	}
 	for _, w := range mutating.Webhooks {
-		add(w.Name, w.Rules, w.MatchConditions)
+		add(w.Name, w.Rules, w.NamespaceSelector, w.MatchConditions)
 	}
 	for _, w := range validating.Webhooks {
-		add(w.Name, w.Rules, w.MatchConditions)
+		add(w.Name, w.Rules, w.NamespaceSelector, w.MatchConditions)
 	}
 	for _, p := range webhooks.NewPolicies(agentsandbox.Admission(), scope).Validating {
-		c := policy{hook: hook{p.Spec.MatchConstraints.ResourceRules[0].Operations, matcher(p.Spec.MatchConditions)}}
+		c := policy{hook: hook{p.Spec.MatchConstraints.ResourceRules[0].Operations, labels.Everything(), matcher(p.Spec.MatchConditions)}}
 		for _, v := range p.Spec.Validations {
 			rule := compiler.CompileCondition([]celplugin.ExpressionAccessor{expression(v.Expression)}, vars, environment.StoredExpressions)
 			for _, err := range rule.CompilationErrors() {
@@ -127,12 +138,16 @@ func (h hook) matches(t testing.TB, a *admission.VersionedAttributes) bool {
 	return result.Matches
 }
 
-// asked returns the webhooks that are asked about a write.
-func (r rendered) asked(t testing.TB, w write) []string {
+// enforced are the labels of a namespace that enforces.
+var enforced = labels.Set{corev1.LabelMetadataName: "ns", platform.EnforcementKey: string(webhooks.Enforce)}
+
+// asked returns the webhooks that are asked about a write in a namespace with those
+// labels.
+func (r rendered) asked(t testing.TB, w write, in labels.Set) []string {
 	t.Helper()
 	var names []string
 	for name, h := range r.hooks {
-		if h.matches(t, w.attributes()) {
+		if h.in.Matches(in) && h.matches(t, w.attributes()) {
 			names = append(names, name)
 		}
 	}

@@ -2,11 +2,15 @@ package cel
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
@@ -125,7 +129,7 @@ func TestWrites(t *testing.T) {
 			if got := tc.operation(); got != tc.want {
 				t.Errorf("Classify() = %q, want %q", got, tc.want)
 			}
-			if diff := cmp.Diff(wanted(tc.want), judged(r.asked(t, tc.write))); diff != "" {
+			if diff := cmp.Diff(wanted(tc.want), judged(r.asked(t, tc.write, enforced))); diff != "" {
 				t.Errorf("webhooks (-want,+got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tc.refused, r.refusing(t, tc.write)); diff != "" {
@@ -155,7 +159,7 @@ func TestTheConditionsSayWhatTheCodeSays(t *testing.T) {
 	}
 	check := func(w write, old, now []metav1.OwnerReference) {
 		op := w.operation()
-		if diff := cmp.Diff(wanted(op), judged(r.asked(t, w))); diff != "" {
+		if diff := cmp.Diff(wanted(op), judged(r.asked(t, w, enforced))); diff != "" {
 			t.Errorf("%s, then %s: Classify() = %q; webhooks (-want,+got):\n%s", titles(old), titles(now), op, diff)
 		}
 	}
@@ -193,10 +197,31 @@ func TestEveryBirthIsStampedOnce(t *testing.T) {
 		"nobody's with a birth's mark":     {write{nil, builders.SandboxFrom(owned()).Annotation(platform.CreatedByKey, "x").Obj(), "tenant"}, []string{webhooks.StampHook.Name}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, r.asked(t, tc.write)); diff != "" {
+			if diff := cmp.Diff(tc.want, r.asked(t, tc.write, enforced)); diff != "" {
 				t.Errorf("webhooks (-want,+got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Where nothing says enforce the same writes are judged, by webhooks that may fail.
+func TestTheSameIsJudgedWhereNothingIsEnforced(t *testing.T) {
+	r := render(t)
+	for name, w := range map[string]write{
+		"bind":               {member, owned(claimRef), "tenant"},
+		"cold start":         {nil, builders.MakeColdStart(claim, template).Obj(), "tenant"},
+		"foreign controller": {nil, owned(nobody), "tenant"},
+	} {
+		var want []string
+		for _, hook := range judged(r.asked(t, w, enforced)) {
+			want = append(want, webhooks.AuditPrefix+hook)
+		}
+		got := slices.DeleteFunc(r.asked(t, w, labels.Set{corev1.LabelMetadataName: "ns"}), func(hook string) bool {
+			return !strings.HasPrefix(hook, webhooks.AuditPrefix)
+		})
+		if diff := cmp.Diff(want, got); diff != "" || len(got) == 0 {
+			t.Errorf("%s: webhooks (-want,+got):\n%s", name, diff)
+		}
 	}
 }
 
@@ -206,7 +231,7 @@ func BenchmarkABind(b *testing.B) {
 	w := write{member, owned(claimRef), "tenant"}
 	b.Run("webhooks", func(b *testing.B) {
 		for b.Loop() {
-			r.asked(b, w)
+			r.asked(b, w, enforced)
 		}
 	})
 	b.Run("policies", func(b *testing.B) {

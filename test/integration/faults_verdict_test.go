@@ -129,13 +129,7 @@ func (r *row) present(ctx context.Context, p scenario.Pool) []*object {
 // row looks at the Pods themselves.
 func (r *row) judge() (ready int, latencies []time.Duration) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), within)
-	defer cancel()
-	r.must(r.w.record.CatchUp(ctx))
-	report := r.w.record.Report()
-	if len(report.EventGaps) > 0 {
-		r.t.Fatalf("events were lost: %v", report.EventGaps)
-	}
+	report := r.report()
 	for _, b := range report.Findings {
 		if b.Namespace == r.Name {
 			r.wrong(b)

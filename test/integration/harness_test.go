@@ -270,9 +270,9 @@ func (s *stage) eventually(what string, condition func(ctx context.Context) (str
 	}
 }
 
-// judged returns the judge's summary of the namespace, after everything that
-// has happened so far has reached it.
-func (s *stage) judged() (checker.Summary, []checker.Bind) {
+// report is what the judge says once everything that has happened so far has
+// reached it.
+func (s *stage) report() *checker.Report {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), within)
 	defer cancel()
@@ -281,6 +281,13 @@ func (s *stage) judged() (checker.Summary, []checker.Bind) {
 	if len(report.EventGaps) > 0 {
 		s.t.Fatalf("events were lost: %v", report.EventGaps)
 	}
+	return report
+}
+
+// judged returns the judge's summary of the namespace.
+func (s *stage) judged() (checker.Summary, []checker.Bind) {
+	s.t.Helper()
+	report := s.report()
 	var findings []checker.Bind
 	for _, b := range report.Findings {
 		if b.Namespace == s.Name {

@@ -9,15 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/freshbind/freshbind/internal/fields"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/revision"
 )
 
-func str(obj map[string]any, path ...string) string {
-	s, _, _ := unstructured.NestedString(obj, path...)
-	return s
-}
+// They are read all over this package.
+var str, objects = fields.String, fields.Objects
 
 // IsSandbox reports whether kind is the platform's Sandbox, of any version.
 func IsSandbox(gk schema.GroupKind) bool {

@@ -104,17 +104,6 @@ func coldSpec(template, claim *unstructured.Unstructured) (map[string]any, error
 	return spec, nil
 }
 
-func objects(m map[string]any, key string) []map[string]any {
-	list, _ := m[key].([]any)
-	var out []map[string]any
-	for _, v := range list {
-		if o, ok := v.(map[string]any); ok {
-			out = append(out, o)
-		}
-	}
-	return out
-}
-
 // injectEnv adds the claim's variables: to the container each one names (init
 // containers too), else to the first container, after those that name it.
 func injectEnv(podSpec, claimSpec map[string]any, policy string) error {
