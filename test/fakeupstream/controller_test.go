@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -35,19 +34,19 @@ const (
 	within = 10 * time.Minute
 )
 
-// program builds Freshbind, once for all worlds.
+// program is Freshbind, for all worlds.
 var program func() (string, error)
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	dir, err := os.MkdirTemp("", "freshbind-standin-")
-	if err != nil {
+	var remove func()
+	var err error
+	if program, remove, err = fixture.Shared(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	program = sync.OnceValues(func() (string, error) { return fixture.Build(context.Background(), dir, fixture.Race()) })
 	code := m.Run()
-	_ = os.RemoveAll(dir)
+	remove()
 	os.Exit(code)
 }
 

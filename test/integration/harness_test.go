@@ -50,18 +50,17 @@ var shared struct {
 	err  error
 }
 
-// program builds Freshbind, once for all worlds: linking it takes longer than
-// starting one.
+// program is Freshbind, for all worlds.
 var program func() (string, error)
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	dir, err := os.MkdirTemp("", "freshbind-integration-")
-	if err != nil {
+	var remove func()
+	var err error
+	if program, remove, err = fixture.Shared(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	program = sync.OnceValues(func() (string, error) { return fixture.Build(context.Background(), dir, fixture.Race()) })
 	code := m.Run()
 	worlds := slices.Collect(maps.Values(rolled))
 	if shared.w != nil {
@@ -73,7 +72,7 @@ func TestMain(m *testing.M) {
 			code = 1
 		}
 	}
-	_ = os.RemoveAll(dir)
+	remove()
 	os.Exit(code)
 }
 

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -25,6 +24,7 @@ import (
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/controlplane"
+	"github.com/freshbind/freshbind/test/inprocess"
 	"github.com/freshbind/freshbind/test/upstream"
 )
 
@@ -128,22 +128,14 @@ func (w *world) serve() {
 	if err := w.cluster.WriteKubeconfig(w.proxy.Config(cfg), kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	w.server = freeAddress(t)
+	w.server = inprocess.FreeAddress(t)
 	o := app.NewRoutesServeOptions()
 	o.Kubeconfig, o.Address, o.CertDir, o.TokenFile = kubeconfig, w.server, dir, tokens
 	o.HealthAddress, o.MetricsAddress, o.MaxAge = "0", "0", maxAge
 	if err := o.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- o.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the server ended: %v", err)
-		}
-	})
+	inprocess.Run(t, "the server", o.Run)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(certificate)
 	w.client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
@@ -163,16 +155,6 @@ func selfSigned(t *testing.T) (certificate, key []byte) {
 		t.Fatal(err)
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
 }
 
 // run makes a sandbox whose Pod has the address; the Pod runs before anybody

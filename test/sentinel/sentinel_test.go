@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -31,6 +30,7 @@ import (
 	"github.com/freshbind/freshbind/cmd/freshbind/app"
 	"github.com/freshbind/freshbind/internal/sentinel"
 	"github.com/freshbind/freshbind/test/controlplane"
+	"github.com/freshbind/freshbind/test/inprocess"
 	"github.com/freshbind/freshbind/test/kruisegateway"
 )
 
@@ -138,22 +138,14 @@ func (k *kruise) sentinel() {
 		t.Fatal(err)
 	}
 	o.URLs, o.Services, o.Pace.Interval = []string{k.refresh}, []string{namespace + "/gateway"}, time.Second
-	o.HealthAddress, o.MetricsAddress = freeAddress(t), freeAddress(t)
+	o.HealthAddress, o.MetricsAddress = inprocess.FreeAddress(t), inprocess.FreeAddress(t)
 	if err := o.Complete(); err != nil {
 		t.Fatal(err)
 	}
 	if err := o.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- o.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the sentinel ended: %v", err)
-		}
-	})
+	inprocess.Run(t, "the sentinel", o.Run)
 	k.eventually("the sentinel is ready", func() bool { code, _ := get(o.HealthAddress + "/readyz"); return code == http.StatusOK })
 	k.eventually("it has found both gateways", func() bool {
 		_, metrics := get(o.MetricsAddress + "/metrics")
@@ -284,14 +276,4 @@ func (k *kruise) eventually(what string, holds func() bool) {
 	if err != nil {
 		k.t.Fatalf("%s: %v", what, err)
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	port, release, err := controlplane.ReservePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(release)
-	return net.JoinHostPort("127.0.0.1", port)
 }
