@@ -59,7 +59,8 @@ type rendered struct {
 	policies map[string]policy
 }
 
-func render(t testing.TB) rendered {
+// render compiles what is installed, after an edit if there is one.
+func render(t testing.TB, edits ...func(*admissionregistrationv1.ValidatingWebhookConfiguration)) rendered {
 	t.Helper()
 	compiler := celplugin.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	var vars celplugin.OptionalVariableDeclarations
@@ -77,6 +78,9 @@ func render(t testing.TB) rendered {
 	out := rendered{map[string]hook{}, map[string]policy{}}
 	scope := webhooks.Scope{Self: self}
 	mutating, validating := webhooks.Configurations(agentsandbox.Admission(), webhooks.Endpoint{URL: "https://h"}, scope)
+	for _, edit := range edits {
+		edit(validating)
+	}
 	selector := func(s *metav1.LabelSelector) labels.Selector {
 		in, err := metav1.LabelSelectorAsSelector(s)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -222,6 +223,38 @@ func TestTheSameIsJudgedWhereNothingIsEnforced(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" || len(got) == 0 {
 			t.Errorf("%s: webhooks (-want,+got):\n%s", name, diff)
 		}
+	}
+}
+
+// A pool that says enforce closes its namespace, and no other one, also among as many
+// as are named: what the API server spends on a condition is bounded.
+func TestAPoolClosesItsNamespaceOnly(t *testing.T) {
+	names := []string{"ns"}
+	for i := range 999 {
+		names = append(names, fmt.Sprintf("namespace-with-a-long-name-%030d", i))
+	}
+	bind := write{member, owned(claimRef), "tenant"}
+	for name, tc := range map[string]struct {
+		closed []string
+		want   []string
+	}{
+		"none":           {nil, []string{webhooks.AuditPrefix + webhooks.BindHook.Name}},
+		"it":             {[]string{"ns"}, []string{webhooks.PoolPrefix + webhooks.BindHook.Name}},
+		"another":        {[]string{"other"}, []string{webhooks.AuditPrefix + webhooks.BindHook.Name}},
+		"a thousand":     {names, []string{webhooks.PoolPrefix + webhooks.BindHook.Name}},
+		"too many":       {append(names, "last"), []string{webhooks.PoolPrefix + webhooks.BindHook.Name}},
+		"999 others":     {names[1:], []string{webhooks.AuditPrefix + webhooks.BindHook.Name}},
+		"1,001, without": {append(names[1:], "last", "but one"), []string{webhooks.PoolPrefix + webhooks.BindHook.Name}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := render(t, func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { webhooks.ClosePools(c, tc.closed) })
+			if diff := cmp.Diff(tc.want, r.asked(t, bind, labels.Set{corev1.LabelMetadataName: "ns"})); diff != "" {
+				t.Errorf("webhooks (-want,+got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{webhooks.BindHook.Name}, r.asked(t, bind, enforced)); diff != "" {
+				t.Errorf("webhooks of a namespace that enforces by itself (-want,+got):\n%s", diff)
+			}
+		})
 	}
 }
 
