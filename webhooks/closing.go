@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
@@ -34,9 +35,7 @@ func ClosePools(c *admissionregistrationv1.ValidatingWebhookConfiguration, names
 			continue
 		}
 		h := &hooks[i]
-		h.MatchConditions = slices.DeleteFunc(slices.Clone(h.MatchConditions), func(m admissionregistrationv1.MatchCondition) bool {
-			return m.Name == NoPoolCondition
-		})
+		h.MatchConditions = besidesPools(h.MatchConditions)
 		if len(namespaces) == 0 || !failsClosed(hooks, name) {
 			continue
 		}
@@ -76,4 +75,35 @@ func notIn(namespaces []string) string {
 		quoted[i] = strconv.Quote(n)
 	}
 	return "!(request.namespace in [" + strings.Join(quoted, ", ") + "])"
+}
+
+// Unlike names the hooks that differ from their variants with AuditPrefix in more
+// than the namespaces and the failurePolicy. Both are rendered from one hook, so that
+// what is seen to work of a variant holds for the other where they are alike.
+func Unlike(c *admissionregistrationv1.ValidatingWebhookConfiguration) []string {
+	var out []string
+	for i := range c.Webhooks {
+		name, audited := strings.CutPrefix(c.Webhooks[i].Name, AuditPrefix)
+		if !audited {
+			continue
+		}
+		variant := asked(c.Webhooks[i])
+		for _, h := range c.Webhooks {
+			if (h.Name == name || h.Name == PoolPrefix+name) && !apiequality.Semantic.DeepEqual(asked(h), variant) {
+				out = append(out, h.Name)
+			}
+		}
+	}
+	return out
+}
+
+// asked is a hook without what its variants are told apart by.
+func asked(h admissionregistrationv1.ValidatingWebhook) admissionregistrationv1.ValidatingWebhook {
+	h.Name, h.FailurePolicy, h.NamespaceSelector = "", nil, nil
+	h.MatchConditions = besidesPools(h.MatchConditions)
+	return h
+}
+
+func besidesPools(conditions []admissionregistrationv1.MatchCondition) []admissionregistrationv1.MatchCondition {
+	return slices.DeleteFunc(slices.Clone(conditions), func(m admissionregistrationv1.MatchCondition) bool { return m.Name == NoPoolCondition })
 }

@@ -211,3 +211,51 @@ func TestPoolsCloseAsTheySayNow(t *testing.T) {
 		t.Errorf("opened again (-want,+got):\n%s", diff)
 	}
 }
+
+func TestUnlike(t *testing.T) {
+	edit := func(name string, change func(h *admissionregistrationv1.ValidatingWebhook)) func(*admissionregistrationv1.ValidatingWebhookConfiguration) {
+		return func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			for i := range c.Webhooks {
+				if c.Webhooks[i].Name == name {
+					change(&c.Webhooks[i])
+				}
+			}
+		}
+	}
+	never := func(h *admissionregistrationv1.ValidatingWebhook) { h.MatchConditions[0].Expression = "false" }
+	for name, tc := range map[string]struct {
+		scope Scope
+		pools []string
+		edit  func(*admissionregistrationv1.ValidatingWebhookConfiguration)
+		want  []string
+	}{
+		"as rendered":             {},
+		"open":                    {scope: Scope{Bind: admissionregistrationv1.Ignore, Open: []string{"a"}}},
+		"enforced by default":     {scope: Scope{EnforcedByDefault: true}},
+		"where pools enforce":     {pools: []string{"a", "b"}},
+		"a condition":             {edit: edit("coldstart.freshbind.dev", never), want: []string{"coldstart.freshbind.dev"}},
+		"a condition of a pool's": {pools: []string{"a"}, edit: edit("pool-bind.freshbind.dev", never), want: []string{"pool-bind.freshbind.dev"}},
+		"the variant's": {
+			pools: []string{"a"}, edit: edit("audit-bind.freshbind.dev", never), want: []string{"bind.freshbind.dev", "pool-bind.freshbind.dev"},
+		},
+		"a CA": {
+			edit: edit("coldstart.freshbind.dev", func(h *admissionregistrationv1.ValidatingWebhook) { h.ClientConfig.CABundle = []byte("x") }),
+			want: []string{"coldstart.freshbind.dev"},
+		},
+		"rules": {
+			edit: edit("bind.freshbind.dev", func(h *admissionregistrationv1.ValidatingWebhook) { h.Rules[0].Resources = []string{"widgets"} }),
+			want: []string{"bind.freshbind.dev"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, c := Configurations(agentsandbox.Admission(), Endpoint{URL: "https://h"}, tc.scope)
+			ClosePools(c, tc.pools)
+			if tc.edit != nil {
+				tc.edit(c)
+			}
+			if diff := cmp.Diff(tc.want, Unlike(c)); diff != "" {
+				t.Errorf("(-want,+got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -94,25 +94,67 @@ func (d *Doctor) selfTest(ctx context.Context) ([]Finding, error) {
 	return ok("the self-test of %s ago passed", ago), nil
 }
 
-// refusal asks the API server itself, with the rights of whoever asks.
+// refusal asks the API server itself, with the rights of whoever asks: in the
+// namespace that the self-test has, and in one that enforces, as each may have
+// webhooks of its own.
 func (d *Doctor) refusal(ctx context.Context) ([]Finding, error) {
 	k, found, err := d.Kinds(ctx)
 	if err != nil || !found {
 		return nil, err
 	}
+	asked := []string{d.TestNamespace}
+	enforcing, err := d.enforcing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(enforcing) > 0 && !slices.Contains(enforcing, d.TestNamespace) {
+		asked = append(asked, enforcing[0])
+	}
+	for _, namespace := range asked {
+		if findings, err := d.refusalIn(ctx, k, namespace); err != nil || len(findings) > 0 {
+			return findings, err
+		}
+	}
+	return ok("a dry run in namespace %s was refused by Freshbind, as it has to be", strings.Join(asked, ", and one in ")), nil
+}
+
+// enforcing are the namespaces that enforce and that Freshbind is for.
+func (d *Doctor) enforcing(ctx context.Context) ([]string, error) {
+	var namespaces corev1.NamespaceList
+	if err := d.Client.List(ctx, &namespaces); err != nil {
+		return nil, fmt.Errorf("listing namespaces: %w", err)
+	}
+	var out []string
+	for _, ns := range namespaces.Items {
+		if d.guards(ns) {
+			out = append(out, ns.Name)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// guards reports whether a namespace enforces, and Freshbind is for it.
+func (d *Doctor) guards(ns corev1.Namespace) bool {
+	left := ns.Name == metav1.NamespaceSystem || ns.DeletionTimestamp != nil || len(d.Namespaces) > 0 && !slices.Contains(d.Namespaces, ns.Name)
+	return !left && d.Enforced(ns.Labels)
+}
+
+// refusalIn finds nothing when a cold start in the namespace is refused.
+func (d *Doctor) refusalIn(ctx context.Context, k platform.Served, namespace string) ([]Finding, error) {
 	mine := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: d.TestNamespace, Verb: "create", Group: k.Sandboxes.Group, Version: "*", Resource: "sandboxes",
+			Namespace: namespace, Verb: "create", Group: k.Sandboxes.Group, Version: "*", Resource: "sandboxes",
 		},
 	}}
 	if err := d.Client.Create(ctx, mine); err != nil {
 		return nil, fmt.Errorf("asking what you may do: %w", err)
 	}
 	if !mine.Status.Allowed {
-		return nil, fmt.Errorf("you may not create sandboxes in namespace %s, not even in a dry run, so Freshbind was not tried", d.TestNamespace)
+		return nil, fmt.Errorf("you may not create sandboxes in namespace %s, not even in a dry run, so Freshbind was not tried", namespace)
 	}
 	t := &selftest.Tester{
-		Client: d.Client, Namespace: d.TestNamespace, Sandboxes: k.Sandboxes, Claims: k.Claims, Clock: clock.RealClock{},
+		Client: d.Client, Namespace: namespace, Sandboxes: k.Sandboxes, Claims: k.Claims, Clock: clock.RealClock{},
 	}
 	if err := t.Test(ctx); err != nil {
 		if answer := apierrors.APIStatus(nil); !errors.As(err, &answer) && !strings.Contains(err.Error(), "was accepted") {
@@ -121,7 +163,7 @@ func (d *Doctor) refusal(ctx context.Context) ([]Finding, error) {
 		}
 		return []Finding{failed("look at the checks above, and at the log of the replicas", "%v", err)}, nil
 	}
-	return ok("a dry run in namespace %s was refused by Freshbind, as it has to be", d.TestNamespace), nil
+	return nil, nil
 }
 
 // enforcement names the namespaces with pools in which nothing is denied.

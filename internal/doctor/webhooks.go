@@ -152,8 +152,7 @@ func fixed(conditions []admissionregistrationv1.MatchCondition) []admissionregis
 func (d *Doctor) uncovered(variants []hook, namespaces []corev1.Namespace) []Finding {
 	var out []string
 	for _, ns := range namespaces {
-		left := ns.Name == metav1.NamespaceSystem || len(d.Namespaces) > 0 && !slices.Contains(d.Namespaces, ns.Name)
-		if left || !d.Enforced(ns.Labels) {
+		if !d.guards(ns) {
 			continue
 		}
 		covered := slices.ContainsFunc(variants, func(h hook) bool {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,7 +26,7 @@ func (o *process) addSelfTest(mgr manager.Manager, k platform.Served, modes *web
 	}
 	tester := &selftest.Tester{
 		Client: mgr.GetClient(), Namespace: o.SelfTest.Namespace, Sandboxes: k.Sandboxes, Claims: k.Claims,
-		Member:   (&idleMembers{cache: mgr.GetCache(), kinds: k, modes: modes}).next,
+		Member: (&idleMembers{cache: mgr.GetCache(), kinds: k, modes: modes}).next, Unlike: unlike(mgr.GetAPIReader()),
 		Interval: o.SelfTest.Interval.Duration, Metrics: selftest.NewMetrics(reg), Clock: clock.RealClock{},
 	}
 	namespace := o.LeaderElectNamespace
@@ -57,6 +58,18 @@ func (o *process) addSelfTest(mgr manager.Manager, k platform.Served, modes *web
 		return fmt.Errorf("adding the self-test: %w", err)
 	}
 	return nil
+}
+
+// unlike compares the installed webhooks with each other. None at all is for the
+// dry runs to tell.
+func unlike(live client.Reader) func(context.Context) ([]string, error) {
+	return func(ctx context.Context) ([]string, error) {
+		var installed admissionregistrationv1.ValidatingWebhookConfiguration
+		if err := live.Get(ctx, client.ObjectKey{Name: webhooks.ConfigurationName}, &installed); err != nil {
+			return nil, client.IgnoreNotFound(err)
+		}
+		return webhooks.Unlike(&installed), nil
+	}
 }
 
 // idleMembers are those in namespaces that enforce: only there a bind that is not

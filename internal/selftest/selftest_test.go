@@ -110,6 +110,28 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// A refusal of one webhook says nothing of others that are not like it.
+func TestWebhooksThatAreNotAlikeAreNotTested(t *testing.T) {
+	for name, tc := range map[string]struct {
+		unlike []string
+		err    error
+		want   string
+	}{
+		"alike":     {nil, nil, ""},
+		"one":       {[]string{"coldstart.freshbind.dev"}, nil, "webhooks coldstart.freshbind.dev have other rules"},
+		"not known": {nil, errors.New("no answer"), "comparing webhooks: no answer"},
+	} {
+		tester := &Tester{
+			Client: &answers{create: wellRefused("coldstart.freshbind.dev")}, Namespace: "ns", Sandboxes: sandboxes, Claims: claims,
+			Unlike: func(context.Context) ([]string, error) { return tc.unlike, tc.err },
+		}
+		err := tester.Test(t.Context())
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: error is %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
 func TestEachResultIsToldOnce(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1700000000, 0))
 	answer := make(chan error, 1)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -69,6 +70,9 @@ type Tester struct {
 	// Member returns some idle member in a namespace that enforces, to be bound;
 	// nil when there is none. It may itself be nil.
 	Member func(ctx context.Context) (client.Object, error)
+	// Unlike names the webhooks that differ from the one of which a refusal is seen,
+	// where each is asked in namespaces of its own. It may be nil.
+	Unlike func(ctx context.Context) ([]string, error)
 	// Publish tells others of a result; nil for nobody.
 	Publish  func(ctx context.Context, r Result) error
 	Interval time.Duration
@@ -119,7 +123,7 @@ func tell(failed func(error, string, ...any), well func(string, ...any), said st
 
 // Test asks once for each thing that has to be refused.
 func (t *Tester) Test(ctx context.Context) error {
-	errs := []error{t.coldStart(ctx)}
+	errs := []error{t.coldStart(ctx), t.alike(ctx)}
 	if t.Member != nil {
 		member, err := t.Member(ctx)
 		switch {
@@ -130,6 +134,24 @@ func (t *Tester) Test(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// alike: a test in one namespace says something of the others.
+func (t *Tester) alike(ctx context.Context) error {
+	if t.Unlike == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	unlike, err := t.Unlike(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("comparing webhooks: %w", err)
+	case len(unlike) > 0:
+		return fmt.Errorf("webhooks %s have other rules, conditions or CAs than where nothing is enforced: they may not be asked; "+
+			"look at ValidatingWebhookConfiguration freshbind", strings.Join(unlike, ", "))
+	}
+	return nil
 }
 
 // coldStart asks for a Sandbox of a claim that does not exist.

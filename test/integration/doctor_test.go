@@ -129,19 +129,21 @@ func TestDoctorNamesWhatIsBroken(t *testing.T) {
 		}, nil, "Webhooks", "bind.freshbind.dev has other rules", true},
 		{"a condition that is never true", func() {
 			p.edit("coldstart.freshbind.dev", func(h *admissionregistrationv1.ValidatingWebhook) { h.MatchConditions[0].Expression = "false" })
-			// The self-test asks for a Sandbox in a namespace that enforces nothing.
-		}, nil, "Webhooks", "coldstart.freshbind.dev has other matchConditions", false},
+		}, nil, "Webhooks", "coldstart.freshbind.dev has other matchConditions", true},
 		{"a condition that is never true, where nothing is enforced", func() {
 			p.edit("audit-coldstart.freshbind.dev", func(h *admissionregistrationv1.ValidatingWebhook) { h.MatchConditions[0].Expression = "false" })
 		}, nil, "Webhooks", "audit-coldstart.freshbind.dev has other matchConditions", true},
 		{"an empty caBundle", func() {
+			p.edit("coldstart.freshbind.dev", func(h *admissionregistrationv1.ValidatingWebhook) { h.ClientConfig.CABundle = nil })
+		}, nil, "CA", "coldstart.freshbind.dev has an empty caBundle", true},
+		{"an empty caBundle, where nothing is enforced", func() {
 			p.edit("audit-coldstart.freshbind.dev", func(h *admissionregistrationv1.ValidatingWebhook) { h.ClientConfig.CABundle = nil })
 		}, nil, "CA", "audit-coldstart.freshbind.dev has an empty caBundle", true},
 		{"another CA", func() {
 			for _, name := range []string{"bind.freshbind.dev", "coldstart.freshbind.dev"} {
 				p.edit(name, func(h *admissionregistrationv1.ValidatingWebhook) { h.ClientConfig.CABundle = otherCA })
 			}
-		}, nil, "SelfTest", "failed", true},
+		}, nil, "Refusal", "x509", true},
 		{"a failurePolicy that the path does not say", func() {
 			ignore := admissionregistrationv1.Ignore
 			p.edit("bind.freshbind.dev", func(h *admissionregistrationv1.ValidatingWebhook) { h.FailurePolicy = &ignore })
