@@ -1,0 +1,98 @@
+// Suite chooses the tests of `make test` and `make test-all`: tests.txt says of
+// each test that starts a control plane which of the two it belongs to, and why.
+//
+//	go test $(go run ./test/suite short)   # what make test runs
+//	go test $(go run ./test/suite rest)    # what it leaves out
+//	go run ./test/suite left-out           # says so
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+)
+
+//go:embed tests.txt
+var table string
+
+func main() {
+	if err := run(os.Stdout, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "suite:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out io.Writer, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("got arguments %q: use short, rest or left-out", args)
+	}
+	rows, err := load(table, "test")
+	if err != nil {
+		return err
+	}
+	switch args[0] {
+	case "short":
+		_, err = fmt.Fprintln(out, strings.Join(shortArgs(rows), " "))
+	case "rest":
+		_, err = fmt.Fprintln(out, strings.Join(restArgs(rows), " "))
+	case "left-out":
+		_, err = fmt.Fprint(out, leftOut(rows))
+	default:
+		return fmt.Errorf("got argument %q: use short, rest or left-out", args[0])
+	}
+	return err
+}
+
+// shortArgs are arguments for go test: everything but what is left out.
+func shortArgs(rows []row) []string { return []string{"-skip", pattern(rows), "./test/..."} }
+
+// restArgs are arguments for go test: what is left out, and nothing else.
+func restArgs(rows []row) []string {
+	args := []string{"-run", pattern(rows)}
+	for _, r := range rows {
+		if dir := "./test/" + r.pkg; r.rest && !slices.Contains(args, dir) {
+			args = append(args, dir)
+		}
+	}
+	return args
+}
+
+// pattern names the tests that are left out, as -run and -skip take it. It has no
+// character that a shell expands in an unquoted substitution.
+func pattern(rows []row) string {
+	var names []string
+	for _, r := range rows {
+		if !r.rest {
+			continue
+		}
+		test, sub, found := strings.Cut(r.test, "/")
+		test = "^" + test + "$"
+		if found {
+			test += "/^" + sub
+		}
+		if !slices.Contains(names, test) {
+			names = append(names, test)
+		}
+	}
+	return strings.Join(names, "|")
+}
+
+func leftOut(rows []row) string {
+	var out strings.Builder
+	count, pkg := 0, ""
+	for _, r := range rows {
+		if !r.rest {
+			continue
+		}
+		if count++; r.pkg != pkg {
+			pkg = r.pkg
+			fmt.Fprintf(&out, "  test/%s\n", pkg)
+		}
+		fmt.Fprintf(&out, "    %-58s %s\n", r.test, r.why)
+	}
+	return fmt.Sprintf("left out: %d tests that start control planes; make test-rest runs them, make test-all everything; one: go test ./test/PACKAGE -run TEST\n%s",
+		count, out.String())
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// properties are what Freshbind promises, in the words of tests.txt; docs/how-it-works.md
+// explains them.
+var properties = []string{
+	"fresh", "alive", "once", "belongs", "in-use", "absence", "ghosts", "undecided", "installing", "routes", "bounded", "ends",
+}
+
+// everything stands for all such tests of a package.
+const everything = "*"
+
+// other is what a test is for that shows none of them.
+const other = "-"
+
+// row is one test that starts a control plane.
+type row struct {
+	// rest: make test leaves it out.
+	rest bool
+	// pkg is a folder below test/.
+	pkg string
+	// test is its name, or the name and how those of its subtests begin that are
+	// meant, or everything.
+	test string
+	// shows are the properties that it shows.
+	shows []string
+	why   string
+}
+
+// parse reads lines of a set, a package, a test, properties with commas between
+// them, and a reason.
+func parse(text string) ([]row, error) {
+	var rows []row
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		r, err := parseRow(line)
+		if err != nil {
+			return nil, fmt.Errorf("tests.txt: %q: %w", line, err)
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+func parseRow(line string) (row, error) {
+	const columns = 4
+	fields := strings.Fields(line)
+	if len(fields) <= columns {
+		return row{}, fmt.Errorf("want set, package, test, properties and a reason")
+	}
+	r := row{rest: fields[0] == "rest", pkg: fields[1], test: fields[2], why: strings.Join(fields[columns:], " ")}
+	if !r.rest && fields[0] != "short" {
+		return row{}, fmt.Errorf("set %q: use short or rest", fields[0])
+	}
+	if fields[3] == other {
+		return r, nil
+	}
+	r.shows = strings.Split(fields[3], ",")
+	for _, p := range r.shows {
+		if !slices.Contains(properties, p) {
+			return row{}, fmt.Errorf("property %q: use %s, or %s", p, strings.Join(properties, ", "), other)
+		}
+	}
+	return r, nil
+}
+
+// load reads the table and puts the tests of its package in the place of everything.
+func load(text, root string) ([]row, error) {
+	rows, err := parse(text)
+	if err != nil {
+		return nil, err
+	}
+	var all []row
+	for _, r := range rows {
+		if r.test != everything {
+			all = append(all, r)
+			continue
+		}
+		tests, err := clusterTests(filepath.Join(root, r.pkg))
+		if err != nil {
+			return nil, err
+		}
+		for _, r.test = range tests {
+			all = append(all, r)
+		}
+	}
+	return all, nil
+}
+
+// faults are tests without a row, rows without a test, and names that -run and
+// -skip cannot tell apart.
+func faults(rows []row, found map[string][]string) []string {
+	var wrong []string
+	listed, rest := map[string]bool{}, map[string]bool{}
+	for _, r := range rows {
+		name, _, _ := strings.Cut(r.test, "/")
+		listed[r.pkg+" "+name] = true
+		if !slices.Contains(found[r.pkg], name) {
+			wrong = append(wrong, fmt.Sprintf("test/%s has no %s that starts a control plane", r.pkg, name))
+		}
+		if before, ok := rest[r.test]; ok && before != r.rest {
+			wrong = append(wrong, fmt.Sprintf("%s is short in one row and rest in another", r.test))
+		}
+		rest[r.test] = r.rest
+	}
+	for pkg, tests := range found {
+		for _, test := range tests {
+			if !listed[pkg+" "+test] {
+				wrong = append(wrong, fmt.Sprintf("test/%s: %s starts a control plane, and tests.txt has no row for it", pkg, test))
+			}
+		}
+	}
+	slices.Sort(wrong)
+	return wrong
+}
