@@ -103,7 +103,11 @@ func compile(ctx context.Context, log io.Writer, t target, program string) error
 	start := time.Now()
 	partial := fmt.Sprintf("%s.%d.partial", program, os.Getpid())
 	defer func() { _ = os.Remove(partial) }()
-	if _, err := goCommand(ctx, t.moduleDir, "build", "-trimpath", "-buildvcs=false", "-mod=readonly",
+	// The flags are those of a plain go build, so that a package which Freshbind or
+	// another tool needs, too, is compiled once; -v names each that is.
+	live := newProgress(ctx, log, t, time.Duration(took[t.title]*float64(time.Second)))
+	defer live.stop()
+	if _, err := goCommandTo(ctx, live, t.moduleDir, "build", "-v", "-buildvcs=false", "-mod=readonly",
 		"-ldflags", strings.Join(ldflags, " "), "-o", partial, t.pkg); err != nil {
 		return err
 	}
@@ -138,6 +142,11 @@ func cacheKey(moduleDir string, ldflags []string) (string, error) {
 
 // goCommand runs the go command in dir and returns its stdout.
 func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
+	return goCommandTo(ctx, nil, dir, args...)
+}
+
+// goCommandTo shows live what the command does, if that is not nil.
+func goCommandTo(ctx context.Context, live *progress, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
 	// Neither a workspace nor the caller's flags (-race, -mod=vendor) may
@@ -147,6 +156,9 @@ func goCommand(ctx context.Context, dir string, args ...string) (string, error) 
 	cmd.WaitDelay = stopGrace
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if live != nil {
+		cmd.Stderr = live.reading(&stderr)
+	}
 	if err := startTied(cmd); err != nil {
 		return "", fmt.Errorf("run go %s: %w", args[0], err)
 	}
@@ -155,6 +167,12 @@ func goCommand(ctx context.Context, dir string, args ...string) (string, error) 
 		return "", fmt.Errorf("go %s in %s: %w\n%s", args[0], dir, err, strings.TrimSpace(stderr.String()))
 	}
 	return strings.TrimSpace(stdout.String()), nil
+}
+
+// Go runs the go command in dir as builds of tools do, and returns its stdout. It
+// ends with this process.
+func Go(ctx context.Context, dir string, args ...string) (string, error) {
+	return goCommand(ctx, dir, args...)
 }
 
 // ModuleVersion returns the version of a dependency as pinned by the Go module
