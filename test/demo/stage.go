@@ -17,11 +17,11 @@ import (
 	"github.com/freshbind/freshbind/test/upstream"
 )
 
-// builtTimeout is long for fake nodes.
-const builtTimeout = 30 * time.Second
+// builtTimeout is long for fake nodes, also on a machine that has more to do.
+const builtTimeout = 5 * time.Minute
 
 // guardWithin bounds the time until the API server asks Freshbind.
-const guardWithin = 20 * time.Second
+const guardWithin = 5 * time.Minute
 
 // stage is what the demo plays on: a cluster with agent-sandbox and Freshbind,
 // the two namespaces of the first act and that of the second.

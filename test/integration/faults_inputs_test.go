@@ -165,7 +165,10 @@ func (r *row) editMembers(image string) {
 			_, err = r.coreClient("pods").Patch(r.t.Context(), m.GetName(), strategicPatch,
 				[]byte(`{"spec":{"containers":[{"name":"c","image":"`+image+`"}]}}`), patchOptions)
 		} else {
-			_, err = r.Resource(upstream.Sandboxes).Update(r.t.Context(), builders.SandboxFrom(r.live(m)).Image(image).Obj(), updateOptions)
+			err = r.judged(func() error {
+				_, err := r.Resource(upstream.Sandboxes).Update(r.t.Context(), builders.SandboxFrom(r.live(m)).Image(image).Obj(), updateOptions)
+				return err
+			})
 		}
 		r.must(err)
 	}

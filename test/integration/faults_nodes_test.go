@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,12 +58,12 @@ func (r *row) placeMembers(template *builders.Template) {
 		r.patchNode(ctx, `{"spec":{"taints":null}}`)
 		return "tainted", false
 	})
-	var placed atomic.Int32
+	placed := 0
 	go wait.UntilWithContext(r.t.Context(), func(ctx context.Context) { r.place(ctx, &placed) }, 50*time.Millisecond)
 }
 
-// place binds the Pods that wait.
-func (r *row) place(ctx context.Context, placed *atomic.Int32) {
+// place binds the Pods that wait. One that cannot be bound now does not count.
+func (r *row) place(ctx context.Context, placed *int) {
 	kube := r.kube()
 	list, err := kube.CoreV1().Pods(r.Name).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName="})
 	if err != nil {
@@ -72,14 +71,17 @@ func (r *row) place(ctx context.Context, placed *atomic.Int32) {
 	}
 	for i := range list.Items {
 		node := r.leavingNode()
-		if placed.Add(1) > replicas {
+		if *placed >= replicas {
 			node = "node-0"
 		}
 		pod := &list.Items[i]
-		_ = kube.CoreV1().Pods(r.Name).Bind(ctx, &corev1.Binding{
+		err := kube.CoreV1().Pods(r.Name).Bind(ctx, &corev1.Binding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
 			Target:     corev1.ObjectReference{Kind: "Node", Name: node},
 		}, createOptions)
+		if err == nil {
+			*placed++
+		}
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -210,8 +209,9 @@ const (
 	replicas  = 2
 	claimants = 3
 	// provoking bounds how long a row keeps the caches late, for all rows of its
-	// phase: in old releases claims that are refused meanwhile wait ever longer.
-	provoking = 3 * time.Minute
+	// phase: claims that are refused meanwhile wait ever longer, so that they need as
+	// much time again.
+	provoking = within / 2
 )
 
 // row is one case being played.

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"context"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
 )
 
@@ -71,57 +73,94 @@ func (r *row) take(claim, member *object) error {
 	return r.transfer(claim, member)
 }
 
+// judged makes a write until it is judged, as every writer does: again onto what is
+// stored now when somebody else was faster, and again when nobody could decide in time.
+func (r *row) judged(write func() error) error {
+	r.t.Helper()
+	var answer error
+	err := scenario.Poll(r.t.Context(), within, func(context.Context) (bool, error) {
+		answer = write()
+		return !saysNothing(answer), nil
+	})
+	if err != nil {
+		r.t.Fatalf("a write is not judged: %v; the last answer: %v", err, answer)
+	}
+	return answer
+}
+
+// otherVersion is how the API server refuses an update onto an older version
+// (k8s.io/apiserver, pkg/registry/generic/registry); a verdict can be a Conflict, too.
+const otherVersion = "the object has been modified"
+
+// saysNothing: an answer that is about the moment, and not about what was written.
+func saysNothing(answer error) bool {
+	return answer != nil && (strings.Contains(answer.Error(), otherVersion) ||
+		strings.Contains(answer.Error(), "could not decide") || strings.Contains(answer.Error(), "deadline exceeded"))
+}
+
 // choose writes the chosen member into the claim: by label in v0.4.6, by
 // annotation later.
 func (r *row) choose(claim *object, member string) error {
 	r.t.Helper()
-	chosen := builders.ClaimFrom(r.get(upstream.SandboxClaims, claim.GetName())).Names(member).Obj()
-	_, err := r.as(upstream.SandboxClaims).Update(r.t.Context(), chosen, updateOptions)
-	return err
+	return r.judged(func() error {
+		chosen := builders.ClaimFrom(r.get(upstream.SandboxClaims, claim.GetName())).Names(member).Obj()
+		_, err := r.as(upstream.SandboxClaims).Update(r.t.Context(), chosen, updateOptions)
+		return err
+	})
 }
 
 // transfer is the merge patch that hands the member over.
 func (r *row) transfer(claim, member *object) error {
 	r.t.Helper()
-	return r.patchTo(member, builders.Bound(member, claim, r.template(r.pool.Template)).Obj())
+	return r.patchTo(member, func(now *object) *object { return builders.Bound(now, claim, r.template(r.pool.Template)).Obj() })
 }
 
 // patchTo patches a Sandbox, until v0.5.3 onto whatever version is stored.
-func (r *row) patchTo(member, bound *object) error {
+func (r *row) patchTo(member *object, bind func(now *object) *object) error {
 	r.t.Helper()
-	bound.SetGeneration(member.GetGeneration())
-	from := client.MergeFrom(member)
-	if r.w.release != "v0.4.6" {
-		from = client.MergeFromWithOptions(member, client.MergeFromWithOptimisticLock{})
-	}
-	patch, err := from.Data(bound)
-	r.must(err)
-	_, err = r.as(upstream.Sandboxes).Patch(r.t.Context(), member.GetName(), from.Type(), patch, patchOptions)
-	return err
+	return r.judged(func() error {
+		now, err := r.memberClient().Get(r.t.Context(), member.GetName(), getOptions)
+		if err != nil {
+			return err
+		}
+		bound := bind(now)
+		bound.SetGeneration(now.GetGeneration())
+		from := client.MergeFrom(now)
+		if r.w.release != "v0.4.6" {
+			from = client.MergeFromWithOptions(now, client.MergeFromWithOptimisticLock{})
+		}
+		patch, err := from.Data(bound)
+		r.must(err)
+		_, err = r.as(upstream.Sandboxes).Patch(r.t.Context(), member.GetName(), from.Type(), patch, patchOptions)
+		return err
+	})
 }
 
 // releasePod is the PUT by which a bare Pod leaves its pool: v0.1.0 takes both
-// labels off, v0.2.1 says whose it is.
-func (r *row) releasePod(claim, pod *object) error {
+// labels off, v0.2.1 says whose it is. Whatever else the write changes comes on top.
+func (r *row) releasePod(claim, pod *object, more ...func(taken *object)) error {
 	r.t.Helper()
-	taken := pod.DeepCopy()
-	taken.SetOwnerReferences(nil)
-	labels := taken.GetLabels()
-	delete(labels, barePoolLabel)
-	if r.w.release == "v0.1.0" {
-		delete(labels, builders.LabelTemplateRef)
-	} else {
-		labels[builders.LabelNameHash] = builders.NameHash(claim.GetName())
-		labels[builders.LabelClaimUID] = string(claim.GetUID())
-	}
-	taken.SetLabels(labels)
-	return r.putPod(taken)
-}
-
-func (r *row) putPod(pod *object) error {
-	r.t.Helper()
-	_, err := r.w.upstream.Resource(podResource).Namespace(r.Name).Update(r.t.Context(), pod, updateOptions)
-	return err
+	return r.judged(func() error {
+		taken, err := r.memberClient().Get(r.t.Context(), pod.GetName(), getOptions)
+		if err != nil {
+			return err
+		}
+		taken.SetOwnerReferences(nil)
+		labels := taken.GetLabels()
+		delete(labels, barePoolLabel)
+		if r.w.release == "v0.1.0" {
+			delete(labels, builders.LabelTemplateRef)
+		} else {
+			labels[builders.LabelNameHash] = builders.NameHash(claim.GetName())
+			labels[builders.LabelClaimUID] = string(claim.GetUID())
+		}
+		taken.SetLabels(labels)
+		for _, change := range more {
+			change(taken)
+		}
+		_, err = r.w.upstream.Resource(podResource).Namespace(r.Name).Update(r.t.Context(), taken, updateOptions)
+		return err
+	})
 }
 
 func (r *row) template(name string) *object {
@@ -145,8 +184,10 @@ func (r *row) start(claim, template *object, pod string) error {
 	if r.w.release == "v0.1.0" {
 		sandbox.SetLabels(nil)
 	}
-	_, err := r.as(upstream.Sandboxes).Create(r.t.Context(), sandbox, createOptions)
-	return err
+	return r.judged(func() error {
+		_, err := r.as(upstream.Sandboxes).Create(r.t.Context(), sandbox, createOptions)
+		return err
+	})
 }
 
 // isRefused checks that a write in the controllers' name was refused.

@@ -7,7 +7,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
@@ -47,8 +46,10 @@ var writtenFaults = map[string]faultCase{
 			r.must(r.choose(claim, member.GetName()))
 			plain := builders.ControllerRef(other)
 			plain.Controller = nil
-			bound := builders.SandboxFrom(builders.Bound(member, claim, r.template(r.pool.Template)).Obj())
-			r.isRefused(r.patchTo(member, bound.Owners(plain, builders.ControllerRef(claim)).Obj()), freshness.OwnerMismatch)
+			r.isRefused(r.patchTo(member, func(now *object) *object {
+				bound := builders.SandboxFrom(builders.Bound(now, claim, r.template(r.pool.Template)).Obj())
+				return bound.Owners(plain, builders.ControllerRef(claim)).Obj()
+			}), freshness.OwnerMismatch)
 		},
 	},
 	"used sandbox put back": {
@@ -77,14 +78,7 @@ var writtenFaults = map[string]faultCase{
 			member := r.filled(*r.other, r.other.Image)[0]
 			r.patchMember(member, forgedLabels(r.pool.Name, r.pool.Template))
 			claim := r.unseen("c1")
-			// Its controller may write to it, too.
-			r.isRefusedUnlessGone(retry.RetryOnConflict(scenario.Conflicts, func() error {
-				now, err := r.memberClient().Get(r.t.Context(), member.GetName(), getOptions)
-				if err != nil {
-					return err
-				}
-				return r.take(claim, now)
-			}), member)
+			r.isRefusedUnlessGone(r.take(claim, member), member)
 			// Else it is nobody's for ever: neither pool's controller knows it.
 			if !r.w.bare {
 				r.patchMember(member, forgedLabels(r.other.Name, r.other.Template))
@@ -164,14 +158,14 @@ var writtenFaults = map[string]faultCase{
 		provoke: func(r *row) {
 			claim, member := r.unseen("c1"), r.live(r.members[0])
 			if r.w.bare {
-				edited := builders.TemplateFrom(member).Obj()
-				setImage(edited, "evil:v1")
-				r.isRefused(r.releasePod(claim, edited), freshness.BlueprintChanged)
+				evil := func(taken *object) { setImage(taken, "evil:v1") }
+				r.isRefused(r.releasePod(claim, member, evil), freshness.BlueprintChanged)
 				return
 			}
 			r.must(r.choose(claim, member.GetName()))
-			bound := builders.Bound(member, claim, r.template(r.pool.Template)).Image("evil:v1").Obj()
-			r.isRefused(r.patchTo(member, bound), freshness.BlueprintChanged)
+			r.isRefused(r.patchTo(member, func(now *object) *object {
+				return builders.Bound(now, claim, r.template(r.pool.Template)).Image("evil:v1").Obj()
+			}), freshness.BlueprintChanged)
 		},
 	},
 	"pod not there yet": {

@@ -320,6 +320,23 @@ func (w *world) metric(t *testing.T, name string, pairs ...string) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return sumOf(t, text, name, pairs...)
+}
+
+// unanswered is how many writes the API server has let pass because one of
+// Freshbind's hooks, which fails open, did not answer in time.
+func (w *world) unanswered(t *testing.T, hook string) float64 {
+	t.Helper()
+	text, err := (&stage{t: t, w: w}).kube().Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sumOf(t, string(text), "apiserver_admission_webhook_fail_open_count", `name="`+hook+`"`)
+}
+
+// sumOf adds the samples of a metric that carry every one of the pairs.
+func sumOf(t *testing.T, text, name string, pairs ...string) float64 {
+	t.Helper()
 	var sum float64
 lines:
 	for line := range strings.Lines(text) {

@@ -5,32 +5,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/freshbind/freshbind/controllers/waiting"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
 )
-
-// recovery is how soon after Freshbind is back every waiting claim is ready. A
-// slow machine may need more: FRESHBIND_RECOVERY_SECONDS.
-func recovery(t *testing.T) time.Duration {
-	t.Helper()
-	text := os.Getenv("FRESHBIND_RECOVERY_SECONDS")
-	if text == "" {
-		return 10 * time.Second
-	}
-	seconds, err := strconv.Atoi(text)
-	if err != nil || seconds < 1 {
-		t.Fatalf("FRESHBIND_RECOVERY_SECONDS is %q: use a number of seconds, 1 or more", text)
-	}
-	return time.Duration(seconds) * time.Second
-}
 
 // With Freshbind stopped, everything goes on but binds and cold starts; these
 // wait, and catch up when it is back.
@@ -56,14 +43,14 @@ func TestWebhookStopped(t *testing.T) {
 	s.must(s.Resource(upstream.SandboxWarmPools).Delete(t.Context(), other.Name, metav1.DeleteOptions{}))
 	s.image(p, "sandbox:v2")
 
-	waiting := scenario.Names("w", 4)
-	s.must(s.CreateClaims(t.Context(), p, waiting...))
+	claims := scenario.Names("w", 4)
+	s.must(s.CreateClaims(t.Context(), p, claims...))
 	// The pause doubles with every failure: after one of 10 s, a claim that nobody
-	// wakes waits for 20 s, longer than the recovery may take.
+	// wakes waits for 20 s.
 	const pause = 10 * time.Second
 	s.eventually("every claim backed off far enough", func(context.Context) (string, bool) {
 		pauses := w.lastPauses(t, s.Name)
-		for _, claim := range waiting {
+		for _, claim := range claims {
 			if pauses[claim] < pause {
 				return fmt.Sprint(pauses), false
 			}
@@ -76,8 +63,15 @@ func TestWebhookStopped(t *testing.T) {
 
 	back := time.Now()
 	s.must(w.Guard.Start(t.Context()))
-	s.must(s.WaitClaims(t.Context(), recovery(t), waiting...))
+	s.must(s.WaitClaims(t.Context(), within, claims...))
 	t.Logf("all waiting claims ready %.1f s after the start of Freshbind", time.Since(back).Seconds())
+	woken := slices.DeleteFunc(slices.Clone(claims), func(claim string) bool {
+		return s.get(upstream.SandboxClaims, claim).GetAnnotations()[waiting.NudgedAnnotation] == ""
+	})
+	// On a slow machine the pause of one can end just before it is woken.
+	if len(woken) == 0 {
+		t.Error("no claim was woken: each has waited for the end of its own pause")
+	}
 	s.full(p, "sandbox:v2")
 	s.fresh(5)
 }
@@ -130,8 +124,9 @@ func TestLatePoolController(t *testing.T) {
 	if sum.MemberDeletes > 20 {
 		t.Errorf("%d members were deleted, want at most the 20 there were", sum.MemberDeletes)
 	}
-	if sum.StaleBirths > 0 {
-		t.Errorf("%d stale members were born", sum.StaleBirths)
+	// Its hook is one that fails open.
+	if unanswered := int(w.unanswered(t, "birth.freshbind.dev")); sum.StaleBirths > unanswered {
+		t.Errorf("%d stale members were born, and %d births had no answer in time", sum.StaleBirths, unanswered)
 	}
 	if refused := w.metric(t, "freshbind_bind_verdicts_total", `operation="birth"`, `verdict="deny"`); refused == 0 {
 		t.Error("no birth was refused: this test has shown nothing")
@@ -165,18 +160,32 @@ func TestCertificateReplaced(t *testing.T) {
 	s.fresh(i + 2)
 }
 
+// patience is how often something is tried that a machine can be too slow for.
+const patience = 10
+
 // A claim's sandbox survives the delete that its former pool's controller meant
 // for an idle member; its own end is not held up.
 func TestAClaimsSandboxIsNotKilledByThePool(t *testing.T) {
 	s := sharedWorld(t).enforced(t)
 	p := s.pool(scenario.Pool{Replicas: 2, Strategy: scenario.Recreate})
-	s.claim(p, "c1")
-	sandbox, err := s.SandboxOf(t.Context(), "c1")
-	s.must(err)
 	controllers := s.w.controllers(t).Resource(upstream.Sandboxes.WithVersion(s.Version)).Namespace(s.Name)
-	err = controllers.Delete(t.Context(), sandbox.GetName(), metav1.DeleteOptions{})
-	if !isNotFound(err) {
-		t.Errorf("delete by the pool's controller: %v, want not found", err)
+	var sandbox *unstructured.Unstructured
+	for i := 1; ; i++ {
+		claim := fmt.Sprintf("c%d", i)
+		s.claim(p, claim)
+		var err error
+		sandbox, err = s.SandboxOf(t.Context(), claim)
+		s.must(err)
+		before := s.w.unanswered(t, "protect.freshbind.dev")
+		err = controllers.Delete(t.Context(), sandbox.GetName(), metav1.DeleteOptions{})
+		if err == nil && i < patience && s.w.unanswered(t, "protect.freshbind.dev") > before {
+			t.Logf("the sandbox of %s was deleted because Freshbind did not answer in time, as failurePolicy Ignore has it: another claim is tried", claim)
+			continue
+		}
+		if !isNotFound(err) {
+			t.Errorf("delete by the pool's controller: %v, want not found", err)
+		}
+		break
 	}
 	if got := s.get(upstream.Sandboxes, sandbox.GetName()); got.GetDeletionTimestamp() != nil || got.GetUID() != sandbox.GetUID() {
 		t.Error("the claim's sandbox is being deleted")

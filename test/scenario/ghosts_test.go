@@ -52,7 +52,7 @@ func TestGhosts(t *testing.T) {
 	if err := n.CreatePool(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	members, err := n.WaitPool(t.Context(), p, p.Image, time.Minute)
+	members, err := n.WaitPool(t.Context(), p, p.Image, 10*time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func refuseBinds(t *testing.T, c *controlplane.Cluster, n *Namespace, members []
 	}))
 	t.Cleanup(server.Close)
 	install(t, c, server)
-	err := until(t.Context(), time.Minute, "the webhook in force", func(ctx context.Context) (string, bool, error) {
+	err := until(t.Context(), 10*time.Minute, "the webhook in force", func(ctx context.Context) (string, bool, error) {
 		_, err := n.Resource(upstream.Sandboxes).Patch(ctx, members[0], types.MergePatchType,
 			[]byte(`{"metadata":{"annotations":{"probe":"1"}}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 		return "not asked yet", err != nil, nil

@@ -50,7 +50,7 @@ func TestWaitGuardedFails(t *testing.T) {
 	if _, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), hook, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	err = until(t.Context(), time.Minute, "that the webhook is called in vain", func(ctx context.Context) (string, bool, error) {
+	err = until(t.Context(), 10*time.Minute, "that the webhook is called in vain", func(ctx context.Context) (string, bool, error) {
 		err := n.WaitGuarded(ctx, within)
 		return message(err), errors.Is(err, ErrUnreachable), nil
 	})

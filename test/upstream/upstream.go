@@ -46,7 +46,7 @@ var (
 
 const (
 	// syncTimeout bounds the time until all controllers work.
-	syncTimeout = time.Minute
+	syncTimeout = 10 * time.Minute
 	syncPoll    = 50 * time.Millisecond
 	// workersStarted is what controller-runtime logs when the caches of a
 	// controller are synced (pkg/internal/controller/controller.go).

@@ -21,7 +21,7 @@ import (
 const (
 	testNamespace = "default"
 	poll          = 50 * time.Millisecond
-	patience      = time.Minute
+	patience      = 10 * time.Minute
 )
 
 func TestReleases(t *testing.T) {
