@@ -168,7 +168,7 @@ func TestCLIFollowsAndSteersARollout(t *testing.T) {
 	s.says(0, "explain member "+s.full(p, "sandbox:v1")[0].Name,
 		"StaleRevision", `"sandbox:v2" -> "sandbox:v1"`, "runs      template python revision 1 (", "in force  revision 2 (")
 	s.says(0, "rollout resume pool/python", "python resumed")
-	s.says(0, "rollout status template/python --timeout=90s", `pool "python" successfully rolled out: 4 of 4 up to date, revision 2 (`)
+	s.says(0, "rollout status template/python --timeout=10m", `pool "python" successfully rolled out: 4 of 4 up to date, revision 2 (`)
 	s.full(p, "sandbox:v2")
 
 	s.says(0, "rollout history template/python", "REVISION", `"sandbox:v1" -> "sandbox:v2"`)
@@ -177,7 +177,7 @@ func TestCLIFollowsAndSteersARollout(t *testing.T) {
 		t.Errorf("a dry run wrote image %s", got)
 	}
 	s.says(0, "rollout undo template/python --to-revision=1", `"sandbox:v2" -> "sandbox:v1"`)
-	s.says(0, "rollout status pool/python --timeout=90s", "successfully rolled out")
+	s.says(0, "rollout status pool/python --timeout=10m", "successfully rolled out")
 	s.full(p, "sandbox:v1")
 
 	before := map[string]bool{}
@@ -185,7 +185,7 @@ func TestCLIFollowsAndSteersARollout(t *testing.T) {
 		before[string(m.UID)] = true
 	}
 	s.says(0, "rollout restart template/python", "python restarted")
-	s.says(0, "rollout status pool/python --timeout=90s", "successfully rolled out")
+	s.says(0, "rollout status pool/python --timeout=10m", "successfully rolled out")
 	for _, m := range s.full(p, "sandbox:v1") {
 		if before[string(m.UID)] {
 			t.Errorf("member %s outlived the restart", m.Name)
@@ -210,16 +210,18 @@ func TestCLIExplainsAClaim(t *testing.T) {
 
 	// A bind that is refused is told of with the member it was about.
 	s.must(s.Create(t.Context(), s.Claim(scenario.Pool{Name: "nowhere"}, "c2")))
-	member := s.get(upstream.Sandboxes, s.full(p, "")[0].Name)
-	claim := s.get(upstream.SandboxClaims, "c2")
-	_, err := s.w.controllers(t).Resource(agentsandbox.Sandboxes.WithVersion(s.Version)).Namespace(s.Name).Patch(
-		t.Context(), member.GetName(), types.MergePatchType, owned(t, member, claim), metav1.PatchOptions{})
-	if err == nil {
-		t.Fatal("a claim of another pool was given a member")
-	}
+	member, claim := s.full(p, "")[0].Name, s.get(upstream.SandboxClaims, "c2")
+	s.eventually("the bind is judged", func(ctx context.Context) (string, bool) {
+		_, err := s.w.controllers(t).Resource(agentsandbox.Sandboxes.WithVersion(s.Version)).Namespace(s.Name).Patch(
+			ctx, member, types.MergePatchType, owned(t, s.get(upstream.Sandboxes, member), claim), metav1.PatchOptions{})
+		if err == nil {
+			t.Fatal("a claim of another pool was given a member")
+		}
+		return err.Error(), !saysNothing(err)
+	})
 	s.eventually("the refusal is told", func(context.Context) (string, bool) {
 		out, _ := s.run("explain", "claim", "c2")
-		return out, strings.Contains(out, "Refused (from events") && strings.Contains(out, member.GetName())
+		return out, strings.Contains(out, "Refused (from events") && strings.Contains(out, member)
 	})
 	s.says(0, "explain claim c2", "holds no sandbox", "pool      nowhere does not exist")
 }
@@ -242,7 +244,7 @@ func owned(t *testing.T, sandbox, claim *unstructured.Unstructured) []byte {
 func TestCLIInModeAudit(t *testing.T) {
 	s := sharedWorld(t).namespace(t, nil).shell()
 	p := s.pool(scenario.Pool{Replicas: 2, Strategy: scenario.OnReplenish})
-	s.says(0, "rollout status pool/python --timeout=60s", "successfully rolled out")
+	s.says(0, "rollout status pool/python --timeout=10m", "successfully rolled out")
 	printed, end := s.watch("status -w")
 	says := func(words string) {
 		t.Helper()

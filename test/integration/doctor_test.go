@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/freshbind/freshbind/internal/doctor"
 	"github.com/freshbind/freshbind/test/fixture"
@@ -72,15 +73,20 @@ func (p *patient) healthy() {
 func (p *patient) edit(webhook string, change func(*admissionregistrationv1.ValidatingWebhook)) {
 	p.t.Helper()
 	configurations := p.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	c, err := configurations.Get(p.t.Context(), "freshbind", metav1.GetOptions{})
-	p.must(err)
-	for i := range c.Webhooks {
-		if c.Webhooks[i].Name == webhook {
-			change(&c.Webhooks[i])
+	// Freshbind writes to it, too.
+	p.must(retry.RetryOnConflict(scenario.Conflicts, func() error {
+		c, err := configurations.Get(p.t.Context(), "freshbind", metav1.GetOptions{})
+		if err != nil {
+			return err
 		}
-	}
-	_, err = configurations.Update(p.t.Context(), c, metav1.UpdateOptions{})
-	p.must(err)
+		for i := range c.Webhooks {
+			if c.Webhooks[i].Name == webhook {
+				change(&c.Webhooks[i])
+			}
+		}
+		_, err = configurations.Update(p.t.Context(), c, metav1.UpdateOptions{})
+		return err
+	}))
 }
 
 // passing waits until the metric of the self-test says 1, or 0.
