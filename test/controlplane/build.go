@@ -24,9 +24,9 @@ const modulePath = "github.com/freshbind/freshbind"
 // ldflags, unless that very build (same go.mod, go.sum, Go version, platform
 // and ldflags) is in the cache already, and returns the program's path.
 //
-// One line goes to log when a build starts and one when it ends; a second call
-// writes nothing. Several processes may ask for the same tool at once: one
-// builds, the others wait.
+// One line goes to log when a build starts and one when it ends, and while it lasts
+// a line tells how far it is; a second call writes nothing. Several processes may
+// ask for the same tool at once: one builds, the others wait.
 func BuildTool(ctx context.Context, log io.Writer, moduleDir, pkg string, ldflags ...string) (string, error) {
 	name := path.Base(pkg)
 	return build(ctx, log, target{
@@ -54,8 +54,9 @@ func build(ctx context.Context, log io.Writer, t target) (string, error) {
 	if exists(program) {
 		return program, nil
 	}
-	// One lock for all builds: two at once would only share the same cores.
-	lock, err := waitLock(ctx, filepath.Join(filepath.Dir(filepath.Dir(program)), "build.lock"), func() {
+	// One lock for what a module builds: two at once would compile the same packages.
+	// Modules have little in common, and one downloads or links while another compiles.
+	lock, err := waitLock(ctx, filepath.Dir(program)+".lock", func() {
 		say(log, "waiting for another build to end before building %s", t.title)
 	})
 	if err != nil {
@@ -116,8 +117,7 @@ func compile(ctx context.Context, log io.Writer, t target, program string) error
 	}
 	seconds := time.Since(start).Seconds()
 	say(log, "built %s in %.0f s, kept for later", t.title, seconds)
-	took[t.title] = seconds
-	return writeDurations(history, took)
+	return rememberDuration(ctx, history, t.title, seconds)
 }
 
 // cacheKey names all that decides what a build of a tool module yields.
@@ -235,7 +235,15 @@ func readDurations(file string) map[string]float64 {
 	return took
 }
 
-func writeDurations(file string, took map[string]float64) error {
+// rememberDuration adds to what other builds may be adding to as well.
+func rememberDuration(ctx context.Context, file, title string, seconds float64) error {
+	lock, err := waitLock(ctx, file+".lock", func() {})
+	if err != nil {
+		return fmt.Errorf("remember build durations: %w", err)
+	}
+	defer func() { _ = lock.unlock() }()
+	took := readDurations(file)
+	took[title] = seconds
 	content, err := json.MarshalIndent(took, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode build durations: %w", err)

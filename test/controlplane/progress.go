@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +17,12 @@ const (
 	inPlaceEvery = time.Second
 	lineEvery    = 30 * time.Second
 )
+
+// running are the builds of this process, which share the line on a terminal.
+var running struct {
+	sync.Mutex
+	builds []*progress
+}
 
 // progress shows what a build does: packages compiled, of how many, and how long
 // it takes still.
@@ -31,7 +38,6 @@ type progress struct {
 	mu sync.Mutex
 	// needed is how many packages the program consists of; 0 until that is known.
 	needed, compiled, modules int
-	shown                     bool
 }
 
 // newProgress shows the progress of t's build until it is stopped.
@@ -42,10 +48,13 @@ func newProgress(ctx context.Context, log io.Writer, t target, last time.Duratio
 	if p.inPlace {
 		every = inPlaceEvery
 	}
-	var running sync.WaitGroup
-	p.done = func() { cancel(); running.Wait() }
-	running.Go(func() { p.count(ctx, t) })
-	running.Go(func() {
+	running.Lock()
+	running.builds = append(running.builds, p)
+	running.Unlock()
+	var working sync.WaitGroup
+	p.done = func() { cancel(); working.Wait() }
+	working.Go(func() { p.count(ctx, t) })
+	working.Go(func() {
 		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for {
@@ -80,32 +89,37 @@ func (p *progress) count(ctx context.Context, t target) {
 	p.needed = strings.Count(list, "\n") + 1
 }
 
-// stop ends the showing, and clears a line that was shown in place.
+// stop ends the showing, and clears what was shown in place.
 func (p *progress) stop() {
 	p.done()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.shown && p.inPlace {
+	running.Lock()
+	defer running.Unlock()
+	running.builds = slices.DeleteFunc(running.builds, func(b *progress) bool { return b == p })
+	if p.inPlace {
 		_, _ = fmt.Fprint(p.log, "\r\033[K")
 	}
 }
 
 func (p *progress) show() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.shown = true
-	line := p.line(time.Since(p.start))
-	if p.inPlace {
-		_, _ = fmt.Fprint(p.log, "\r"+line+"\033[K")
+	running.Lock()
+	defer running.Unlock()
+	if !p.inPlace {
+		say(p.log, "  %s", p.line(time.Since(p.start)))
 		return
 	}
-	say(p.log, "%s", line)
+	var lines []string
+	for _, b := range running.builds {
+		lines = append(lines, b.line(time.Since(b.start)))
+	}
+	_, _ = fmt.Fprint(p.log, "\r  "+strings.Join(lines, "; ")+"\033[K")
 }
 
 // line is what is known after so long. Packages that were compiled before, for
 // another program, are not compiled again: so it is at most so many.
 func (p *progress) line(elapsed time.Duration) string {
-	parts := []string{fmt.Sprintf("  %s: %.0f s", p.title, elapsed.Seconds())}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	parts := []string{fmt.Sprintf("%s: %.0f s", p.title, elapsed.Seconds())}
 	if p.modules > 0 && p.compiled == 0 {
 		parts = append(parts, fmt.Sprintf("%d modules downloaded", p.modules))
 	}
@@ -120,6 +134,9 @@ func (p *progress) line(elapsed time.Duration) string {
 		parts = append(parts, fmt.Sprintf("about %.0f s to go, as last time", (p.last-elapsed).Seconds()))
 	case p.last > 0:
 		parts = append(parts, fmt.Sprintf("longer than the %.0f s of last time", p.last.Seconds()))
+	case p.compiled > 0 && p.needed > p.compiled:
+		each := elapsed.Seconds() / float64(p.compiled)
+		parts = append(parts, fmt.Sprintf("at most about %.0f s to go", each*float64(p.needed-p.compiled)))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -14,15 +14,15 @@ func TestProgressLine(t *testing.T) {
 		p    *progress
 		want string
 	}{
-		"at first":    {p: &progress{}, want: "  etcd: 10 s"},
-		"downloading": {p: &progress{modules: 12}, want: "  etcd: 10 s, 12 modules downloaded"},
+		"at first":    {p: &progress{}, want: "etcd: 10 s"},
+		"downloading": {p: &progress{modules: 12}, want: "etcd: 10 s, 12 modules downloaded"},
 		"compiling": {
 			p:    &progress{modules: 12, compiled: 100, needed: 351},
-			want: "  etcd: 10 s, 100 of at most 351 packages compiled",
+			want: "etcd: 10 s, 100 of at most 351 packages compiled, at most about 25 s to go",
 		},
-		"not counted":    {p: &progress{compiled: 100}, want: "  etcd: 10 s, 100 packages compiled"},
-		"built before":   {p: &progress{last: time.Minute}, want: "  etcd: 10 s, about 50 s to go, as last time"},
-		"slower than it": {p: &progress{last: 5 * time.Second}, want: "  etcd: 10 s, longer than the 5 s of last time"},
+		"not counted":    {p: &progress{compiled: 100}, want: "etcd: 10 s, 100 packages compiled"},
+		"built before":   {p: &progress{last: time.Minute}, want: "etcd: 10 s, about 50 s to go, as last time"},
+		"slower than it": {p: &progress{last: 5 * time.Second}, want: "etcd: 10 s, longer than the 5 s of last time"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -58,7 +58,7 @@ func (w *World) start(ctx context.Context, o WorldOptions) error {
 	if o.Cluster.Nodes == 0 {
 		o.Cluster.Nodes = 2
 	}
-	if w.Cluster, err = controlplane.Start(ctx, o.Cluster); err != nil {
+	if err := w.startCluster(ctx, o); err != nil {
 		return err
 	}
 	w.Controllers, err = upstream.Start(ctx, w.Cluster, upstream.Options{
@@ -82,6 +82,24 @@ func (w *World) start(ctx context.Context, o WorldOptions) error {
 		return err
 	}
 	return w.Guard.Install(ctx)
+}
+
+// startCluster builds what the release misses beside what the control plane misses.
+func (w *World) startCluster(ctx context.Context, o WorldOptions) error {
+	building, stop := context.WithCancel(ctx)
+	defer stop()
+	built := make(chan error, 1)
+	go func() {
+		_, err := upstream.Build(building, o.Cluster.Log, o.Release)
+		built <- err
+	}()
+	var err error
+	if w.Cluster, err = controlplane.Start(ctx, o.Cluster); err != nil {
+		stop()
+		_ = <-built
+		return err
+	}
+	return <-built
 }
 
 // StartGuard builds and starts Freshbind, without webhook configurations. log
