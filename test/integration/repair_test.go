@@ -331,10 +331,6 @@ func TestRolloutsNeedNoCurrentCache(t *testing.T) {
 				return w.metric(t, "freshbind_repairs_total", `operation="birth"`, `result="`+result+`"`)
 			}
 			admitted, refused := births("admitted"), births("refused")
-			born := func() int {
-				return int(w.metric(t, "freshbind_bind_verdicts_total", `operation="birth"`, `verdict="allow"`, `mode="enforce"`))
-			}
-			before := born()
 			release := s.hold(upstream.SandboxTemplates)
 			s.image(p, "sandbox:v2")
 			s.state(p, "Complete", was)
@@ -345,8 +341,9 @@ func TestRolloutsNeedNoCurrentCache(t *testing.T) {
 			release()
 			s.claim(p, scenario.Names("c", 2)...)
 			s.full(p, "sandbox:v2")
-			if sum, n := s.fresh(2), born()-before; n != 4+sum.Warm {
-				t.Errorf("%d members were born, want 4 in place of older ones and %d of those that claims took", n, sum.Warm)
+			// Of this namespace alone: in others, pools may still fill up.
+			if sum := s.fresh(2); sum.Births != 4+4+sum.Warm {
+				t.Errorf("%d members were born, want 4 at first, 4 in place of older ones and %d of those that claims took", sum.Births, sum.Warm)
 			}
 			for _, m := range members {
 				if !m.Shown {
