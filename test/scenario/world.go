@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -88,18 +89,18 @@ func (w *World) start(ctx context.Context, o WorldOptions) error {
 func (w *World) startCluster(ctx context.Context, o WorldOptions) error {
 	building, stop := context.WithCancel(ctx)
 	defer stop()
-	built := make(chan error, 1)
-	go func() {
+	var beside errgroup.Group
+	beside.Go(func() error {
 		_, err := upstream.Build(building, o.Cluster.Log, o.Release)
-		built <- err
-	}()
+		return err
+	})
 	var err error
 	if w.Cluster, err = controlplane.Start(ctx, o.Cluster); err != nil {
 		stop()
-		_ = <-built
+		_ = beside.Wait()
 		return err
 	}
-	return <-built
+	return beside.Wait()
 }
 
 // StartGuard builds and starts Freshbind, without webhook configurations. log
