@@ -99,6 +99,9 @@ func (s *FormerScheduler) Reconcile(ctx context.Context, req reconcile.Request) 
 	err := s.client.Delete(ctx, pod, client.Preconditions{
 		UID: ptr.To(pod.GetUID()), ResourceVersion: ptr.To(pod.GetResourceVersion()),
 	})
+	if apierrors.IsForbidden(err) {
+		return reconcile.Result{}, fmt.Errorf("deleting pod %s, which waits for scheduler %s, which is not there any more; the chart grants it with legacy.secondScheduler=true: %w", req, s.scheduler, err)
+	}
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return reconcile.Result{}, fmt.Errorf("deleting stray pod %s: %w", req, err)
 	}

@@ -24,13 +24,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/freshbind/freshbind/internal/platform"
 )
 
 // NudgeKey is the annotation of a pod that changes when schedulers should look at
 // it again. Of all that a verdict depends on they watch nothing: without a change
 // to the pod, or to anything else that they do watch, they come back after five
 // minutes (scheduling_queue.go, podMaxInUnschedulablePodsDuration).
-const NudgeKey = "freshbind.dev/scheduling-nudge"
+const NudgeKey = platform.PodNudgeKey
 
 const (
 	byRefusal = "freshbind.refused"

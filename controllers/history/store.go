@@ -24,7 +24,7 @@ import (
 
 const (
 	// TemplateUIDLabel selects the revisions of one incarnation of a template.
-	TemplateUIDLabel = "freshbind.dev/template-uid"
+	TemplateUIDLabel = platform.TemplateUIDKey
 	// maxName is the longest name of an object, RFC 1123.
 	maxName = 253
 )

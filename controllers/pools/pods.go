@@ -215,7 +215,10 @@ func (p *Pods) delete(ctx context.Context, pod *unstructured.Unstructured) error
 	err := p.client.Delete(ctx, pod, client.Preconditions{
 		UID: ptr.To(pod.GetUID()), ResourceVersion: ptr.To(pod.GetResourceVersion()),
 	})
-	if err != nil && !apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("deleting refused pod %s, which claims try until it is gone; the chart grants it with legacy.barePods=true: %w", pod.GetName(), err)
+	case err != nil && !apierrors.IsNotFound(err):
 		return fmt.Errorf("deleting refused pod %s: %w", pod.GetName(), err)
 	}
 	return nil

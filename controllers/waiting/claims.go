@@ -22,10 +22,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/freshbind/freshbind/internal/platform"
 )
 
 // NudgedAnnotation on a claim says when it was last woken, RFC 3339.
-const NudgedAnnotation = "freshbind.dev/nudged-at"
+const NudgedAnnotation = platform.ClaimNudgeKey
 
 const (
 	// retryAfter is how long an undecided bind is left to its own writer.

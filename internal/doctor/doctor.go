@@ -55,6 +55,10 @@ type Doctor struct {
 	// Platform is what Freshbind guards, Name what it is called.
 	Platform platform.Kinds
 	Name     string
+	// BarePodLabel is on Pods that may themselves be members of pools.
+	BarePodLabel string
+	// FormerScheduler is the second scheduler that does not run any more; "" for none.
+	FormerScheduler string
 	// Kinds finds its kinds; false when they are not served.
 	Kinds func(context.Context) (platform.Served, bool, error)
 	// Enforced reports whether Freshbind denies in a namespace with these labels.

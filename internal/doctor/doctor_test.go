@@ -16,6 +16,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/utils/ptr"
@@ -82,7 +83,9 @@ func clientCAs(bundle string) *corev1.ConfigMap {
 func newDoctor(t *testing.T, funcs interceptor.Funcs, objs ...client.Object) *Doctor {
 	t.Helper()
 	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objs...).WithInterceptorFuncs(funcs).
-		WithIndex(&coordinationv1.Lease{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build()
+		WithIndex(&coordinationv1.Lease{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).
+		WithIndex(&corev1.Pod{}, "spec.schedulerName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.SchedulerName} }).
+		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).Build()
 	return &Doctor{
 		Platform: agentsandbox.Objects{}.Kinds(), Name: agentsandbox.Name,
 		Client: c, Mutating: mutating(), Validating: bind(t), User: "system:serviceaccount:own:freshbind", TestNamespace: "default",
@@ -219,6 +222,54 @@ func TestRights(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want,+got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// Without the right to delete Pods somebody has to know of those that nobody else
+// takes away.
+func TestPodsThatOnlyFreshbindTakesAway(t *testing.T) {
+	pod := func(change func(*corev1.Pod)) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "python-x"}}
+		change(p)
+		return p
+	}
+	ofPool := func(p *corev1.Pod) {
+		p.Labels = map[string]string{agentsandbox.PodPoolLabel: "h"}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "extensions.agents.x-k8s.io/v1alpha1", Kind: "SandboxWarmPool", Controller: ptr.To(true)}}
+	}
+	waits := func(p *corev1.Pod) { p.Spec.SchedulerName = "second" }
+	for name, tc := range map[string]struct {
+		pod    *corev1.Pod
+		former string
+		may    bool
+		want   string
+	}{
+		"a member":                      {pod(ofPool), "second", false, "legacy.barePods=true"},
+		"a member, deleted when stale":  {pod(ofPool), "second", true, ""},
+		"orphaned":                      {pod(func(p *corev1.Pod) { ofPool(p); p.OwnerReferences = nil }), "second", false, ""},
+		"of somebody else":              {pod(func(p *corev1.Pod) { ofPool(p); p.OwnerReferences[0].Kind = "ReplicaSet" }), "second", false, ""},
+		"waits for a scheduler of once": {pod(waits), "second", false, "legacy.secondScheduler=true"},
+		"waits for one that is there":   {pod(waits), "", false, ""},
+		"waits for another":             {pod(waits), "third", false, ""},
+		"has a node":                    {pod(func(p *corev1.Pod) { waits(p); p.Spec.NodeName = "n" }), "second", false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDoctor(t, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.CreateOption) error {
+				obj.(*authorizationv1.SubjectAccessReview).Status.Allowed = tc.may
+				return nil
+			}}, tc.pod)
+			d.BarePodLabel, d.FormerScheduler = agentsandbox.PodPoolLabel, tc.former
+			d.Kinds = func(context.Context) (platform.Served, bool, error) {
+				return platform.Served{Pools: schema.GroupVersionKind{Group: "extensions.agents.x-k8s.io", Version: "v1alpha1", Kind: "SandboxWarmPool"}}, true, nil
+			}
+			found, err := d.podDeletes(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(found) > 1 || (len(found) == 1) != (tc.want != "") || len(found) == 1 && !strings.HasSuffix(found[0].Do, tc.want) {
+				t.Errorf("found %v, want what %q is to be done about", found, tc.want)
 			}
 		})
 	}

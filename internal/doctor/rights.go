@@ -20,8 +20,7 @@ func Rights(k platform.Kinds) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		right("", "get list watch", "namespaces"),
 		right("", "get list watch", "nodes"),
-		// Deleted are bare Pods that a pool of v0.1 or v0.2 has as its members.
-		right("", "get list watch patch delete", "pods"),
+		right("", "get list watch patch", "pods"),
 		right("apps", "get list watch create update delete", "controllerrevisions"),
 		right(k.Member.Group, "get list watch patch delete", k.Member.Resource),
 		right(k.Member.Group, "patch", k.Member.Resource+"/status"),
@@ -31,6 +30,10 @@ func Rights(k platform.Kinds) []rbacv1.PolicyRule {
 		right(k.Pool.Group, "get list watch patch", k.Pool.Resource),
 	}
 }
+
+// PodDeletes are the rights that Freshbind needs besides where Pods themselves are members,
+// or wait for a second scheduler that is not there any more.
+var PodDeletes = right("", "delete", "pods")
 
 // LeaseRights are needed in the namespace of the leases only.
 var LeaseRights = right("coordination.k8s.io", "get create update", "leases")
@@ -58,7 +61,11 @@ func (d *Doctor) rights(ctx context.Context) ([]Finding, error) {
 				"%s may not %s %s in %s", d.User, strings.Join(missing, ", "), n.rule.Resources[0], where(n.namespace)))
 		}
 	}
-	if len(out) == 0 {
+	deletes, err := d.podDeletes(ctx)
+	if err != nil {
+		return out, err
+	}
+	if out = append(out, deletes...); len(out) == 0 {
 		return ok("%s has the %d rights that it needs", d.User, count), nil
 	}
 	return out, nil

@@ -20,6 +20,8 @@ type Admission struct {
 	// Rules are those that the API server keeps members to by itself, wherever binds are
 	// enforced.
 	Rules []MemberRule
+	// Own are Freshbind's own writes.
+	Own OwnWrites
 	// Controllers are the users that make pools' members, unless Freshbind is told of
 	// others.
 	Controllers []string
@@ -58,6 +60,26 @@ type MemberRule struct {
 	Name        string
 	Conditions  []admissionregistrationv1.MatchCondition
 	Validations []admissionregistrationv1.Validation
+}
+
+// OwnWrites say what Freshbind itself writes, so that policies can hold it to that.
+type OwnWrites struct {
+	// Marked are the updates of what it marks, besides Pods.
+	Marked []admissionregistrationv1.RuleWithOperations
+	// Labels are those by which members are hidden and shown.
+	Labels []string
+	// Status is the update by which members are offered again, StatusKept what stays in it.
+	Status     admissionregistrationv1.RuleWithOperations
+	StatusKept admissionregistrationv1.Validation
+	// Members are the creates and deletes of members.
+	Members []admissionregistrationv1.RuleWithOperations
+	// Idle is the condition that oldObject, a member, is a pool's and no claim's.
+	Idle string
+	// IdlePod is the condition that oldObject, a Pod, is or was itself a pool's member,
+	// or has never run.
+	IdlePod string
+	// Template is the condition on o, an owner, that it is a template.
+	Template string
 }
 
 // When is a list of one condition.

@@ -158,7 +158,7 @@ func TestAdmissionConfigurationIsTheCodes(t *testing.T) {
 			if tc.scope.Restamp {
 				policies = policies.WithoutMutating()
 			}
-			objects := append([]client.Object{mutating, validating}, policies.Objects()...)
+			objects := slices.Concat([]client.Object{mutating, validating}, policies.Objects(), webhooks.NewOwnPolicies(agentsandbox.Admission(), tc.scope.Self).Objects())
 			for _, c := range webhooks.FloorConfigurations(agentsandbox.Admission(), tc.endpoint, tc.scope) {
 				objects = append(objects, c)
 			}

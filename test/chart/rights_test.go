@@ -20,12 +20,11 @@ const streamed = "API servers without streaming lists"
 var rare = map[string]string{
 	"list namespaces": streamed, "list secrets": streamed, "list extensions.agents.x-k8s.io/sandboxtemplates": streamed,
 	"list extensions.agents.x-k8s.io/sandboxwarmpools": streamed, "list agents.x-k8s.io/sandboxes": streamed, "list apps/controllerrevisions": streamed,
-	"delete pods": "members of agent-sandbox v0.1 and v0.2",
-	"patch pods":  "stamps that a Pod lacks",
-	"watch pods":  "members of agent-sandbox v0.1 and v0.2",
-	"list pods":   "members of agent-sandbox v0.1 and v0.2",
-	"get pods":    "a member's Pod, by its bind",
-	"get nodes":   "a node that is about to go, by a bind", "list nodes": "rescheduling", "watch nodes": "rescheduling",
+	"patch pods": "stamps that a Pod lacks",
+	"watch pods": "members of agent-sandbox v0.1 and v0.2",
+	"list pods":  "members of agent-sandbox v0.1 and v0.2",
+	"get pods":   "a member's Pod, by its bind",
+	"get nodes":  "a node that is about to go, by a bind", "list nodes": "rescheduling", "watch nodes": "rescheduling",
 	"patch agents.x-k8s.io/sandboxes": "hiding, marking and stamping", "delete agents.x-k8s.io/sandboxes": "stale members",
 	"get agents.x-k8s.io/sandboxes":                                      "a sandbox of a claim's",
 	"patch agents.x-k8s.io/sandboxes/status":                             "offering a member again",
@@ -73,10 +72,10 @@ func TestRolesAreWhatIsUsed(t *testing.T) {
 }
 
 // granted are the rights in the chart's roles, as verb and resource.
-func granted(t *testing.T) []string {
+func granted(t *testing.T, values ...string) []string {
 	t.Helper()
 	var rights []string
-	for _, o := range render(t, certManager, mutating) {
+	for _, o := range render(t, append(values, certManager, mutating)...) {
 		var role rbacv1.ClusterRole
 		if !slices.Contains([]string{"Role", "ClusterRole"}, o.GetKind()) || o.GetAnnotations()["helm.sh/hook"] != "" {
 			continue
@@ -93,6 +92,24 @@ func granted(t *testing.T) []string {
 		}
 	}
 	return rights
+}
+
+// Pods are deleted only where somebody asks for what needs it.
+func TestTheRoleDeletesPodsWhereAValueSaysSo(t *testing.T) {
+	for name, tc := range map[string]struct {
+		values []string
+		want   bool
+	}{
+		"by default":                  {nil, false},
+		"with a second scheduler":     {set("scheduling.mode=SecondScheduler", "scheduling.kubeSchedulerImage=kube-scheduler:v1"), false},
+		"with members that are Pods":  {set("legacy.barePods=true"), true},
+		"after the second scheduler":  {set("legacy.secondScheduler=true"), true},
+		"with both, in one namespace": {set("legacy.barePods=true", "legacy.secondScheduler=true", "namespaces={a}"), true},
+	} {
+		if got := slices.Contains(granted(t, tc.values...), "delete pods"); got != tc.want {
+			t.Errorf("%s: the role deletes Pods: %t, want %t", name, got, tc.want)
+		}
+	}
 }
 
 // A right that everybody would have to be told about has no place in the roles.

@@ -179,6 +179,8 @@ func (w *world) close() error {
 		errs = append(errs, r.process.Stop())
 		if log, err := os.ReadFile(r.path("log")); err == nil && strings.Contains(string(log), "DATA RACE") {
 			errs = append(errs, fmt.Errorf("freshbind has a data race:\n%s", log))
+		} else if err == nil && strings.Contains(string(log), "freshbind-own-") {
+			errs = append(errs, fmt.Errorf("freshbind's own policies are in its way:\n%s", log))
 		}
 	}
 	w.cancel()

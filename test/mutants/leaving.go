@@ -14,7 +14,7 @@ var leaving = slices.Concat(at("internal/release/decide.go", []mutant{
 	{check: "release: a member that was shown is not offered once more", old: `is != shownReady || done ||`, broken: `is == foreign || done && false ||`, test: "TestReleaseOfEachObject", pkg: leavingTests},
 }), at("internal/release/stop.go", []mutant{
 	{check: "release: bindings by floor go", old: `|-by-floor-[0-9]+`, broken: ``, test: "TestReleaseDeletesWhatIsInstalled", pkg: leavingTests},
-	{check: "release: every policy goes", old: `|pod-stamp)`, broken: `)`, test: "TestReleaseDeletesWhatIsInstalled", pkg: leavingTests},
+	{check: "release: every policy goes", old: `|own-[a-z]+)`, broken: `)`, test: "TestReleaseDeletesWhatIsInstalled", pkg: leavingTests},
 	{check: "release: what only looks like ours stays", old: `(-by-pool|-by-floor-[0-9]+)?$`, broken: `(-by-pool|-by-floor-[0-9]+)?`, test: "TestReleaseStopsFreshbindFirst", pkg: leavingTests},
 	{check: "release: mutating policies go", old: `"MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicy",`, broken: ``, test: "TestReleaseDeletesWhatIsInstalled", pkg: leavingTests},
 }), at("cmd/freshbind/app/release.go", []mutant{

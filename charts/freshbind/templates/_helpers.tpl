@@ -250,6 +250,12 @@ freshbind
 {{- join ", " $names -}}
 {{- end -}}
 
+{{- /* Names of the policies, and of their bindings, that hold Freshbind itself: no role of
+the manager's has them. */ -}}
+{{- define "freshbind.ownPolicyNames" -}}
+freshbind-own-writes, freshbind-own-status, freshbind-own-members, freshbind-own-pods, freshbind-own-revisions
+{{- end -}}
+
 {{/* Nine tenths of the memory limit: from there on garbage is collected rather than kept. Nothing for a limit in another unit. */}}
 {{- define "freshbind.memoryTarget" -}}
 {{- $limit := ((.Values.resources | default dict).limits | default dict).memory | default "" | toString -}}

@@ -116,12 +116,15 @@ func (o *doctorOptions) doctor() (*doctor.Doctor, error) {
 	scope.Self = o.user
 	policies := webhooks.NewPolicies(admission(), scope)
 	d := &doctor.Doctor{
-		Client: api, Mutating: mutating, Validating: validating, Policies: policies.WithoutMutating().Objects(),
+		Client: api, Mutating: mutating, Validating: validating, Policies: append(policies.WithoutMutating().Objects(), webhooks.NewOwnPolicies(admission(), o.user).Objects()...),
 		Floors:   webhooks.FloorConfigurations(admission(), webhooks.Endpoint{}, scope),
 		Enforced: func(namespace labels.Set) bool { return modes.By(namespace) == webhooks.Enforce },
-		User:     o.user, Platform: builtIn.Kinds(), Name: platformName,
+		User:     o.user, Platform: builtIn.Kinds(), Name: platformName, BarePodLabel: barePodLabel,
 		Namespaces: c.Namespaces, TestNamespace: c.SelfTest.Namespace,
 		Now: time.Now,
+	}
+	if c.Scheduling.Mode != config.SchedulingSecond {
+		d.FormerScheduler = c.Scheduling.SchedulerName
 	}
 	served := platform.Discovery(asks.ServerResourcesForGroupVersionWithContext)
 	d.Kinds = func(ctx context.Context) (platform.Served, bool, error) { return served.Find(ctx, d.Platform) }

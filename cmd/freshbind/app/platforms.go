@@ -12,7 +12,11 @@ import (
 // internal/manager/assemble.go.
 var builtIn = agentsandbox.Objects{}
 
-const platformName = agentsandbox.Name
+const (
+	platformName = agentsandbox.Name
+	// barePodLabel is on Pods that may themselves be members of pools.
+	barePodLabel = agentsandbox.PodPoolLabel
+)
 
 // admission is what the API server is told of the platform's writes.
 func admission() platform.Admission { return agentsandbox.Admission() }

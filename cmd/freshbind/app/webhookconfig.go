@@ -79,7 +79,8 @@ func (o *webhookConfigOptions) objects() []client.Object {
 	for _, c := range webhooks.FloorConfigurations(admission(), o.endpoint, o.scope) {
 		objects = append(objects, c)
 	}
-	return append(objects, policies.Objects()...)
+	objects = append(objects, policies.Objects()...)
+	return append(objects, webhooks.NewOwnPolicies(admission(), o.scope.Self).Objects()...)
 }
 
 func newWebhookConfigCommand(streams genericiooptions.IOStreams) *cobra.Command {

@@ -37,9 +37,11 @@ func TestWebhookConfigFollowsTheAPIServer(t *testing.T) {
 				if err := yaml.Unmarshal([]byte(document), &meta); err != nil {
 					t.Fatal(err)
 				}
-				kinds = append(kinds, meta.Kind)
+				if !slices.Contains(kinds, meta.Kind) {
+					kinds = append(kinds, meta.Kind)
+				}
 			}
-			if diff := cmp.Diff(tc.kinds, slices.Compact(kinds)); diff != "" {
+			if diff := cmp.Diff(tc.kinds, kinds); diff != "" {
 				t.Errorf("kinds (-want,+got):\n%s", diff)
 			}
 			if got := strings.Contains(out.String(), "name: restamp-pod.freshbind.dev"); got != tc.restamp {

@@ -19,7 +19,7 @@ const (
 func Admission() platform.Admission {
 	return platform.Admission{
 		Members: Sandboxes, MadeForPool: bornForAPool, Rules: memberRules(), Controllers: []string{ControllerUser},
-		Requests: requests(),
+		Requests: requests(), Own: ownWrites(),
 	}
 }
 

@@ -73,6 +73,9 @@ func admissionTemplate() ([]byte, error) {
 	if err := writePolicies(&out, webhooks.NewPolicies(agentsandbox.Admission(), scope)); err != nil {
 		return nil, err
 	}
+	if err := writePolicies(&out, webhooks.NewOwnPolicies(agentsandbox.Admission(), selfMark)); err != nil {
+		return nil, err
+	}
 	return fill(out.String())
 }
 

@@ -1,0 +1,30 @@
+package main
+
+import "slices"
+
+// stolen is the test with what a stolen identity could do.
+const stolen = "TestAStolenIdentityCanDoWhatTheDocumentationSays"
+
+// holding is what Freshbind's own policies hold it to.
+var holding = slices.Concat(at("webhooks/ownpolicies.go", in("test/chart", []mutant{
+	{check: "own policies: no spec", old: `unchanged("spec"), `, broken: ``, test: stolen},
+	{check: "own policies: no owners", old: `unchanged("metadata.?ownerReferences"), `, broken: ``, test: stolen},
+	{check: "own policies: no finalizers", old: `unchanged("metadata.?finalizers"),`, broken: ``, test: stolen},
+	{check: "own policies: no label of others changes or comes", old: "after + `.all(k, ` + ours", broken: "after + `.all(k, true || ` + ours", test: stolen},
+	{check: "own policies: no label of others goes", old: "before + `.all(k, ` + ours", broken: "before + `.all(k, true || ` + ours", test: stolen},
+	{check: "own policies: no input is written", old: `keysBesides("annotations", writtenAnnotations)`, broken: `keysBesides("annotations", append(writtenAnnotations, platform.EnforcementKey))`, test: stolen},
+	{check: "own policies: no Sandbox is created", old: "deletesIt + ` && ` + own.Idle", broken: "createsIt + ` || ` + own.Idle", test: stolen},
+	{check: "own policies: revisions that were a template's", old: "ownersOf(\"oldObject\") + `.exists(o, ` + own.Template", broken: "ownersOf(\"oldObject\") + `.exists(o, true || ` + own.Template", test: stolen},
+	{check: "own policies: revisions that become a template's", old: "ownersOf(\"object\") + `.exists(o, ` + own.Template", broken: "ownersOf(\"object\") + `.exists(o, true || ` + own.Template", test: stolen},
+})), at("internal/platform/agentsandbox/ownwrites.go", in("test/chart", []mutant{
+	{check: "own policies: no sandbox of a claim's goes", old: " && !` + celOldOwners + `.exists(o, ` + claimOwner + `)`", broken: "`", test: stolen},
+	{check: "own policies: no Pod that has a node goes", old: "oldObject.spec.?nodeName.orValue('') == ''", broken: "true", test: stolen},
+	{check: "own policies: no Pod that is controlled goes", old: "!= '' && !` + celOldOwners", broken: "!= '' || !` + celOldOwners", test: stolen},
+	{check: "own policies: no status but the node", old: "k in ` + celOldStatus + ` && ` +", broken: "true || ` +", test: stolen},
+})), at("webhooks/ownpolicies.go", []mutant{
+	{check: "own policies: for Freshbind", old: `platform.When("by-freshbind"`, broken: `platform.When("by-others"`, test: "TestOwnPoliciesHoldFreshbindEverywhere"},
+	{check: "own policies: not for dry runs", old: `!request.?dryRun`, broken: `request.?dryRun`, test: "TestOwnPoliciesHoldFreshbindEverywhere"},
+}), at("internal/doctor/podrights.go", []mutant{
+	{check: "doctor: bare Pods that stay", old: `GroupKind() == pools.GroupKind()`, broken: `GroupKind() != pools.GroupKind()`, test: "TestPodsThatOnlyFreshbindTakesAway/a member"},
+	{check: "doctor: Pods that wait for nobody", old: `"spec.nodeName": ""}`, broken: `"spec.nodeName": "x"}`, test: "TestPodsThatOnlyFreshbindTakesAway/waits for a scheduler of once"},
+}))

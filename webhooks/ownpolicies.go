@@ -1,0 +1,107 @@
+package webhooks
+
+import (
+	"strconv"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/freshbind/freshbind/internal/platform"
+)
+
+const (
+	remove = admissionregistrationv1.Delete
+
+	createsIt = `request.operation == 'CREATE'`
+	deletesIt = `request.operation == 'DELETE'`
+)
+
+// NewOwnPolicies returns the policies that hold this user, who Freshbind is, to what
+// Freshbind does: whoever has stolen its identity gets no further. They hold in
+// every namespace and mode. Freshbind may write the other policies, to tie them to
+// its namespace; these it must not be able to write.
+func NewOwnPolicies(a platform.Admission, self string) Policies {
+	p := Policies{}
+	own := a.Own
+	p.hold(self, "freshbind-own-writes", append(own.Marked, platform.On("", "v1", "pods", update)),
+		unchanged("spec"), unchanged("metadata.?ownerReferences"), unchanged("metadata.?finalizers"),
+		keysBesides("labels", append([]string{platform.StampKey, platform.EnforcementKey}, own.Labels...)),
+		keysBesides("annotations", writtenAnnotations))
+	p.hold(self, "freshbind-own-status", []admissionregistrationv1.RuleWithOperations{own.Status}, own.StatusKept)
+	p.hold(self, "freshbind-own-members", own.Members, admissionregistrationv1.Validation{
+		Expression: deletesIt + ` && ` + own.Idle,
+		Message:    "Freshbind deletes members that a pool has and no claim, and creates them in dry runs only",
+	})
+	p.hold(self, "freshbind-own-pods", []admissionregistrationv1.RuleWithOperations{platform.On("", "v1", "pods", remove)}, admissionregistrationv1.Validation{
+		Expression: own.IdlePod,
+		Message:    "Freshbind deletes Pods that are or were a pool's members, and those that no node has",
+	})
+	p.hold(self, "freshbind-own-revisions", []admissionregistrationv1.RuleWithOperations{platform.On("apps", "v1", "controllerrevisions", create, update, remove)},
+		admissionregistrationv1.Validation{
+			Expression: `(` + createsIt + ` || ` + ownersOf("oldObject") + `.exists(o, ` + own.Template + `) || ` +
+				deletesIt + ` && '` + platform.TemplateUIDKey + `' in oldObject.metadata.?labels.orValue({})) && ` +
+				`(` + deletesIt + ` || ` + ownersOf("object") + `.exists(o, ` + own.Template + `))`,
+			Message: "Freshbind writes the revisions of templates, and no others",
+		})
+	return p
+}
+
+// writtenAnnotations are all that Freshbind writes; what it reads is not among them.
+var writtenAnnotations = []string{
+	platform.BoundToKey, platform.ClaimNudgeKey, platform.PodNudgeKey, platform.AdmitKey, platform.AttributionKey,
+	platform.RolloutStateKey, platform.RolloutReasonKey, platform.RolloutRevisionKey, platform.RolloutStatusKey,
+}
+
+func ownersOf(object string) string { return object + `.metadata.?ownerReferences.orValue([])` }
+
+func unchanged(field string) admissionregistrationv1.Validation {
+	return admissionregistrationv1.Validation{
+		Expression: `object.?` + field + ` == oldObject.?` + field,
+		Message:    strings.ReplaceAll(field, "?", "") + ": Freshbind never writes this",
+	}
+}
+
+// keysBesides holds all other labels, or annotations, to what they were.
+func keysBesides(field string, keys []string) admissionregistrationv1.Validation {
+	quoted := make([]string, len(keys))
+	for i, key := range keys {
+		quoted[i] = `'` + key + `'`
+	}
+	ours := `k in [` + strings.Join(quoted, ", ") + `]`
+	after, before := `object.metadata.?`+field+`.orValue({})`, `oldObject.metadata.?`+field+`.orValue({})`
+	return admissionregistrationv1.Validation{
+		Expression: after + `.all(k, ` + ours + ` || k in ` + before + ` && ` + before + `[k] == ` + after + `[k]) && ` +
+			before + `.all(k, ` + ours + ` || k in ` + after + `)`,
+		Message: "metadata." + field + ": Freshbind writes those of " + platform.Domain + " and of hiding only",
+	}
+}
+
+// hold adds a policy for one user's writes, wherever they are. A dry run changes nothing, and the
+// self-test makes some of what has to be refused.
+func (p *Policies) hold(user, name string, rules []admissionregistrationv1.RuleWithOperations, validations ...admissionregistrationv1.Validation) {
+	resources := &admissionregistrationv1.MatchResources{}
+	for _, r := range rules {
+		resources.ResourceRules = append(resources.ResourceRules, admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: r})
+	}
+	p.Validating = append(p.Validating, &admissionregistrationv1.ValidatingAdmissionPolicy{
+		TypeMeta:   typeMeta("ValidatingAdmissionPolicy"),
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: resources,
+			MatchConditions: append(platform.When("by-freshbind", `request.userInfo.username == `+strconv.Quote(user)),
+				platform.When("not-a-dry-run", `!request.?dryRun.orValue(false)`)...),
+			FailurePolicy: ptr.To(admissionregistrationv1.Fail),
+			Validations:   validations,
+		},
+	})
+	p.ValidatingBinding = append(p.ValidatingBinding, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		TypeMeta:   typeMeta("ValidatingAdmissionPolicyBinding"),
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName:        name,
+			ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		},
+	})
+}

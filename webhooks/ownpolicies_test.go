@@ -1,0 +1,46 @@
+package webhooks
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+)
+
+// What the expressions mean is tried on an API server. Freshbind may write the
+// policies that guard members: those that hold it are others.
+func TestOwnPoliciesHoldFreshbindEverywhere(t *testing.T) {
+	const self = `system:serviceaccount:a:"b"`
+	others := map[string]bool{}
+	for _, o := range NewPolicies(agentsandbox.Admission(), Scope{Self: self}).Objects() {
+		others[o.GetName()] = true
+	}
+	p := NewOwnPolicies(agentsandbox.Admission(), self)
+	conditions := append(platform.When("by-freshbind", `request.userInfo.username == `+strconv.Quote(self)),
+		platform.When("not-a-dry-run", `!request.?dryRun.orValue(false)`)...)
+	bound := map[string]bool{}
+	for _, b := range p.ValidatingBinding {
+		want := admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: b.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		}
+		if diff := cmp.Diff(want, b.Spec); diff != "" {
+			t.Errorf("binding %s (-want,+got):\n%s", b.Name, diff)
+		}
+		bound[b.Spec.PolicyName] = true
+	}
+	for _, policy := range p.Validating {
+		if others[policy.Name] || !bound[policy.Name] {
+			t.Errorf("%s: among the others %t, bound %t", policy.Name, others[policy.Name], bound[policy.Name])
+		}
+		if *policy.Spec.FailurePolicy != admissionregistrationv1.Fail {
+			t.Errorf("%s: failurePolicy %s, want Fail", policy.Name, *policy.Spec.FailurePolicy)
+		}
+		if diff := cmp.Diff(conditions, policy.Spec.MatchConditions); diff != "" {
+			t.Errorf("%s (-want,+got):\n%s", policy.Name, diff)
+		}
+	}
+}
