@@ -152,6 +152,8 @@ func TestParseRefuses(t *testing.T) {
 			[]string{"floors[0].namespaceSelector.matchExpressions[0].operator"},
 		},
 		"Secret and directory":           {head + "webhook: {certificate: {secretName: a, directory: /b}}\n", []string{"webhook.certificate", "exclude each other"}},
+		"a certificate in no Secret":     {head + "webhook: {certificate: {generateFor: a}}\n", []string{"webhook.certificate.secretName: Required"}},
+		"a Service of no name":           {head + "webhook: {certificate: {secretName: a, generateFor: A_b}}\n", []string{"webhook.certificate.generateFor"}},
 		"a namespace of no Secret":       {head + "webhook: {certificate: {secretNamespace: a}}\n", []string{"webhook.certificate.secretName: Required"}},
 		"no port":                        {head + "webhook: {bindAddress: localhost}\n", []string{"webhook.bindAddress", "host:port"}},
 		"a named port":                   {head + "metrics: {bindAddress: ':http'}\n", []string{"metrics.bindAddress", "the port a number"}},

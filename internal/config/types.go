@@ -109,6 +109,10 @@ type Certificate struct {
 	SecretName string `json:"secretName"`
 	// SecretNamespace is its namespace; empty for the one this runs in.
 	SecretNamespace string `json:"secretNamespace"`
+	// GenerateFor is the Service for which Freshbind makes the certificate itself, its CA
+	// included, and tells the API server of it; empty when somebody else does. The Secret
+	// has to be there.
+	GenerateFor string `json:"generateFor"`
 	// Directory has the files tls.crt and tls.key. It is the default when no
 	// Secret is named.
 	Directory string `json:"directory"`

@@ -100,6 +100,12 @@ func (w Webhook) validate(at *field.Path) field.ErrorList {
 	if w.Certificate.SecretName == "" && w.Certificate.SecretNamespace != "" {
 		errs = append(errs, field.Required(cert.Child("secretName"), "secretNamespace is given"))
 	}
+	if w.Certificate.SecretName == "" && w.Certificate.GenerateFor != "" {
+		errs = append(errs, field.Required(cert.Child("secretName"), "generateFor is given, and what is made needs a place"))
+	}
+	for _, problem := range serviceName(w.Certificate.GenerateFor) {
+		errs = append(errs, field.Invalid(cert.Child("generateFor"), w.Certificate.GenerateFor, problem))
+	}
 	if w.Certificate.SecretName != "" {
 		for _, problem := range validation.IsDNS1123Subdomain(w.Certificate.SecretName) {
 			errs = append(errs, field.Invalid(cert.Child("secretName"), w.Certificate.SecretName, problem))
@@ -199,4 +205,11 @@ func address(at *field.Path, value string) field.ErrorList {
 		return field.ErrorList{field.Invalid(at, value, want)}
 	}
 	return nil
+}
+
+func serviceName(name string) []string {
+	if name == "" {
+		return nil
+	}
+	return validation.IsDNS1035Label(name)
 }

@@ -21,7 +21,7 @@ import (
 // dialTimeout bounds a connection to a webhook at a URL.
 const dialTimeout = 5 * time.Second
 
-const repairCA = "have cert-manager's cainjector put the CA in, or set caBundle to the CA that signed the serving certificate"
+const repairCA = "have what keeps the CA put it in, cert-manager's cainjector or a running Freshbind with certificates.source=Generated, or set caBundle to the CA that signed the serving certificate"
 
 // authorities looks at the CAs that the API server trusts for the webhooks.
 func (d *Doctor) authorities(ctx context.Context) ([]Finding, error) {

@@ -8,11 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"runtime"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -102,14 +100,9 @@ func (o *process) certificateSource(cfg *rest.Config) (*servingcert.Source, erro
 	if o.Certificate.SecretName == "" {
 		return nil, nil
 	}
-	secret := types.NamespacedName{Namespace: o.Certificate.SecretNamespace, Name: o.Certificate.SecretName}
-	if secret.Namespace == "" {
-		var err error
-		if secret.Namespace, err = ownNamespace(); errors.Is(err, os.ErrNotExist) {
-			return nil, errors.New("webhook.certificate.secretNamespace: required outside of a cluster")
-		} else if err != nil {
-			return nil, err
-		}
+	secret, err := o.certificateSecret()
+	if err != nil {
+		return nil, err
 	}
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -123,7 +116,7 @@ func (o *process) certificateSource(cfg *rest.Config) (*servingcert.Source, erro
 func (o *process) addHealth(mgr manager.Manager, part *platformPart) error {
 	var certificate error
 	if o.certificates != nil {
-		certificate = errors.Join(mgr.Add(o.certificates), mgr.AddReadyzCheck("certificate", o.certificates.Ready))
+		certificate = errors.Join(o.generate(mgr), mgr.Add(o.certificates), mgr.AddReadyzCheck("certificate", o.certificates.Ready))
 	}
 	return errors.Join(
 		certificate,

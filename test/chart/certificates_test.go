@@ -3,6 +3,7 @@ package chart
 import (
 	"bytes"
 	"context"
+	"crypto"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -197,6 +199,67 @@ func leaf(t *testing.T, chain []byte) []byte {
 		t.Fatal(err)
 	}
 	return block.Bytes
+}
+
+// Without cert-manager Freshbind makes CA and certificate itself, and renews both when
+// they are due, while binds go on.
+func TestFreshbindMakesAndRenewsItsCertificates(t *testing.T) {
+	w := sharedWorld(t)
+	w.install(t, set("certificates.source=Generated")...)
+	b := w.binds(t)
+	before := w.uncompleted(t)
+	made := w.secretWith(t, "freshbind-generated", func(map[string][]byte) bool { return true })
+	w.trusted(t, made["ca.crt"])
+	b.during(t.Context(), func() {
+		var secret corev1.Secret
+		w.must(t, w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "freshbind-generated"}, &secret))
+		due := dueCA(t, made["ca.key"])
+		secret.Data["ca.crt"] = due
+		w.must(t, w.client.Update(t.Context(), &secret))
+		renewed := w.secretWith(t, "freshbind-generated", func(data map[string][]byte) bool {
+			return !bytes.Equal(data["ca.crt"], due) && !bytes.Equal(data["ca.crt"], made["ca.crt"])
+		})
+		w.trusted(t, renewed["ca.crt"])
+		if !bytes.Equal(renewed["ca.key"], made["ca.key"]) {
+			t.Error("the CA has another key")
+		}
+		// A certificate that is not there is made anew, as one that is due is.
+		w.must(t, w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "freshbind-generated"}, &secret))
+		delete(secret.Data, corev1.TLSCertKey)
+		w.must(t, w.client.Update(t.Context(), &secret))
+		next := w.secretWith(t, "freshbind-generated", changed(renewed, corev1.TLSCertKey))
+		for _, r := range w.replicas {
+			w.eventually(t, r.address+" serves the new certificate", func(context.Context) (string, bool) {
+				return "another", bytes.Equal(w.served(t, r), leaf(t, next[corev1.TLSCertKey]))
+			})
+		}
+		for range bindRate {
+			b.bind(t.Context())
+		}
+	})
+	t.Logf("CA and leaf renewed by Freshbind at %d binds/s: %s; the API server counts %v calls that it could not complete",
+		bindRate, b.result(), w.uncompleted(t)-before)
+	if len(b.lost()) > 0 {
+		t.Error("new certificates have lost calls")
+	}
+}
+
+// dueCA is one that has lived for most of its life, with a key that is there.
+func dueCA(t *testing.T, key []byte) []byte {
+	t.Helper()
+	parsed, err := keyutil.ParsePrivateKeyPEM(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, ok := parsed.(crypto.Signer)
+	if !ok {
+		t.Fatal("the CA's key cannot sign")
+	}
+	ca, err := cert.NewSelfSignedCACert(cert.Config{CommonName: "freshbind-ca", NotBefore: time.Now().AddDate(-30, 0, 0)}, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: ca.Raw})
 }
 
 // Without cert-manager: a Secret of one's own, with what signed it. In a namespace

@@ -28,3 +28,15 @@ var holding = slices.Concat(at("webhooks/ownpolicies.go", in("test/chart", []mut
 	{check: "doctor: bare Pods that stay", old: `GroupKind() == pools.GroupKind()`, broken: `GroupKind() != pools.GroupKind()`, test: "TestPodsThatOnlyFreshbindTakesAway/a member"},
 	{check: "doctor: Pods that wait for nobody", old: `"spec.nodeName": ""}`, broken: `"spec.nodeName": "x"}`, test: "TestPodsThatOnlyFreshbindTakesAway/waits for a scheduler of once"},
 }))
+
+// making is what Freshbind does about its certificate where nobody else does.
+var making = slices.Concat(at("internal/selfcert/issue.go", []mutant{
+	{check: "certificates: renewed in time", old: `c.NotAfter.Sub(c.NotBefore)*2/3`, broken: `c.NotAfter.Sub(c.NotBefore)*2`, test: "TestIssue/two thirds of the leaf's life"},
+	{check: "certificates: the CA has its key", old: `!certs[0].IsCA || !samePublicKey(certs[0], key)`, broken: `!certs[0].IsCA`, test: "TestIssue/a CA of another key"},
+	{check: "certificates: the CA keeps its key", old: `return nil, key, true`, broken: `return nil, nil, true`, test: "TestIssue/no CA, but its key"},
+	{check: "certificates: of this CA", old: ` && pair.Leaf.CheckSignatureFrom(ca) == nil`, broken: ``, test: "TestIssue/the leaf is of another CA"},
+	{check: "certificates: for these names", old: ` && slices.Equal(pair.Leaf.DNSNames, names)`, broken: ` && len(names) > 0`, test: "TestIssue/another name"},
+	{check: "certificates: clocks that are behind", old: `NotBefore: now.Add(-backdated), NotAfter: now.Add(leafLife)`, broken: `NotBefore: now, NotAfter: now.Add(leafLife)`, test: "TestIssue/clocks that are behind by an hour"},
+}), at("internal/selfcert/keeper.go", []mutant{
+	{check: "certificates: another CA is trusted", old: `!bytes.Equal(config.CABundle, ca)`, broken: `len(config.CABundle) == 0`, test: "TestTheAPIServerIsToldOfTheCA"},
+}))

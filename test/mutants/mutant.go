@@ -34,7 +34,7 @@ func mutants() []mutant {
 	return slices.Concat(
 		judging, suspensions, planning, barePods, deletes, reasons, contents, recognising, extracting, rendering, reading, answering,
 		installing, scoping, closing, returning, settling, staying, remembering, forming, connecting, auditing, scheduling, running, admitting,
-		routing, repairing, keeping, leaving, holding,
+		routing, repairing, keeping, leaving, holding, making,
 	)
 }
 

@@ -45,6 +45,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "freshbind.certificateSecret" -}}
 {{- if eq .Values.certificates.source "Secret" -}}
 {{- required "certificates.secret.name: the Secret with tls.crt and tls.key, needed with certificates.source=Secret" .Values.certificates.secret.name -}}
+{{- else if eq .Values.certificates.source "Generated" -}}
+{{- include "freshbind.fullname" . }}-generated
 {{- else -}}
 {{- include "freshbind.fullname" . }}-serving
 {{- end -}}
@@ -190,6 +192,9 @@ webhook:
   certificate:
     secretName: {{ include "freshbind.certificateSecret" . }}
     secretNamespace: {{ .Release.Namespace | quote }}
+    {{- if eq .Values.certificates.source "Generated" }}
+    generateFor: {{ include "freshbind.fullname" . }}
+    {{- end }}
   {{- if .Values.webhooks.clients.caBundle }}
   clients:
     caFile: /etc/freshbind/client-ca.crt
