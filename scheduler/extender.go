@@ -109,7 +109,7 @@ func (e *Extender) Filter(ctx context.Context, args *extenderv1.ExtenderArgs) *e
 	case disposition.Pool != "":
 		e.Assumed.clearRefusal(args.Pod.UID)
 		if failed = e.Nodes.leavingAmong(given, args.Pod); len(failed) > 0 {
-			outcome = narrowed
+			outcome = filtered
 		}
 	}
 	left := given.without(failed)
@@ -164,7 +164,7 @@ func (e *Extender) Preempt(ctx context.Context, args *extenderv1.ExtenderPreempt
 	}
 	keep := func(node string, v *extenderv1.MetaVictims) {
 		if disposition.Pool != "" && e.Nodes.isLeaving(node, args.Pod) {
-			outcome = narrowed
+			outcome = filtered
 			return
 		}
 		victims[node] = v

@@ -128,7 +128,7 @@ func TestFilter(t *testing.T) {
 		},
 		"a fresh member": {
 			args: extenderv1.ExtenderArgs{Pod: podNamed("fresh"), NodeNames: &all},
-			want: extenderv1.ExtenderFilterResult{NodeNames: &stays, FailedAndUnresolvableNodes: leaving}, as: narrowed,
+			want: extenderv1.ExtenderFilterResult{NodeNames: &stays, FailedAndUnresolvableNodes: leaving}, as: filtered,
 		},
 		"a fresh member that tolerates the taint": {
 			args: extenderv1.ExtenderArgs{Pod: tolerating("fresh", nil), NodeNames: &all},
@@ -136,7 +136,7 @@ func TestFilter(t *testing.T) {
 		},
 		"a fresh member that tolerates it for a while": {
 			args: extenderv1.ExtenderArgs{Pod: tolerating("fresh", ptr.To(int64(60))), NodeNames: &all},
-			want: extenderv1.ExtenderFilterResult{NodeNames: &stays, FailedAndUnresolvableNodes: leaving}, as: narrowed,
+			want: extenderv1.ExtenderFilterResult{NodeNames: &stays, FailedAndUnresolvableNodes: leaving}, as: filtered,
 		},
 		"a stale member, nodes in full": {
 			args: extenderv1.ExtenderArgs{Pod: podNamed("stale"), Nodes: nodeList("a1")},
@@ -147,11 +147,11 @@ func TestFilter(t *testing.T) {
 		},
 		"a fresh member, nodes in full": {
 			args: extenderv1.ExtenderArgs{Pod: podNamed("fresh"), Nodes: nodeList(all...)},
-			want: extenderv1.ExtenderFilterResult{Nodes: nodeList(stays...), FailedAndUnresolvableNodes: leaving}, as: narrowed,
+			want: extenderv1.ExtenderFilterResult{Nodes: nodeList(stays...), FailedAndUnresolvableNodes: leaving}, as: filtered,
 		},
 		"both forms": {
 			args: extenderv1.ExtenderArgs{Pod: podNamed("fresh"), Nodes: nodeList(all...), NodeNames: &all},
-			want: extenderv1.ExtenderFilterResult{Nodes: nodeList(stays...), NodeNames: &stays, FailedAndUnresolvableNodes: leaving}, as: narrowed,
+			want: extenderv1.ExtenderFilterResult{Nodes: nodeList(stays...), NodeNames: &stays, FailedAndUnresolvableNodes: leaving}, as: filtered,
 		},
 		"no pod": {
 			args: extenderv1.ExtenderArgs{NodeNames: &all},

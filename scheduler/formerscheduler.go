@@ -54,12 +54,12 @@ var errNotLeading = errors.New("the lease was not renewed in time, so another le
 // SetupFormerScheduler adds the controller, which runs on the leader, to the manager.
 func SetupFormerScheduler(mgr manager.Manager, informers cache.Cache, sandboxes schema.GroupVersionKind, p Platform, scheduler string, leads func() bool) error {
 	s := &FormerScheduler{cache: informers, client: mgr.GetClient(), live: mgr.GetAPIReader(), sandboxes: sandboxes, scheduler: scheduler, platform: p, leads: leads}
-	err := ctrl.NewControllerManagedBy(mgr).Named("strays").
+	err := ctrl.NewControllerManagedBy(mgr).Named("formerscheduler").
 		WatchesRawSource(source.Kind(informers, client.Object(object(podKind)), &handler.EnqueueRequestForObject{},
 			predicate.NewPredicateFuncs(s.waits))).
 		Complete(s)
 	if err != nil {
-		return fmt.Errorf("setting up the controller of stray pods: %w", err)
+		return fmt.Errorf("setting up the controller of pods of a former scheduler: %w", err)
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func (s *FormerScheduler) Reconcile(ctx context.Context, req reconcile.Request) 
 		if apierrors.IsNotFound(err) {
 			return reconcile.Result{}, nil
 		}
-		return reconcile.Result{}, fmt.Errorf("reading sandbox %s of a stray pod: %w", owner, err)
+		return reconcile.Result{}, fmt.Errorf("reading sandbox %s of a pod of a former scheduler: %w", owner, err)
 	}
 	// Another Pod would say the same.
 	if s.platform.DescribeMember(sandbox).Scheduler != "" {
@@ -103,7 +103,7 @@ func (s *FormerScheduler) Reconcile(ctx context.Context, req reconcile.Request) 
 		return reconcile.Result{}, fmt.Errorf("deleting pod %s, which waits for scheduler %s, which is not there any more; the chart grants it with legacy.secondScheduler=true: %w", req, s.scheduler, err)
 	}
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return reconcile.Result{}, fmt.Errorf("deleting stray pod %s: %w", req, err)
+		return reconcile.Result{}, fmt.Errorf("deleting pod of a former scheduler %s: %w", req, err)
 	}
 	logf.FromContext(ctx).V(2).Info("Deleted a pod that waited for the second scheduler", "deleted", err == nil)
 	return reconcile.Result{}, nil

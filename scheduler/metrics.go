@@ -14,8 +14,8 @@ const (
 	passed outcome = "passed"
 	// refused: a member that is about to be deleted.
 	refused outcome = "refused"
-	// narrowed: some nodes were taken away.
-	narrowed outcome = "narrowed"
+	// filtered: some nodes were taken away.
+	filtered outcome = "filtered"
 	// undecided: let pass because a cache could not tell.
 	undecided outcome = "undecided"
 	// invalid: the request could not be read.
@@ -32,7 +32,7 @@ const (
 type Metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
-	nudges   prometheus.Counter
+	requeues prometheus.Counter
 }
 
 // NewMetrics returns metrics registered with reg.
@@ -41,19 +41,19 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "freshbind_scheduler_requests_total",
 			Help: "Requests of schedulers. verb: filter, preempt or prioritize. result: passed, refused (a member that is " +
-				"about to be deleted), narrowed (nodes that leave were taken away), undecided (passed all the same) or invalid.",
+				"about to be deleted), filtered (nodes that leave were taken away), undecided (passed all the same) or invalid.",
 		}, []string{"verb", "result"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "freshbind_scheduler_request_duration_seconds",
 			Help:    "Time from request to answer, by verb; pods are scheduled one after the other, so that it adds to each.",
 			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1},
 		}, []string{"verb"}),
-		nudges: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "freshbind_scheduler_nudges_total",
+		requeues: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "freshbind_scheduler_requeues_total",
 			Help: "Refused pods that schedulers were asked to look at again, because nothing speaks against them any more.",
 		}),
 	}
-	reg.MustRegister(m.requests, m.duration, m.nudges)
+	reg.MustRegister(m.requests, m.duration, m.requeues)
 	return m
 }
 

@@ -25,14 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
-
-// NudgeKey is the annotation of a pod that changes when schedulers should look at
-// it again. Of all that a verdict depends on they watch nothing: without a change
-// to the pod, or to anything else that they do watch, they come back after five
-// minutes (scheduling_queue.go, podMaxInUnschedulablePodsDuration).
-const NudgeKey = platform.PodNudgeKey
 
 const (
 	byRefusal = "freshbind.refused"
@@ -50,7 +44,10 @@ type RefusedPod struct {
 	Node bool
 }
 
-// Requeuer has schedulers look again at pods against which nothing speaks any more.
+// Requeuer has schedulers look again at pods against which nothing speaks any more. Of
+// all that a verdict depends on they watch nothing: without a change to the pod, or to
+// anything else that they do watch, they come back after five minutes
+// (scheduling_queue.go, podMaxInUnschedulablePodsDuration).
 // Which ones were refused their conditions say, so that it needs no memory.
 type Requeuer struct {
 	cache   client.Reader
@@ -77,7 +74,7 @@ func SetupRequeuer(mgr manager.Manager, w Watched, members Members, m *Metrics) 
 	if err := w.Informers.IndexField(context.Background(), object(podKind), byRefusal, refusals); err != nil {
 		return fmt.Errorf("indexing refused pods: %w", err)
 	}
-	b := builder.TypedControllerManagedBy[RefusedPod](mgr).Named("nudger").
+	b := builder.TypedControllerManagedBy[RefusedPod](mgr).Named("requeue").
 		WatchesRawSource(source.TypedKind(w.Informers, client.Object(object(podKind)), enqueueRefused())).
 		WatchesRawSource(source.TypedKind(w.Informers, client.Object(object(nodeKind)), n.nodes())).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&corev1.Namespace{}), n.around(client.Object.GetName),
@@ -202,7 +199,7 @@ func (n *Requeuer) Reconcile(ctx context.Context, req RefusedPod) (reconcile.Res
 
 func (n *Requeuer) requeue(ctx context.Context, pod *unstructured.Unstructured) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": pod.GetUID(), "annotations": map[string]string{NudgeKey: n.clock.Now().UTC().Format(time.RFC3339Nano)},
+		"uid": pod.GetUID(), "annotations": map[string]string{settings.RequeuedAtKey: n.clock.Now().UTC().Format(time.RFC3339Nano)},
 	}})
 	if err != nil {
 		return fmt.Errorf("marshalling the annotation: %w", err)
@@ -211,9 +208,9 @@ func (n *Requeuer) requeue(ctx context.Context, pod *unstructured.Unstructured) 
 	to.SetNamespace(pod.GetNamespace())
 	to.SetName(pod.GetName())
 	if err := n.client.Patch(ctx, to, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("nudging pod %s: %w", pod.GetName(), err)
+		return fmt.Errorf("requeuing pod %s: %w", pod.GetName(), err)
 	}
-	n.metrics.nudges.Inc()
-	logf.FromContext(ctx).V(2).Info("Nudged pod", "namespace", pod.GetNamespace(), "pod", pod.GetName())
+	n.metrics.requeues.Inc()
+	logf.FromContext(ctx).V(2).Info("Requeued pod", "namespace", pod.GetNamespace(), "pod", pod.GetName())
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -50,23 +51,23 @@ func fakeClient(objs ...client.Object) client.WithWatch {
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objs...).WithIndex(object(podKind), byRefusal, refusals).Build()
 }
 
-func TestNudge(t *testing.T) {
+func TestRequeue(t *testing.T) {
 	stale := "0/2 nodes are available: 2 " + StaleMember + " (is v1-a, in force is v1-b)."
 	leaving := "0/2 nodes are available: 1 " + NodeLeaving + ", 1 Insufficient cpu."
 	cases := map[string]struct {
-		pod    *unstructured.Unstructured
-		err    error
-		node   bool
-		nudged bool
-		again  bool
+		pod      *unstructured.Unstructured
+		err      error
+		node     bool
+		requeued bool
+		again    bool
 	}{
-		"fresh now":             {pod: waiting("fresh", stale), nudged: true, again: true},
-		"a claim's now":         {pod: waiting("other", stale), nudged: true, again: true},
+		"fresh now":             {pod: waiting("fresh", stale), requeued: true, again: true},
+		"a claim's now":         {pod: waiting("other", stale), requeued: true, again: true},
 		"stale still":           {pod: waiting("stale", stale)},
 		"waits for another":     {pod: waiting("fresh", "0/2 nodes are available: 2 Insufficient cpu.")},
 		"has a node":            {pod: on("a1", waiting("fresh", stale))},
 		"nodes leave":           {pod: waiting("fresh", leaving)},
-		"a node stays":          {pod: waiting("fresh", leaving), node: true, nudged: true},
+		"a node stays":          {pod: waiting("fresh", leaving), node: true, requeued: true},
 		"stale, and a node too": {pod: waiting("stale", stale), node: true},
 		"nobody can tell":       {pod: waiting("fresh", stale), err: errors.New("the cache is empty")},
 		"gone":                  {pod: nil},
@@ -97,15 +98,15 @@ func TestNudge(t *testing.T) {
 			if err := c.Get(t.Context(), key, stored); err != nil {
 				t.Fatal(err)
 			}
-			if _, nudged := stored.GetAnnotations()[NudgeKey]; nudged != tc.nudged {
-				t.Errorf("nudged: %v, want %v", nudged, tc.nudged)
+			if _, requeued := stored.GetAnnotations()[settings.RequeuedAtKey]; requeued != tc.requeued {
+				t.Errorf("requeued: %v, want %v", requeued, tc.requeued)
 			}
 		})
 	}
 }
 
-// One pod's nudge is about that very pod: a new one of its name was never refused.
-func TestNudgesNameThePod(t *testing.T) {
+// A requeue is about that very pod: a new one of its name was never refused.
+func TestRequeuesNameThePod(t *testing.T) {
 	var patch []byte
 	c := recordPatches(fakeClient(waiting("fresh", StaleMember)), &patch)
 	n := &Requeuer{
@@ -115,7 +116,7 @@ func TestNudgesNameThePod(t *testing.T) {
 	if _, err := n.Reconcile(t.Context(), RefusedPod{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "fresh"}}); err != nil {
 		t.Fatal(err)
 	}
-	want := `{"metadata":{"annotations":{"freshbind.dev/scheduling-nudge":"2026-01-01T12:00:00Z"},"uid":"uid"}}`
+	want := `{"metadata":{"annotations":{"freshbind.dev/requeued-at":"2026-01-01T12:00:00Z"},"uid":"uid"}}`
 	if diff := cmp.Diff(want, string(patch)); diff != "" {
 		t.Errorf("patch (-want,+got):\n%s", diff)
 	}
@@ -137,7 +138,7 @@ func (r patchRecorder) Patch(ctx context.Context, obj client.Object, patch clien
 	return r.WithWatch.Patch(ctx, obj, patch, opts...)
 }
 
-func TestStrays(t *testing.T) {
+func TestPodsOfAFormerScheduler(t *testing.T) {
 	pool, template := builders.MakePool("ns", "python").Obj(), builders.MakeTemplate("ns", "python").Obj()
 	member := builders.MakeMember(pool, template).Obj()
 	named := builders.SandboxFrom(member).PodSpec("second", "schedulerName").Obj()

@@ -128,7 +128,7 @@ func TestScoresSpreadAPool(t *testing.T) {
 	}
 }
 
-func TestLedger(t *testing.T) {
+func TestPlaced(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(start)
 	l := NewAssumeCache(clock)
 	for pod, to := range map[string][2]string{"bound": {"pool", "a"}, "sent": {"pool", "b"}, "asks": {"pool", "c"}, "x": {"other", "d"}} {

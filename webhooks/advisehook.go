@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 const namespaceKind = "Namespace"
@@ -20,7 +21,7 @@ const (
 	isKind   = `request.kind.kind == `
 
 	oldMetadata  = `(` + isCreate + ` ? {} : oldObject.metadata)`
-	enforcement  = `.?labels['` + platform.EnforcementKey + `'].orValue('')`
+	enforcement  = `.?labels['` + settings.EnforcementKey + `'].orValue('')`
 	setsEnforced = `object.metadata` + enforcement + ` != '' &&` +
 		` object.metadata` + enforcement + ` != ` + oldMetadata + enforcement
 )

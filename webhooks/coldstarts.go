@@ -6,6 +6,7 @@ import (
 	"github.com/freshbind/freshbind/internal/bounded"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // coldCause says why a claim started cold. The set is closed.
@@ -77,7 +78,7 @@ func (c *coldStarts) observe(w platform.Write, o outcome) {
 	if o.err != nil {
 		return
 	}
-	passes := o.Allowed || o.mode != Enforce
+	passes := o.Allowed || o.mode != settings.Enforce
 	switch w.Operation {
 	case freshness.Bind, freshness.Release:
 		switch {

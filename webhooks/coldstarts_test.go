@@ -12,6 +12,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 func TestColdStarts(t *testing.T) {
@@ -21,10 +22,10 @@ func TestColdStarts(t *testing.T) {
 		outcome
 	}
 	pass, deny := freshness.Verdict{Allowed: true}, freshness.Verdict{}
-	enforced := func(v freshness.Verdict) outcome { return outcome{Verdict: v, mode: Enforce} }
-	audited := func(v freshness.Verdict) outcome { return outcome{Verdict: v, mode: Audit} }
-	required := outcome{Verdict: pass, mode: Enforce, alwaysCold: true}
-	undecided := outcome{err: errors.New("etcd is away"), mode: Enforce}
+	enforced := func(v freshness.Verdict) outcome { return outcome{Verdict: v, mode: settings.Enforce} }
+	audited := func(v freshness.Verdict) outcome { return outcome{Verdict: v, mode: settings.Audit} }
+	required := outcome{Verdict: pass, mode: settings.Enforce, alwaysCold: true}
+	undecided := outcome{err: errors.New("etcd is away"), mode: settings.Enforce}
 	cold := step{freshness.ColdStart, "u1", enforced(pass)}
 
 	cases := map[string]struct {
@@ -75,7 +76,7 @@ func TestColdStarts(t *testing.T) {
 func TestRepairsAreCounted(t *testing.T) {
 	const note = "v1-a -> v1-b"
 	outcomeOf := func(allowed bool, repaired string) outcome {
-		return outcome{Verdict: freshness.Verdict{Allowed: allowed}, mode: Enforce, repaired: repaired}
+		return outcome{Verdict: freshness.Verdict{Allowed: allowed}, mode: settings.Enforce, repaired: repaired}
 	}
 	cases := map[string]struct {
 		outcomes []outcome
@@ -86,7 +87,7 @@ func TestRepairsAreCounted(t *testing.T) {
 		"refused, then let":        {[]outcome{outcomeOf(false, note), outcomeOf(true, note)}, map[string]float64{repairAdmitted: 1, repairRefused: 1}},
 		"current by itself":        {[]outcome{outcomeOf(true, "")}, map[string]float64{repairAdmitted: 0, repairRefused: 0}},
 		"refused, and not touched": {[]outcome{outcomeOf(false, "")}, map[string]float64{repairAdmitted: 0, repairRefused: 0}},
-		"not decided":              {[]outcome{{err: errors.New("etcd is away"), mode: Enforce, repaired: note}}, map[string]float64{repairAdmitted: 0, repairRefused: 0}},
+		"not decided":              {[]outcome{{err: errors.New("etcd is away"), mode: settings.Enforce, repaired: note}}, map[string]float64{repairAdmitted: 0, repairRefused: 0}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +110,7 @@ func TestRepairedBirthsAreCountedEach(t *testing.T) {
 	c := newColdStarts(prometheus.NewRegistry())
 	for _, allowed := range []bool{true, true, false} {
 		for _, repaired := range []string{"v1-a -> v1-b", ""} {
-			c.observe(platform.Write{Operation: freshness.Birth}, outcome{Verdict: freshness.Verdict{Allowed: allowed}, mode: Enforce, repaired: repaired})
+			c.observe(platform.Write{Operation: freshness.Birth}, outcome{Verdict: freshness.Verdict{Allowed: allowed}, mode: settings.Enforce, repaired: repaired})
 		}
 	}
 	for result, want := range map[string]float64{repairAdmitted: 2, repairRefused: 1} {
@@ -122,7 +123,7 @@ func TestRepairedBirthsAreCountedEach(t *testing.T) {
 func TestColdStartsForgetsTheOldest(t *testing.T) {
 	c := newColdStarts(prometheus.NewRegistry())
 	refuse := func(uid string) {
-		c.observe(platform.Write{Operation: freshness.Bind, Claim: freshness.Owner{UID: uid}}, outcome{mode: Enforce})
+		c.observe(platform.Write{Operation: freshness.Bind, Claim: freshness.Owner{UID: uid}}, outcome{mode: settings.Enforce})
 	}
 	for i := range 1000 {
 		refuse(fmt.Sprint(i) + strings.Repeat("x", 10_000))

@@ -21,6 +21,7 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/revision"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // Platform is what the guard needs to know of a warm-pool system.
@@ -65,7 +66,7 @@ type Denial struct {
 	freshness.Verdict
 	// Pool is the pool as stored; nil when it does not exist.
 	Pool *freshness.Pool
-	Mode Mode
+	Mode settings.Mode
 }
 
 // Guard judges binds, cold starts and births.
@@ -116,7 +117,7 @@ type outcome struct {
 	turnAway bool
 	// byPerson: no service account wrote it.
 	byPerson bool
-	mode     Mode
+	mode     settings.Mode
 	err      error
 }
 
@@ -153,14 +154,14 @@ func (g *Guard) Handle(ctx context.Context, req admission.Request) admission.Res
 	start := g.Clock.Now()
 	w.MayHold = g.RecentBinds.hints(ctx, w)
 	o := g.judge(ctx, req.Namespace, w)
-	if (w.Operation == freshness.ColdStart || w.Operation == freshness.Birth) && o.mode == Enforce {
-		if note := w.New.GetAnnotations()[platform.RepairedKey]; platform.IsRepaired(note) {
+	if (w.Operation == freshness.ColdStart || w.Operation == freshness.Birth) && o.mode == settings.Enforce {
+		if note := w.New.GetAnnotations()[settings.RepairedKey]; platform.IsRepaired(note) {
 			o.repaired = note
 		}
 	}
 	dryRun := req.DryRun != nil && *req.DryRun
-	if _, asked := w.New.GetAnnotations()[platform.SelfTestKey]; dryRun && asked {
-		o.mode = Enforce
+	if _, asked := w.New.GetAnnotations()[settings.SelfTestKey]; dryRun && asked {
+		o.mode = settings.Enforce
 	}
 	if !dryRun {
 		o.turnAway = o.err == nil && g.Retries.exceeded(w, o.Verdict)
@@ -183,7 +184,7 @@ func (g *Guard) judge(ctx context.Context, namespace string, w platform.Write) o
 	if w.Operation == freshness.ColdStart && g.KnownRefusals != nil {
 		// It was predicted in mode enforce only.
 		if v, refused := g.KnownRefusals.take(g.Platform.Question(w)); refused {
-			return outcome{mode: Enforce, Verdict: v}
+			return outcome{mode: settings.Enforce, Verdict: v}
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, g.Timeout)
@@ -193,7 +194,7 @@ func (g *Guard) judge(ctx context.Context, namespace string, w platform.Write) o
 	if err != nil {
 		asked = g.Modes.mayBeAsked(ctx, w.Judged())
 	}
-	mode, modeErr := g.Modes.Of(ctx, namespace, asked)
+	mode, modeErr := g.Modes.in(ctx, namespace, facts.Namespace, asked)
 	if err = errors.Join(err, modeErr); err != nil {
 		return outcome{mode: mode, err: err}
 	}
@@ -216,7 +217,7 @@ func (g *Guard) verdict(ctx context.Context, namespace string, s freshness.Snaps
 
 func (g *Guard) hint(w platform.Write, o outcome) {
 	if o.err != nil {
-		if o.mode == Enforce && w.Claim.Name != "" {
+		if o.mode == settings.Enforce && w.Claim.Name != "" {
 			g.Observer.Undecided(w.Judged().GetNamespace(), w.Claim.Name)
 		}
 		return
@@ -226,7 +227,7 @@ func (g *Guard) hint(w platform.Write, o outcome) {
 	if !o.Allowed && (denied.Claim.Name != "" || w.Operation == freshness.Release) {
 		g.Observer.Denied(Denial{Write: denied, Verdict: o.Verdict, Pool: o.pool, Mode: o.mode})
 	}
-	if o.Allowed || o.mode != Enforce {
+	if o.Allowed || o.mode != settings.Enforce {
 		g.passes(w, o)
 		return
 	}
@@ -245,11 +246,11 @@ func (g *Guard) passes(w platform.Write, o outcome) {
 		g.Observer.Repaired(w, o.repaired)
 	}
 	passedOver := w.Operation == freshness.ColdStart && o.pool != nil && !o.alwaysCold
-	if o.mode == Enforce && passedOver && g.PoolSkipped != nil {
+	if o.mode == settings.Enforce && passedOver && g.PoolSkipped != nil {
 		g.PoolSkipped(w.Judged().GetNamespace(), o.pool.Name)
 	}
 	// What a person takes out of a pool is theirs to look at.
-	if o.mode == Enforce && w.Operation == freshness.Release && !o.byPerson && g.Released != nil {
+	if o.mode == settings.Enforce && w.Operation == freshness.Release && !o.byPerson && g.Released != nil {
 		g.Released(w.Old)
 	}
 }
@@ -257,7 +258,7 @@ func (g *Guard) passes(w platform.Write, o outcome) {
 func (g *Guard) respond(w platform.Write, o outcome) admission.Response {
 	resp := admission.Allowed("")
 	switch {
-	case o.mode != Enforce:
+	case o.mode != settings.Enforce:
 	case o.err != nil && g.FailOpen:
 		resp = resp.WithWarnings("Freshbind could not judge this write, and let it pass: " + o.err.Error())
 	case o.err != nil:

@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -25,6 +24,7 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -91,33 +91,24 @@ func (h *hints) Denied(d Denial) {
 	h.denied = append(h.denied, string(d.Mode)+" "+d.Claim.Name+" "+string(d.Reason)+" "+pool)
 }
 
-// liveNamespaces answers as the API server would; an error instead of labels
-// says that it does not.
-type liveNamespaces struct {
-	labels map[string]string
-	err    error
-}
-
-func (l liveNamespaces) Get(_ context.Context, _ schema.GroupResource, _, name string) (*unstructured.Unstructured, error) {
-	if l.err != nil {
-		return nil, l.err
-	}
-	u := &unstructured.Unstructured{}
-	u.SetName(name)
-	u.SetLabels(l.labels)
-	return u, nil
-}
-
-func modes(t *testing.T, mode Mode, readErr error) *Modes {
+// modes are those of an API server, and of a cache, that has namespace ns in this
+// mode; readErr is that of the API server.
+func modes(t *testing.T, mode settings.Mode, readErr error) *Modes {
 	t.Helper()
-	labels := map[string]string{platform.EnforcementKey: string(mode)}
+	labels := map[string]string{settings.EnforcementKey: string(mode)}
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	cached := fake.NewClientBuilder().WithScheme(scheme).
 		WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: labels}}).Build()
-	return &Modes{Live: liveNamespaces{labels: labels, err: readErr}, Cached: cached, Default: Audit}
+	live := func(context.Context, string) (map[string]string, error) {
+		if readErr != nil {
+			return nil, readErr
+		}
+		return labels, nil
+	}
+	return &Modes{Live: live, Cached: platform.CachedNamespaceLabels(cached), Defaults: settings.Defaults{Mode: settings.Audit}}
 }
 
 // poolsSaying is a cache of one pool, which says that of its enforcement.
@@ -126,7 +117,7 @@ func poolsSaying(enforcement string) func(context.Context, string) ([]*unstructu
 		if ctx.Err() != nil || namespace != "ns" {
 			return nil, fmt.Errorf("namespace %q, or out of time: %w", namespace, ctx.Err())
 		}
-		return []*unstructured.Unstructured{builders.PoolFrom(pool).Annotation(platform.EnforcementKey, enforcement).Obj()}, nil
+		return []*unstructured.Unstructured{builders.PoolFrom(pool).Annotation(settings.EnforcementKey, enforcement).Obj()}, nil
 	}
 }
 
@@ -193,7 +184,7 @@ func TestGuard(t *testing.T) {
 	cases := map[string]struct {
 		facts   platform.Facts
 		err     error
-		mode    Mode
+		mode    settings.Mode
 		modeErr error
 		// pool is what the one pool of the namespace says, by the cache, label what the
 		// member does.
@@ -202,26 +193,26 @@ func TestGuard(t *testing.T) {
 		dryRun      bool
 		want        want
 	}{
-		"fresh":                         {facts: fresh, mode: Enforce, want: want{Allowed: true, Code: 200, Verdict: "allow", Observed: 1}},
-		"the member's fault":            {facts: dead, mode: Enforce, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc its own"}, Denied: []string{"enforce c1 PodTerminating python"}, Observed: 1}},
-		"the claim's fault":             {facts: foreign, mode: Enforce, want: want{Code: 409, Reason: metav1.StatusReasonConflict, Verdict: "deny", Refused: []string{"python-abc the claim's"}, Denied: []string{"enforce c1 PoolMismatch python"}, Observed: 1}},
-		"audited, not denied":           {facts: dead, mode: Audit, want: want{Allowed: true, Code: 200, Verdict: "deny", Denied: []string{"audit c1 PodTerminating python"}, Observed: 1}},
+		"fresh":                         {facts: fresh, mode: settings.Enforce, want: want{Allowed: true, Code: 200, Verdict: "allow", Observed: 1}},
+		"the member's fault":            {facts: dead, mode: settings.Enforce, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc its own"}, Denied: []string{"enforce c1 PodTerminating python"}, Observed: 1}},
+		"the claim's fault":             {facts: foreign, mode: settings.Enforce, want: want{Code: 409, Reason: metav1.StatusReasonConflict, Verdict: "deny", Refused: []string{"python-abc the claim's"}, Denied: []string{"enforce c1 PoolMismatch python"}, Observed: 1}},
+		"audited, not denied":           {facts: dead, mode: settings.Audit, want: want{Allowed: true, Code: 200, Verdict: "deny", Denied: []string{"audit c1 PodTerminating python"}, Observed: 1}},
 		"nothing said is audit":         {facts: dead, mode: "", want: want{Allowed: true, Code: 200, Verdict: "deny", Denied: []string{"audit c1 PodTerminating python"}, Observed: 1}},
 		"a mode nobody knows is audit":  {facts: dead, mode: "enforced", want: want{Allowed: true, Code: 200, Verdict: "deny", Denied: []string{"audit c1 PodTerminating python"}, Observed: 1}},
-		"tightened by the pool":         {facts: tightened, mode: Audit, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc its own"}, Denied: []string{"enforce c1 PodTerminating python"}, Observed: 1}},
-		"dry run leaves nothing behind": {facts: dead, mode: Enforce, dryRun: true, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny"}},
-		"undecided":                     {err: broken, mode: Enforce, want: want{Code: 500, Reason: "", Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
-		"undecided, failing open":       {err: broken, mode: Enforce, failOpen: true, want: want{Allowed: true, Code: 200, Verdict: "error", Warned: true, Waiting: []string{"ns/c1"}, Observed: 1}},
-		"undecided, audited":            {err: broken, mode: Audit, want: want{Allowed: true, Code: 200, Verdict: "error", Observed: 1}},
-		"undecided, the pool enforces":  {err: broken, mode: Audit, pool: "enforce", want: want{Code: 500, Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
-		"undecided, the pool audits":    {err: broken, mode: Audit, pool: "audit", want: want{Allowed: true, Code: 200, Verdict: "error", Observed: 1}},
-		"undecided, the pool enforces, whatever the member says": {err: broken, mode: Audit, pool: "enforce", label: "audit", want: want{Code: 500, Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
-		"undecided, the member says so":                          {err: broken, mode: Audit, label: "enforce", want: want{Code: 500, Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
-		"judged, another pool enforces":                          {facts: dead, mode: Audit, pool: "enforce", want: want{Allowed: true, Code: 200, Verdict: "deny", Denied: []string{"audit c1 PodTerminating python"}, Observed: 1}},
-		"judged, and said before only":                           {facts: dead, mode: Audit, label: "enforce", want: want{Allowed: true, Code: 200, Verdict: "deny", Denied: []string{"audit c1 PodTerminating python"}, Observed: 1}},
-		"mode unreadable, was enforced":                          {facts: fresh, mode: Enforce, modeErr: broken, want: want{Code: 500, Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
-		"mode unreadable, was audited":                           {facts: fresh, mode: Audit, modeErr: broken, want: want{Allowed: true, Code: 200, Verdict: "error", Observed: 1}},
-		"the pool's own mode is no read":                         {facts: tightened, mode: Audit, modeErr: broken, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc its own"}, Denied: []string{"enforce c1 PodTerminating python"}, Observed: 1}},
+		"tightened by the pool":         {facts: tightened, mode: settings.Audit, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc its own"}, Denied: []string{"enforce c1 PodTerminating python"}, Observed: 1}},
+		"dry run leaves nothing behind": {facts: dead, mode: settings.Enforce, dryRun: true, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny"}},
+		"undecided":                     {err: broken, mode: settings.Enforce, want: want{Code: 500, Reason: "", Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
+		"undecided, failing open":       {err: broken, mode: settings.Enforce, failOpen: true, want: want{Allowed: true, Code: 200, Verdict: "error", Warned: true, Waiting: []string{"ns/c1"}, Observed: 1}},
+		"undecided, audited":            {err: broken, mode: settings.Audit, want: want{Allowed: true, Code: 200, Verdict: "error", Observed: 1}},
+		"undecided, the pool enforces":  {err: broken, mode: settings.Audit, pool: "enforce", want: want{Code: 500, Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
+		"undecided, the pool audits":    {err: broken, mode: settings.Audit, pool: "audit", want: want{Allowed: true, Code: 200, Verdict: "error", Observed: 1}},
+		"undecided, the pool enforces, whatever the member says": {err: broken, mode: settings.Audit, pool: "enforce", label: "audit", want: want{Code: 500, Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
+		"undecided, the member says so":                          {err: broken, mode: settings.Audit, label: "enforce", want: want{Code: 500, Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
+		"judged, another pool enforces":                          {facts: dead, mode: settings.Audit, pool: "enforce", want: want{Allowed: true, Code: 200, Verdict: "deny", Denied: []string{"audit c1 PodTerminating python"}, Observed: 1}},
+		"judged, and said before only":                           {facts: dead, mode: settings.Audit, label: "enforce", want: want{Allowed: true, Code: 200, Verdict: "deny", Denied: []string{"audit c1 PodTerminating python"}, Observed: 1}},
+		"mode unreadable, was enforced":                          {facts: fresh, mode: settings.Enforce, modeErr: broken, want: want{Code: 500, Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
+		"mode unreadable, was audited":                           {facts: fresh, mode: settings.Audit, modeErr: broken, want: want{Allowed: true, Code: 200, Verdict: "error", Observed: 1}},
+		"the pool's own mode is no read":                         {facts: tightened, mode: settings.Audit, modeErr: broken, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc its own"}, Denied: []string{"enforce c1 PodTerminating python"}, Observed: 1}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -233,7 +224,7 @@ func TestGuard(t *testing.T) {
 				Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0)), Timeout: time.Minute, FailOpen: tc.failOpen,
 			}
 			g.Modes.Pools = poolsSaying(tc.pool)
-			old := builders.SandboxFrom(member).Label(platform.EnforcementKey, tc.label).Obj()
+			old := builders.SandboxFrom(member).Label(settings.EnforcementKey, tc.label).Obj()
 			req := request(t, admissionv1.Update, old, builders.Bound(old, claim, template).Obj())
 			req.DryRun = ptr.To(tc.dryRun)
 			resp := g.Handle(t.Context(), req)
@@ -266,12 +257,12 @@ func TestGuardTakesOnlyDryRunsForSelfTests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := &Guard{
-				Platform: &fakePlatform{facts: dead}, Modes: modes(t, Audit, nil), Metrics: NewMetrics(prometheus.NewRegistry()),
+				Platform: &fakePlatform{facts: dead}, Modes: modes(t, settings.Audit, nil), Metrics: NewMetrics(prometheus.NewRegistry()),
 				Observer: &hints{}, Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0)), Timeout: time.Minute,
 			}
 			bound := builders.Bound(member, claim, template)
 			if tc.asked {
-				bound.Annotation(platform.SelfTestKey, "true")
+				bound.Annotation(settings.SelfTestKey, "true")
 			}
 			req := request(t, admissionv1.Update, member, bound.Obj())
 			req.DryRun = ptr.To(tc.dryRun)

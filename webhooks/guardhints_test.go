@@ -18,10 +18,11 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
-func guardOn(t *testing.T, f *fakePlatform, mode Mode, h *hints) *Guard {
+func guardOn(t *testing.T, f *fakePlatform, mode settings.Mode, h *hints) *Guard {
 	t.Helper()
 	return &Guard{
 		Platform: f, Modes: modes(t, mode, nil), Metrics: NewMetrics(prometheus.NewRegistry()), Observer: h,
@@ -36,7 +37,7 @@ func TestGuardTellsTheClaimThatAnotherKindPretendsToBe(t *testing.T) {
 	f := facts(func(f *platform.Facts) { f.Pool = nil })
 	var h hints
 	req := request(t, admissionv1.Update, member, builders.SandboxFrom(member).Owners(nobody).Obj())
-	guardOn(t, &fakePlatform{facts: f}, Enforce, &h).Handle(t.Context(), req)
+	guardOn(t, &fakePlatform{facts: f}, settings.Enforce, &h).Handle(t.Context(), req)
 	if diff := cmp.Diff([]string{"enforce c1 OwnerMismatch "}, h.denied); diff != "" {
 		t.Errorf("told (-want,+got):\n%s", diff)
 	}
@@ -48,16 +49,16 @@ func TestWhichPoolIsSkipped(t *testing.T) {
 	cold := request(t, admissionv1.Create, nil, builders.MakeColdStart(claim, template).Obj())
 	cases := map[string]struct {
 		change func(*platform.Facts)
-		mode   Mode
+		mode   settings.Mode
 		bind   bool
 		want   []string
 	}{
-		"a cold start":                    {func(*platform.Facts) {}, Enforce, false, []string{"ns/python"}},
-		"audited":                         {func(*platform.Facts) {}, Audit, false, nil},
-		"a bind":                          {func(*platform.Facts) {}, Enforce, true, nil},
-		"a claim that no member does for": {func(f *platform.Facts) { f.AlwaysCold = true }, Enforce, false, nil},
-		"a claim without a pool":          {func(f *platform.Facts) { f.Pool, f.Claim.Template = nil, "python" }, Enforce, false, nil},
-		"a cold start that is refused":    {func(f *platform.Facts) { f.Held = []string{"m"} }, Enforce, false, nil},
+		"a cold start":                    {func(*platform.Facts) {}, settings.Enforce, false, []string{"ns/python"}},
+		"audited":                         {func(*platform.Facts) {}, settings.Audit, false, nil},
+		"a bind":                          {func(*platform.Facts) {}, settings.Enforce, true, nil},
+		"a claim that no member does for": {func(f *platform.Facts) { f.AlwaysCold = true }, settings.Enforce, false, nil},
+		"a claim without a pool":          {func(f *platform.Facts) { f.Pool, f.Claim.Template = nil, "python" }, settings.Enforce, false, nil},
+		"a cold start that is refused":    {func(f *platform.Facts) { f.Held = []string{"m"} }, settings.Enforce, false, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -85,23 +86,23 @@ func TestWhoIsToldOfARepair(t *testing.T) {
 	cases := map[string]struct {
 		note   string
 		change func(*platform.Facts)
-		mode   Mode
+		mode   settings.Mode
 		dryRun bool
 		want   []string
 		counts float64
 	}{
-		"let through":      {note, func(*platform.Facts) {}, Enforce, false, []string{"c1 " + note}, 1},
-		"refused":          {note, stale, Enforce, false, nil, 0},
-		"a dry run":        {note, func(*platform.Facts) {}, Enforce, true, nil, 0},
-		"mode audit":       {note, func(*platform.Facts) {}, Audit, false, nil, 0},
-		"of nobody's note": {"whatever", func(*platform.Facts) {}, Enforce, false, nil, 0},
-		"not repaired":     {"", func(*platform.Facts) {}, Enforce, false, nil, 0},
+		"let through":      {note, func(*platform.Facts) {}, settings.Enforce, false, []string{"c1 " + note}, 1},
+		"refused":          {note, stale, settings.Enforce, false, nil, 0},
+		"a dry run":        {note, func(*platform.Facts) {}, settings.Enforce, true, nil, 0},
+		"mode audit":       {note, func(*platform.Facts) {}, settings.Audit, false, nil, 0},
+		"of nobody's note": {"whatever", func(*platform.Facts) {}, settings.Enforce, false, nil, 0},
+		"not repaired":     {"", func(*platform.Facts) {}, settings.Enforce, false, nil, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var h hints
 			g := guardOn(t, &fakePlatform{facts: facts(tc.change)}, tc.mode, &h)
-			req := request(t, admissionv1.Create, nil, builders.SandboxFrom(cold.Obj()).Annotation(platform.RepairedKey, tc.note).Obj())
+			req := request(t, admissionv1.Create, nil, builders.SandboxFrom(cold.Obj()).Annotation(settings.RepairedKey, tc.note).Obj())
 			req.DryRun = ptr.To(tc.dryRun)
 			g.Handle(t.Context(), req)
 			if diff := cmp.Diff(tc.want, h.repaired); diff != "" {
@@ -117,9 +118,9 @@ func TestWhoIsToldOfARepair(t *testing.T) {
 // A repair that went wrong is refused like anything else that is stale.
 func TestAWrongRepairIsRefused(t *testing.T) {
 	var h hints
-	g := guardOn(t, &fakePlatform{facts: facts(func(f *platform.Facts) { f.Member.Template = "other" })}, Enforce, &h)
+	g := guardOn(t, &fakePlatform{facts: facts(func(f *platform.Facts) { f.Member.Template = "other" })}, settings.Enforce, &h)
 	resp := g.Handle(t.Context(), request(t, admissionv1.Create, nil,
-		builders.SandboxFrom(builders.MakeColdStart(claim, template).Obj()).Annotation(platform.RepairedKey, "v1-a -> v1-b").Obj()))
+		builders.SandboxFrom(builders.MakeColdStart(claim, template).Obj()).Annotation(settings.RepairedKey, "v1-a -> v1-b").Obj()))
 	if resp.Allowed || resp.Result.Reason != metav1.StatusReasonAlreadyExists {
 		t.Errorf("answered %+v, want a refusal that is tried again like any other", resp.Result)
 	}
@@ -132,7 +133,7 @@ func TestAWrongRepairIsRefused(t *testing.T) {
 }
 
 func TestNobodyWantsToKnowWhichPoolIsSkipped(t *testing.T) {
-	g := guardOn(t, &fakePlatform{facts: facts(func(*platform.Facts) {})}, Enforce, &hints{})
+	g := guardOn(t, &fakePlatform{facts: facts(func(*platform.Facts) {})}, settings.Enforce, &hints{})
 	if resp := g.Handle(t.Context(), request(t, admissionv1.Create, nil, builders.MakeColdStart(claim, template).Obj())); !resp.Allowed {
 		t.Errorf("a fresh cold start is denied: %v", resp.Result)
 	}
@@ -142,7 +143,7 @@ func TestNobodyWantsToKnowWhichPoolIsSkipped(t *testing.T) {
 func TestNobodyIsToldOfARefusedBirth(t *testing.T) {
 	var h hints
 	stale := facts(func(f *platform.Facts) { f.Member.Template = "other" })
-	g := guardOn(t, &fakePlatform{facts: stale}, Enforce, &h)
+	g := guardOn(t, &fakePlatform{facts: stale}, settings.Enforce, &h)
 	resp := g.Handle(t.Context(), request(t, admissionv1.Create, nil, builders.MakeMember(pool, template).Obj()))
 	if resp.Allowed || len(h.denied) > 0 || len(h.refused) > 0 {
 		t.Errorf("allowed %t, told %v and %v", resp.Allowed, h.denied, h.refused)
@@ -165,7 +166,7 @@ func TestWhatAuditAnnotationsSay(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			resp := guardOn(t, &fakePlatform{facts: facts(tc.change), err: tc.err}, Enforce, &hints{}).Handle(t.Context(), bindRequest(t))
+			resp := guardOn(t, &fakePlatform{facts: facts(tc.change), err: tc.err}, settings.Enforce, &hints{}).Handle(t.Context(), bindRequest(t))
 			got := said{resp.AuditAnnotations["verdict"], resp.AuditAnnotations["reason"]}
 			if got != tc.want {
 				t.Errorf("said %v, want %v", got, tc.want)
@@ -197,7 +198,7 @@ func TestWhoIsWarnedWhileAttributionIsSuspended(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			resp := guardOn(t, &fakePlatform{facts: facts(tc.change)}, Enforce, &hints{}).Handle(t.Context(), tc.req)
+			resp := guardOn(t, &fakePlatform{facts: facts(tc.change)}, settings.Enforce, &hints{}).Handle(t.Context(), tc.req)
 			if !resp.Allowed || len(resp.Warnings) != tc.want {
 				t.Errorf("allowed %t, warnings %v, want %d", resp.Allowed, resp.Warnings, tc.want)
 			}
@@ -220,7 +221,7 @@ func TestDenialsNameTwoRevisionsOnlyWhereTheyDiffer(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			resp := guardOn(t, &fakePlatform{facts: facts(tc.change)}, Enforce, &hints{}).Handle(t.Context(), bindRequest(t))
+			resp := guardOn(t, &fakePlatform{facts: facts(tc.change)}, settings.Enforce, &hints{}).Handle(t.Context(), bindRequest(t))
 			if got := strings.Contains(resp.Result.Message, "in force is v1-new"); resp.Allowed || got != tc.want {
 				t.Errorf("allowed %t: %s", resp.Allowed, resp.Result.Message)
 			}

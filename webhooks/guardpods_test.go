@@ -13,6 +13,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -37,7 +38,7 @@ func TestGuardOfBarePods(t *testing.T) {
 		old, obj *unstructured.Unstructured
 		change   func(*platform.Facts)
 		err      error
-		mode     Mode
+		mode     settings.Mode
 		dryRun   bool
 		user     string
 		want     want
@@ -47,7 +48,7 @@ func TestGuardOfBarePods(t *testing.T) {
 			want: want{Allowed: true, Released: []string{"python-abc"}},
 		},
 		"release, audited": {
-			op: admissionv1.Update, old: pod, obj: released, change: func(*platform.Facts) {}, mode: Audit,
+			op: admissionv1.Update, old: pod, obj: released, change: func(*platform.Facts) {}, mode: settings.Audit,
 			want: want{Allowed: true},
 		},
 		"release, by a person": {
@@ -89,7 +90,7 @@ func TestGuardOfBarePods(t *testing.T) {
 				f.facts = facts(tc.change)
 			}
 			var let []string
-			mode := Enforce
+			mode := settings.Enforce
 			if tc.mode != "" {
 				mode = tc.mode
 			}

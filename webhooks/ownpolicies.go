@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 const (
@@ -27,7 +28,7 @@ func NewOwnPolicies(a platform.Admission, self string) Policies {
 	own := a.Own
 	p.hold(self, "freshbind-own-writes", append(own.Marked, platform.On("", "v1", "pods", update)),
 		unchanged("spec"), unchanged("metadata.?ownerReferences"), unchanged("metadata.?finalizers"),
-		keysBesides("labels", append([]string{platform.StampKey, platform.EnforcementKey}, own.Labels...)),
+		keysBesides("labels", append([]string{settings.StampKey, settings.EnforcementKey}, own.Labels...)),
 		keysBesides("annotations", writtenAnnotations))
 	p.hold(self, "freshbind-own-status", []admissionregistrationv1.RuleWithOperations{own.Status}, own.StatusKept)
 	p.hold(self, "freshbind-own-members", own.Members, admissionregistrationv1.Validation{
@@ -41,7 +42,7 @@ func NewOwnPolicies(a platform.Admission, self string) Policies {
 	p.hold(self, "freshbind-own-revisions", []admissionregistrationv1.RuleWithOperations{platform.On("apps", "v1", "controllerrevisions", create, update, remove)},
 		admissionregistrationv1.Validation{
 			Expression: `(` + createsIt + ` || ` + ownersOf("oldObject") + `.exists(o, ` + own.Template + `) || ` +
-				deletesIt + ` && '` + platform.TemplateUIDKey + `' in oldObject.metadata.?labels.orValue({})) && ` +
+				deletesIt + ` && '` + settings.TemplateUIDLabel + `' in oldObject.metadata.?labels.orValue({})) && ` +
 				`(` + deletesIt + ` || ` + ownersOf("object") + `.exists(o, ` + own.Template + `))`,
 			Message: "Freshbind writes the revisions of templates, and no others",
 		})
@@ -50,8 +51,8 @@ func NewOwnPolicies(a platform.Admission, self string) Policies {
 
 // writtenAnnotations are all that Freshbind writes; what it reads is not among them.
 var writtenAnnotations = []string{
-	platform.BoundToKey, platform.ClaimNudgeKey, platform.PodNudgeKey, platform.AdmitKey, platform.AttributionKey,
-	platform.RolloutStateKey, platform.RolloutReasonKey, platform.RolloutRevisionKey, platform.RolloutStatusKey,
+	settings.BoundToKey, settings.RequeuedAtKey, settings.AdmitKey, settings.AttributionKey,
+	settings.RolloutStateKey, settings.RolloutReasonKey, settings.RolloutRevisionKey, settings.RolloutStatusKey,
 }
 
 func ownersOf(object string) string { return object + `.metadata.?ownerReferences.orValue([])` }
@@ -74,7 +75,7 @@ func keysBesides(field string, keys []string) admissionregistrationv1.Validation
 	return admissionregistrationv1.Validation{
 		Expression: after + `.all(k, ` + ours + ` || k in ` + before + ` && ` + before + `[k] == ` + after + `[k]) && ` +
 			before + `.all(k, ` + ours + ` || k in ` + after + `)`,
-		Message: "metadata." + field + ": Freshbind writes those of " + platform.Domain + " and of hiding only",
+		Message: "metadata." + field + ": Freshbind writes those of " + settings.Domain + " and of hiding only",
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // Policies are rules that the API server applies by itself: they need no call,
@@ -43,7 +44,7 @@ func NewPolicies(a platform.Admission, s Scope) Policies {
 	p.validate(places, "freshbind-stamp", update, notUs, stampStays, enforcementStays, birthStays, repairedStays)
 	p.validate(places, "freshbind-born", create, platform.When("says-who-made-it", carriesBirth), admissionregistrationv1.Validation{
 		Expression: s.byAPoolController(a),
-		Message:    "metadata.annotations[" + platform.CreatedByKey + "]: says that a pool's controller created the sandbox; only that controller gets it",
+		Message:    "metadata.annotations[" + settings.CreatedByKey + "]: says that a pool's controller created the sandbox; only that controller gets it",
 	})
 	for _, r := range a.Rules {
 		p.validate(places, r.Name, update, r.Conditions, r.Validations...)
@@ -79,7 +80,7 @@ func (s Scope) places() []place {
 }
 
 func enforcing() *metav1.LabelSelector {
-	return &metav1.LabelSelector{MatchLabels: map[string]string{platform.EnforcementKey: string(Enforce)}}
+	return &metav1.LabelSelector{MatchLabels: map[string]string{settings.EnforcementKey: string(settings.Enforce)}}
 }
 
 func (p *Policies) validate(places []place, name string, op admissionregistrationv1.OperationType,

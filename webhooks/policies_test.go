@@ -11,15 +11,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // What the policies' expressions mean is tested in test/cel and on an API server;
 // here, that each is bound, denies, and holds wherever binds are enforced.
 func TestPoliciesHoldWhereverBindsAreEnforced(t *testing.T) {
 	exempt := metav1.LabelSelectorRequirement{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"home", "kube-system"}}
-	label := map[string]string{platform.EnforcementKey: "enforce"}
+	label := map[string]string{settings.EnforcementKey: "enforce"}
 	byPool := admissionregistrationv1.MatchResources{
 		NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{exempt}},
 		ObjectSelector:    &metav1.LabelSelector{MatchLabels: label},
@@ -37,7 +37,7 @@ func TestPoliciesHoldWhereverBindsAreEnforced(t *testing.T) {
 		"where a label says so": {Scope{}, map[string]admissionregistrationv1.MatchResources{"": selects(label), "-by-pool": byPool}},
 		"by default": {Scope{EnforcedByDefault: true}, map[string]admissionregistrationv1.MatchResources{
 			"": selects(nil, metav1.LabelSelectorRequirement{
-				Key: platform.EnforcementKey, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"audit"},
+				Key: settings.EnforcementKey, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"audit"},
 			}),
 			"-by-pool": byPool,
 		}},

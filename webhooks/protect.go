@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // Deletions reads what the verdict on the delete of a member, a Sandbox or a
@@ -53,12 +54,12 @@ func (p *Protect) Handle(ctx context.Context, req admission.Request) admission.R
 	v := freshness.JudgeDelete(d)
 	mode, err := p.Modes.Of(ctx, req.Namespace, "")
 	if err != nil {
-		mode = Audit
+		mode = settings.Audit
 	}
 	o := outcome{Verdict: v, mode: mode}
 	log.Info("Judged delete", "sandbox", member.GetName(), "claim", d.Owner.Name, "verdict", o.verdict(), "mode", mode)
 	resp := admission.Allowed("")
-	if !v.Allowed && mode == Enforce {
+	if !v.Allowed && mode == settings.Enforce {
 		resp = admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
 			Message: fmt.Sprintf("%s: %s", v.Reason, v.Detail),

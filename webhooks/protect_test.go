@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -33,16 +34,16 @@ func TestProtect(t *testing.T) {
 	away := errors.New("etcd is away")
 	cases := map[string]struct {
 		deletions deletions
-		mode      Mode
+		mode      settings.Mode
 		modeErr   error
 		allowed   bool
 		verdict   string
 	}{
-		"in use":                  {deletions{d: inUse}, Enforce, nil, false, "deny"},
-		"in use, audited":         {deletions{d: inUse}, Audit, nil, true, "deny"},
-		"idle":                    {deletions{d: idle}, Enforce, nil, true, "allow"},
-		"undecided never waits":   {deletions{err: away}, Enforce, nil, true, ""},
-		"mode unreadable, passes": {deletions{d: inUse}, Enforce, away, true, "deny"},
+		"in use":                  {deletions{d: inUse}, settings.Enforce, nil, false, "deny"},
+		"in use, audited":         {deletions{d: inUse}, settings.Audit, nil, true, "deny"},
+		"idle":                    {deletions{d: idle}, settings.Enforce, nil, true, "allow"},
+		"undecided never waits":   {deletions{err: away}, settings.Enforce, nil, true, ""},
+		"mode unreadable, passes": {deletions{d: inUse}, settings.Enforce, away, true, "deny"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -73,7 +74,7 @@ func TestNoMemoryNoHints(t *testing.T) {
 func TestGuardLooksWhereTheClaimMayHaveASandbox(t *testing.T) {
 	f := &fakePlatform{facts: facts(func(*platform.Facts) {})}
 	g := &Guard{
-		Platform: f, Modes: modes(t, Enforce, nil), Metrics: NewMetrics(prometheus.NewRegistry()), Observer: &hints{},
+		Platform: f, Modes: modes(t, settings.Enforce, nil), Metrics: NewMetrics(prometheus.NewRegistry()), Observer: &hints{},
 		RecentBinds: NewRecentBinds(nil), Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0)), Timeout: time.Minute,
 	}
 	second := builders.MakeMember(pool, template).Name("python-def").Obj()
@@ -92,14 +93,14 @@ func TestGuardRemembersWhatItLetsPass(t *testing.T) {
 	dead := facts(func(f *platform.Facts) { f.Pod.Deleting = true })
 	cases := map[string]struct {
 		facts  platform.Facts
-		mode   Mode
+		mode   settings.Mode
 		dryRun bool
 		want   []string
 	}{
-		"allowed":         {facts(func(*platform.Facts) {}), Enforce, false, []string{"python-abc"}},
-		"denied":          {dead, Enforce, false, nil},
-		"denied in audit": {dead, Audit, false, []string{"python-abc"}},
-		"a dry run":       {facts(func(*platform.Facts) {}), Enforce, true, nil},
+		"allowed":         {facts(func(*platform.Facts) {}), settings.Enforce, false, []string{"python-abc"}},
+		"denied":          {dead, settings.Enforce, false, nil},
+		"denied in audit": {dead, settings.Audit, false, []string{"python-abc"}},
+		"a dry run":       {facts(func(*platform.Facts) {}), settings.Enforce, true, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

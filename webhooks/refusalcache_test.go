@@ -12,6 +12,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -74,15 +75,15 @@ func TestGuardAnswersAKnownRefusal(t *testing.T) {
 	f := &fakePlatform{err: errors.New("nothing was to be read")}
 	w, _ := f.Classify(admissionv1.Create, nil, cold)
 	var h hints
-	g := guardOn(t, f, Audit, &h)
+	g := guardOn(t, f, settings.Audit, &h)
 	g.KnownRefusals = NewRefusalCache(g.Clock)
 	s := &Stamp{
-		Revisions: fakeRevisions{refused: &stale, question: f.Question(w)}, Modes: modes(t, Enforce, nil), Timeout: time.Minute, KnownRefusals: g.KnownRefusals,
+		Revisions: fakeRevisions{refused: &stale, question: f.Question(w)}, Modes: modes(t, settings.Enforce, nil), Timeout: time.Minute, KnownRefusals: g.KnownRefusals,
 	}
 	s.Handle(t.Context(), request(t, admissionv1.Create, nil, cold))
 
 	// The API server has stamped it meanwhile, and given it an identity.
-	created := builders.SandboxFrom(cold).Label(platform.StampKey, "v1-old").UID("uid-new").Generation(1).Created(time.Unix(1, 0)).Obj()
+	created := builders.SandboxFrom(cold).Label(settings.StampKey, "v1-old").UID("uid-new").Generation(1).Created(time.Unix(1, 0)).Obj()
 	resp := g.Handle(t.Context(), request(t, admissionv1.Create, nil, created))
 	if resp.Allowed || f.asked.New != nil {
 		t.Errorf("allowed %t, read for %v; want a refusal that nothing is read for", resp.Allowed, f.asked.New)
@@ -103,7 +104,7 @@ func TestGuardAnswersAKnownRefusal(t *testing.T) {
 func TestNoRefusalIsKeptInModeAudit(t *testing.T) {
 	f := NewRefusalCache(testingclock.NewFakePassiveClock(time.Unix(0, 0)))
 	s := &Stamp{
-		Revisions: fakeRevisions{refused: &freshness.Verdict{Reason: freshness.StaleRevision}}, Modes: modes(t, Audit, nil), Timeout: time.Minute, KnownRefusals: f,
+		Revisions: fakeRevisions{refused: &freshness.Verdict{Reason: freshness.StaleRevision}}, Modes: modes(t, settings.Audit, nil), Timeout: time.Minute, KnownRefusals: f,
 	}
 	s.Handle(t.Context(), request(t, admissionv1.Create, nil, builders.MakeColdStart(claim, template).Obj()))
 	if _, ok := f.take(platform.Question{}); ok {

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // RestampPath is where Restamp is served.
@@ -28,10 +29,10 @@ func (r Restamp) Handle(ctx context.Context, req admission.Request) admission.Re
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	// Its webhook's failurePolicy is Ignore: what the cache knows will do.
-	if act, err := r.Modes.Known(ctx, req.Namespace, old.GetLabels()[platform.EnforcementKey]); err != nil || !act {
+	if act, err := r.Modes.Known(ctx, req.Namespace, old.GetLabels()[settings.EnforcementKey]); err != nil || !act {
 		return admission.Allowed("")
 	}
-	return admission.Patched("", stampPatch(obj.GetLabels(), old.GetLabels()[platform.StampKey])...)
+	return admission.Patched("", stampPatch(obj.GetLabels(), old.GetLabels()[settings.StampKey])...)
 }
 
 // RestampName is the name of the webhook that Scope.Restamp adds.

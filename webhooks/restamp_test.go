@@ -9,30 +9,30 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
 func TestRestamp(t *testing.T) {
 	const path = "/metadata/labels/freshbind.dev~1template-spec-hash"
 	plain := builders.MakePod(member)
-	stamped := func(hash string) *builders.Pod { return builders.PodFrom(plain.Obj()).Label(platform.StampKey, hash) }
+	stamped := func(hash string) *builders.Pod { return builders.PodFrom(plain.Obj()).Label(settings.StampKey, hash) }
 	cases := map[string]struct {
 		old, obj *builders.Pod
-		mode     Mode
+		mode     settings.Mode
 		want     []jsonpatch.JsonPatchOperation
 	}{
-		"changed":   {stamped("v1-a"), stamped("v1-b"), Enforce, []jsonpatch.JsonPatchOperation{{Operation: "add", Path: path, Value: "v1-a"}}},
-		"removed":   {stamped("v1-a"), plain, Enforce, []jsonpatch.JsonPatchOperation{{Operation: "add", Path: path, Value: "v1-a"}}},
-		"added":     {plain, stamped("v1-b"), Enforce, []jsonpatch.JsonPatchOperation{{Operation: "remove", Path: path}}},
-		"as it was": {stamped("v1-a"), stamped("v1-a"), Enforce, nil},
-		"audited":   {stamped("v1-a"), stamped("v1-b"), Audit, nil},
+		"changed":   {stamped("v1-a"), stamped("v1-b"), settings.Enforce, []jsonpatch.JsonPatchOperation{{Operation: "add", Path: path, Value: "v1-a"}}},
+		"removed":   {stamped("v1-a"), plain, settings.Enforce, []jsonpatch.JsonPatchOperation{{Operation: "add", Path: path, Value: "v1-a"}}},
+		"added":     {plain, stamped("v1-b"), settings.Enforce, []jsonpatch.JsonPatchOperation{{Operation: "remove", Path: path}}},
+		"as it was": {stamped("v1-a"), stamped("v1-a"), settings.Enforce, nil},
+		"audited":   {stamped("v1-a"), stamped("v1-b"), settings.Audit, nil},
 		"tightened by its pool": {
-			stamped("v1-a").Label(platform.EnforcementKey, "enforce"), stamped("v1-b"), Audit,
+			stamped("v1-a").Label(settings.EnforcementKey, "enforce"), stamped("v1-b"), settings.Audit,
 			[]jsonpatch.JsonPatchOperation{{Operation: "add", Path: path, Value: "v1-a"}},
 		},
-		"all removed": {stamped("v1-a"), builders.PodFrom(plain.Obj()).Unset("metadata", "labels"), Enforce, []jsonpatch.JsonPatchOperation{{Operation: "add", Path: "/metadata/labels", Value: map[string]any{platform.StampKey: "v1-a"}}}},
+		"all removed": {stamped("v1-a"), builders.PodFrom(plain.Obj()).Unset("metadata", "labels"), settings.Enforce, []jsonpatch.JsonPatchOperation{{Operation: "add", Path: "/metadata/labels", Value: map[string]any{settings.StampKey: "v1-a"}}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

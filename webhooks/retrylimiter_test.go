@@ -11,6 +11,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -70,7 +71,7 @@ func TestAClaimThatInsistsIsTurnedAway(t *testing.T) {
 	f := &fakePlatform{facts: facts(func(f *platform.Facts) { f.Held = []string{"c1"} })}
 	c := testingclock.NewFakePassiveClock(time.Unix(0, 0))
 	g := &Guard{
-		PlatformName: "agent-sandbox", Platform: f, Modes: modes(t, Enforce, nil), Retries: NewRetryLimiter(c),
+		PlatformName: "agent-sandbox", Platform: f, Modes: modes(t, settings.Enforce, nil), Retries: NewRetryLimiter(c),
 		Metrics: NewMetrics(prometheus.NewRegistry()), Observer: &h, Clock: c, Timeout: time.Minute,
 	}
 	var codes []int32

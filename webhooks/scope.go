@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // What the names of a judged hook's variants begin with. Each variant is for other
@@ -114,7 +115,7 @@ func (s Scope) namespaces() *metav1.LabelSelector {
 func (s Scope) enforced() *metav1.LabelSelector {
 	selector := s.namespaces()
 	if s.EnforcedByDefault {
-		says(selector, metav1.LabelSelectorOpNotIn, Audit)
+		says(selector, metav1.LabelSelectorOpNotIn, settings.Audit)
 	} else {
 		selector.MatchLabels = enforcing().MatchLabels
 	}
@@ -126,9 +127,9 @@ func (s Scope) enforced() *metav1.LabelSelector {
 func (s Scope) besides(floors []metav1.LabelSelector) *metav1.LabelSelector {
 	selector := s.namespaces()
 	if s.EnforcedByDefault {
-		says(selector, metav1.LabelSelectorOpIn, Audit)
+		says(selector, metav1.LabelSelectorOpIn, settings.Audit)
 	} else {
-		says(selector, metav1.LabelSelectorOpNotIn, Enforce)
+		says(selector, metav1.LabelSelectorOpNotIn, settings.Enforce)
 	}
 	for _, floor := range floors {
 		selector.MatchExpressions = append(selector.MatchExpressions, outside(floor)...)
@@ -174,9 +175,9 @@ func (h Hook) namespaces(scope *metav1.LabelSelector) *metav1.LabelSelector {
 	return narrow
 }
 
-func says(selector *metav1.LabelSelector, op metav1.LabelSelectorOperator, mode Mode) {
+func says(selector *metav1.LabelSelector, op metav1.LabelSelectorOperator, mode settings.Mode) {
 	selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
-		Key: platform.EnforcementKey, Operator: op, Values: []string{string(mode)},
+		Key: settings.EnforcementKey, Operator: op, Values: []string{string(mode)},
 	})
 }
 

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // A handler knows by its path what the failurePolicy is; one for audit need not.
@@ -76,7 +76,7 @@ var service = Endpoint{ServiceName: "s", ServiceNamespace: "n", ServicePort: 443
 // Whichever way enforce is said, a bind is asked about once, and waits for the answer
 // there and nowhere else.
 func TestABindWaitsWhereEnforceIsSaid(t *testing.T) {
-	const label = platform.EnforcementKey
+	const label = settings.EnforcementKey
 	floor := func(requirements ...string) metav1.LabelSelector {
 		var s metav1.LabelSelector
 		for _, text := range requirements {

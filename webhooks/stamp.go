@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // Revisions finds the revision that something about to be created is built
@@ -64,20 +65,20 @@ func (s *Stamp) Handle(ctx context.Context, req admission.Request) admission.Res
 	if err != nil {
 		logf.FromContext(ctx).V(2).Info("Left unstamped", "reason", err.Error())
 	}
-	if mode, err := s.Modes.Of(ctx, req.Namespace, stamp.Enforcement); err != nil || mode != Enforce {
+	if mode, err := s.Modes.in(ctx, req.Namespace, stamp.Namespace, stamp.Enforcement); err != nil || mode != settings.Enforce {
 		return admission.Allowed("")
 	}
 	if stamp.Refused != nil {
 		s.KnownRefusals.note(stamp.Question, *stamp.Refused)
 	}
-	wanted := map[string]string{platform.StampKey: stamp.Hash, platform.EnforcementKey: ""}
-	if Mode(stamp.Enforcement) == Enforce {
-		wanted[platform.EnforcementKey] = string(Enforce)
+	wanted := map[string]string{settings.StampKey: stamp.Hash, settings.EnforcementKey: ""}
+	if settings.Mode(stamp.Enforcement) == settings.Enforce {
+		wanted[settings.EnforcementKey] = string(settings.Enforce)
 	}
 	patch := marksPatch("labels", obj.GetLabels(), wanted)
 	if !isPod {
 		patch = append(patch, marksPatch("annotations", obj.GetAnnotations(), map[string]string{
-			platform.CreatedByKey: s.createdBy(), platform.RepairedKey: stamp.Repaired,
+			settings.CreatedByKey: s.createdBy(), settings.RepairedKey: stamp.Repaired,
 		})...)
 		patch = append(patch, repairPatch(stamp.Repair)...)
 	}
@@ -121,14 +122,14 @@ var podKind = schema.GroupKind{Kind: "Pod"}
 
 func (s *Stamp) createdBy() string {
 	if s.Birth {
-		return platform.CreatedByPool
+		return settings.CreatedByPool
 	}
 	return ""
 }
 
 // stampPatch returns the operations after which labels carry exactly this stamp.
 func stampPatch(labels map[string]string, hash string) []jsonpatch.JsonPatchOperation {
-	return marksPatch("labels", labels, map[string]string{platform.StampKey: hash})
+	return marksPatch("labels", labels, map[string]string{settings.StampKey: hash})
 }
 
 // marksPatch returns the operations after which a field of metadata has exactly

@@ -13,6 +13,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -64,47 +65,47 @@ func TestStamp(t *testing.T) {
 	cases := map[string]struct {
 		obj  *unstructured.Unstructured
 		rev  fakeRevisions
-		mode Mode
+		mode settings.Mode
 		// birth: by one of the pool controllers.
 		birth bool
 		want  []jsonpatch.JsonPatchOperation
 	}{
-		"a member":                    {obj: member, mode: Enforce, want: add("v1-sandbox")},
-		"a pod":                       {obj: pod.Obj(), mode: Enforce, want: add("v1-pod")},
-		"a pod that says who made it": {obj: builders.PodFrom(pod.Obj()).Annotation(platform.CreatedByKey, "x").Obj(), mode: Enforce, want: add("v1-pod")},
-		"without labels":              {obj: builders.SandboxFrom(member).Unset("metadata", "labels").Obj(), mode: Enforce, want: []jsonpatch.JsonPatchOperation{{Operation: "add", Path: "/metadata/labels", Value: map[string]any{platform.StampKey: "v1-sandbox"}}}},
-		"forged":                      {obj: builders.SandboxFrom(member).Label(platform.StampKey, "v1-forged").Obj(), mode: Enforce, want: add("v1-sandbox")},
-		"stamped already":             {obj: builders.SandboxFrom(member).Label(platform.StampKey, "v1-sandbox").Obj(), mode: Enforce},
-		"audit":                       {obj: member, mode: Audit},
-		"tightened": {obj: member, mode: Audit, rev: fakeRevisions{enforcement: "enforce"}, want: append(
+		"a member":                    {obj: member, mode: settings.Enforce, want: add("v1-sandbox")},
+		"a pod":                       {obj: pod.Obj(), mode: settings.Enforce, want: add("v1-pod")},
+		"a pod that says who made it": {obj: builders.PodFrom(pod.Obj()).Annotation(settings.CreatedByKey, "x").Obj(), mode: settings.Enforce, want: add("v1-pod")},
+		"without labels":              {obj: builders.SandboxFrom(member).Unset("metadata", "labels").Obj(), mode: settings.Enforce, want: []jsonpatch.JsonPatchOperation{{Operation: "add", Path: "/metadata/labels", Value: map[string]any{settings.StampKey: "v1-sandbox"}}}},
+		"forged":                      {obj: builders.SandboxFrom(member).Label(settings.StampKey, "v1-forged").Obj(), mode: settings.Enforce, want: add("v1-sandbox")},
+		"stamped already":             {obj: builders.SandboxFrom(member).Label(settings.StampKey, "v1-sandbox").Obj(), mode: settings.Enforce},
+		"audit":                       {obj: member, mode: settings.Audit},
+		"tightened": {obj: member, mode: settings.Audit, rev: fakeRevisions{enforcement: "enforce"}, want: append(
 			[]jsonpatch.JsonPatchOperation{{Operation: "add", Path: "/metadata/labels/freshbind.dev~1enforcement", Value: "enforce"}}, add("v1-sandbox")...)},
 		"says what no pool asked for": {
-			obj: builders.SandboxFrom(member).Label(platform.EnforcementKey, "enforce").Obj(), mode: Enforce,
+			obj: builders.SandboxFrom(member).Label(settings.EnforcementKey, "enforce").Obj(), mode: settings.Enforce,
 			want: append([]jsonpatch.JsonPatchOperation{{Operation: "remove", Path: "/metadata/labels/freshbind.dev~1enforcement"}}, add("v1-sandbox")...),
 		},
-		"born of a pool's controller": {obj: member, mode: Enforce, birth: true, want: append(add("v1-sandbox"), created("add", platform.CreatedByPool))},
+		"born of a pool's controller": {obj: member, mode: settings.Enforce, birth: true, want: append(add("v1-sandbox"), created("add", settings.CreatedByPool))},
 		"its birth forged": {
-			obj: builders.SandboxFrom(member).Annotation(platform.CreatedByKey, platform.CreatedByPool).Obj(), mode: Enforce,
+			obj: builders.SandboxFrom(member).Annotation(settings.CreatedByKey, settings.CreatedByPool).Obj(), mode: settings.Enforce,
 			want: append(add("v1-sandbox"), created("remove", nil)),
 		},
 		"repaired": {
-			obj: cold, mode: Enforce, rev: fakeRevisions{repaired: "v1-old -> v1-sandbox", repair: repair},
+			obj: cold, mode: settings.Enforce, rev: fakeRevisions{repaired: "v1-old -> v1-sandbox", repair: repair},
 			want: append(add("v1-sandbox"), noted("v1-old -> v1-sandbox"),
 				jsonpatch.NewOperation("add", "/spec/podTemplate/spec", map[string]any{"a": "b"}), jsonpatch.NewOperation("remove", "/spec/service", nil),
 				jsonpatch.NewOperation("add", "/metadata/labels/example.com~1hash", "x")),
 		},
 		"repaired already": {
-			obj: builders.SandboxFrom(cold).Annotation(platform.RepairedKey, "v1-old -> v1-sandbox").Obj(), mode: Enforce,
+			obj: builders.SandboxFrom(cold).Annotation(settings.RepairedKey, "v1-old -> v1-sandbox").Obj(), mode: settings.Enforce,
 			rev: fakeRevisions{repaired: "v1-old -> v1-sandbox"}, want: add("v1-sandbox"),
 		},
 		"never repaired": {
-			obj: builders.SandboxFrom(cold).Annotation(platform.RepairedKey, "v1-old -> v1-sandbox").Obj(), mode: Enforce,
+			obj: builders.SandboxFrom(cold).Annotation(settings.RepairedKey, "v1-old -> v1-sandbox").Obj(), mode: settings.Enforce,
 			want: append(add("v1-sandbox"), jsonpatch.NewOperation("remove", "/metadata/annotations/freshbind.dev~1repaired", nil)),
 		},
-		"to be repaired, audit": {obj: cold, mode: Audit, rev: fakeRevisions{repaired: "v1-old -> v1-sandbox", repair: repair}},
-		"cannot be found":       {obj: member, mode: Enforce, rev: fakeRevisions{err: errors.New("etcd is away")}},
+		"to be repaired, audit": {obj: cold, mode: settings.Audit, rev: fakeRevisions{repaired: "v1-old -> v1-sandbox", repair: repair}},
+		"cannot be found":       {obj: member, mode: settings.Enforce, rev: fakeRevisions{err: errors.New("etcd is away")}},
 		"forged, not found": {
-			obj: builders.SandboxFrom(member).Label(platform.StampKey, "v1-forged").Obj(), mode: Enforce,
+			obj: builders.SandboxFrom(member).Label(settings.StampKey, "v1-forged").Obj(), mode: settings.Enforce,
 			rev: fakeRevisions{err: errors.New("etcd is away")}, want: []jsonpatch.JsonPatchOperation{{Operation: "remove", Path: path}},
 		},
 	}
@@ -128,9 +129,9 @@ func TestStampPatchIsEmptyTheSecondTime(t *testing.T) {
 		hash   string
 		want   map[string]string
 	}{
-		"set":      {map[string]string{"a": "b"}, "v1-x", map[string]string{"a": "b", platform.StampKey: "v1-x"}},
-		"replaced": {map[string]string{platform.StampKey: "v1-y"}, "v1-x", map[string]string{platform.StampKey: "v1-x"}},
-		"removed":  {map[string]string{platform.StampKey: "v1-y"}, "", map[string]string{}},
+		"set":      {map[string]string{"a": "b"}, "v1-x", map[string]string{"a": "b", settings.StampKey: "v1-x"}},
+		"replaced": {map[string]string{settings.StampKey: "v1-y"}, "v1-x", map[string]string{settings.StampKey: "v1-x"}},
+		"removed":  {map[string]string{settings.StampKey: "v1-y"}, "", map[string]string{}},
 		"nothing":  {nil, "", nil},
 	}
 	for name, tc := range cases {
@@ -149,7 +150,7 @@ func TestStampPatchIsEmptyTheSecondTime(t *testing.T) {
 // scheduler.
 func TestStampSendsPodsToTheSecondScheduler(t *testing.T) {
 	pod := func(scheduler string) *unstructured.Unstructured {
-		b := builders.MakePod(member).Label(platform.StampKey, "v1-pod")
+		b := builders.MakePod(member).Label(settings.StampKey, "v1-pod")
 		if scheduler != "" {
 			b.Set(scheduler, "spec", "schedulerName")
 		}
@@ -159,17 +160,17 @@ func TestStampSendsPodsToTheSecondScheduler(t *testing.T) {
 	cases := map[string]struct {
 		obj    *unstructured.Unstructured
 		rev    fakeRevisions
-		mode   Mode
+		mode   settings.Mode
 		second string
 		want   []jsonpatch.JsonPatchOperation
 	}{
-		"a member's":            {pod("default-scheduler"), fakeRevisions{sendable: true}, Enforce, "second", sent},
-		"named by nobody":       {pod(""), fakeRevisions{sendable: true}, Enforce, "second", sent},
-		"sent already":          {pod("second"), fakeRevisions{sendable: true}, Enforce, "second", nil},
-		"another's":             {pod("mine"), fakeRevisions{sendable: true}, Enforce, "second", nil},
-		"its template says who": {pod("default-scheduler"), fakeRevisions{}, Enforce, "second", nil},
-		"no second scheduler":   {pod("default-scheduler"), fakeRevisions{sendable: true}, Enforce, "", nil},
-		"audit":                 {pod("default-scheduler"), fakeRevisions{sendable: true}, Audit, "second", nil},
+		"a member's":            {pod("default-scheduler"), fakeRevisions{sendable: true}, settings.Enforce, "second", sent},
+		"named by nobody":       {pod(""), fakeRevisions{sendable: true}, settings.Enforce, "second", sent},
+		"sent already":          {pod("second"), fakeRevisions{sendable: true}, settings.Enforce, "second", nil},
+		"another's":             {pod("mine"), fakeRevisions{sendable: true}, settings.Enforce, "second", nil},
+		"its template says who": {pod("default-scheduler"), fakeRevisions{}, settings.Enforce, "second", nil},
+		"no second scheduler":   {pod("default-scheduler"), fakeRevisions{sendable: true}, settings.Enforce, "", nil},
+		"audit":                 {pod("default-scheduler"), fakeRevisions{sendable: true}, settings.Audit, "second", nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

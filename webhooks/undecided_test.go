@@ -8,11 +8,13 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // A mode that is only remembered is enough to know how to fail, not to write.
 func TestNothingIsStampedWhileTheModeIsUnread(t *testing.T) {
-	s := &Stamp{Revisions: fakeRevisions{}, Modes: modes(t, Enforce, errors.New("etcd is away")), Timeout: time.Minute}
+	s := &Stamp{Revisions: fakeRevisions{}, Modes: modes(t, settings.Enforce, errors.New("etcd is away")), Timeout: time.Minute}
 	resp := s.Handle(t.Context(), request(t, admissionv1.Create, nil, member))
 	if !resp.Allowed || len(resp.Patches) > 0 {
 		t.Errorf("allowed %t, patches %v", resp.Allowed, resp.Patches)

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
@@ -62,7 +62,7 @@ func Setup(mgr manager.Manager, caches cache.Cache, pools schema.GroupVersionKin
 
 // saysOtherwise: what a pool says of its enforcement has changed.
 var saysOtherwise = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	return e.ObjectOld.GetAnnotations()[platform.EnforcementKey] != e.ObjectNew.GetAnnotations()[platform.EnforcementKey]
+	return e.ObjectOld.GetAnnotations()[settings.EnforcementKey] != e.ObjectNew.GetAnnotations()[settings.EnforcementKey]
 }}
 
 // Reconcile writes the configuration when it is not as the pools say.
@@ -96,7 +96,7 @@ func (c *Controller) enforcing(ctx context.Context) ([]string, error) {
 	}
 	var out []string
 	for i := range pools.Items {
-		if webhooks.Mode(pools.Items[i].GetAnnotations()[platform.EnforcementKey]) == webhooks.Enforce {
+		if settings.Pool(pools.Items[i].GetAnnotations()).Enforces() {
 			out = append(out, pools.Items[i].GetNamespace())
 		}
 	}

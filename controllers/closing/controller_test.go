@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
@@ -26,7 +26,7 @@ func pool(namespace, says string) *unstructured.Unstructured {
 	u.SetNamespace(namespace)
 	u.SetName("pool")
 	if says != "" {
-		u.SetAnnotations(map[string]string{platform.EnforcementKey: says})
+		u.SetAnnotations(map[string]string{settings.EnforcementKey: says})
 	}
 	return u
 }

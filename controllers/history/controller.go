@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // Recorder writes a ControllerRevision for every version of a template that its
@@ -180,7 +181,7 @@ func (r *Recorder) record(ctx context.Context, template *unstructured.Unstructur
 	var same *appsv1.ControllerRevision
 	for i := range list {
 		newest = max(newest, list[i].Revision)
-		if list[i].Labels[platform.StampKey] == rendered.Hash() {
+		if list[i].Labels[settings.StampKey] == rendered.Hash() {
 			same = &list[i]
 		}
 	}
@@ -257,7 +258,7 @@ func (r *Recorder) inUse(ctx context.Context, cr *appsv1.ControllerRevision) (bo
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(r.members)
 	err := r.live.List(ctx, &list, client.InNamespace(cr.Namespace), client.Limit(1),
-		client.MatchingLabels{platform.StampKey: cr.Labels[platform.StampKey]})
+		client.MatchingLabels{settings.StampKey: cr.Labels[settings.StampKey]})
 	if err != nil {
 		return false, fmt.Errorf("looking for members of revision %s: %w", cr.Name, err)
 	}

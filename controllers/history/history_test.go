@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/internal/revision"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -143,7 +143,7 @@ func TestATemplateThatNothingCanBeBuiltFromBlocksNoOther(t *testing.T) {
 func TestPruneKeepsWhatAMemberHas(t *testing.T) {
 	a := version("a", 1)
 	member := builders.MakeMember(builders.MakePool("ns", "python").Obj(), a).Name("python-1").
-		Label(platform.StampKey, hashOf(t, a)).Obj()
+		Label(settings.StampKey, hashOf(t, a)).Obj()
 	c := newClient(t, member)
 	r := newRecorder(c, 2)
 	see(t, r, a, version("b", 2), version("d", 3), version("e", 4))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/bounded"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // Reader reads recorded revisions from a cache. It may be late: a revision that
@@ -111,7 +112,7 @@ func (r *Reader) remember(template *unstructured.Unstructured, present []platfor
 func revisionsOf(ctx context.Context, c client.Reader, template *unstructured.Unstructured) ([]appsv1.ControllerRevision, error) {
 	var list appsv1.ControllerRevisionList
 	err := c.List(ctx, &list, client.InNamespace(template.GetNamespace()),
-		client.MatchingLabels{TemplateUIDLabel: string(template.GetUID())})
+		client.MatchingLabels{settings.TemplateUIDLabel: string(template.GetUID())})
 	if err != nil {
 		return nil, fmt.Errorf("listing revisions of template %s/%s: %w", template.GetNamespace(), template.GetName(), err)
 	}

@@ -20,11 +20,10 @@ import (
 
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/revision"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 const (
-	// TemplateUIDLabel selects the revisions of one incarnation of a template.
-	TemplateUIDLabel = platform.TemplateUIDKey
 	// maxName is the longest name of an object, RFC 1123.
 	maxName = 253
 )
@@ -63,8 +62,8 @@ func encode(template *unstructured.Unstructured, rendered revision.Blueprint, nu
 			Name:      revisionName(template.GetName(), hash),
 			Namespace: template.GetNamespace(),
 			Labels: map[string]string{
-				TemplateUIDLabel:  string(template.GetUID()),
-				platform.StampKey: hash,
+				settings.TemplateUIDLabel: string(template.GetUID()),
+				settings.StampKey:         hash,
 			},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: template.GetAPIVersion(),

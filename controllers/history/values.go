@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // Enforced reports whether a namespace, with what one of its pools says itself
@@ -50,7 +51,7 @@ func (v *values) of(ctx context.Context, template *unstructured.Unstructured) (b
 	}
 	for i := range list.Items {
 		pool := &list.Items[i]
-		if v.reads.Pool(pool).Template != template.GetName() || pool.GetAnnotations()[platform.EnforcementKey] == "" {
+		if v.reads.Pool(pool).Template != template.GetName() || pool.GetAnnotations()[settings.EnforcementKey] == "" {
 			continue
 		}
 		if kept, err := v.byPool(ctx, pool, template); kept || err != nil {
@@ -74,7 +75,7 @@ func (v *values) byPool(ctx context.Context, cached, template *unstructured.Unst
 	if v.reads.Pool(pool).Template != template.GetName() {
 		return false, nil
 	}
-	kept, err := v.enforced(ctx, pool.GetNamespace(), pool.GetAnnotations()[platform.EnforcementKey])
+	kept, err := v.enforced(ctx, pool.GetNamespace(), pool.GetAnnotations()[settings.EnforcementKey])
 	return kept, wrapMode(err, template)
 }
 
@@ -90,7 +91,7 @@ func wrapMode(err error, template *unstructured.Unstructured) error {
 func poolEvents(pools platform.Pools) handler.EventHandler {
 	ask := func(pool client.Object, q queue) {
 		u, ok := pool.(*unstructured.Unstructured)
-		if !ok || u.GetAnnotations()[platform.EnforcementKey] == "" {
+		if !ok || u.GetAnnotations()[settings.EnforcementKey] == "" {
 			return
 		}
 		if name := pools.Pool(u).Template; name != "" {
@@ -115,7 +116,7 @@ func enforcementOf(pools platform.Pools, pool client.Object) [2]string {
 	if !ok {
 		return [2]string{}
 	}
-	return [2]string{u.GetAnnotations()[platform.EnforcementKey], pools.Pool(u).Template}
+	return [2]string{u.GetAnnotations()[settings.EnforcementKey], pools.Pool(u).Template}
 }
 
 // namespaceEvents ask for all templates of a namespace whose labels change:

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -47,7 +47,7 @@ func pool(name string) *builders.Pool { return builders.MakePool("ns", name).Tem
 
 func TestValuesAreKeptWhereBindsAreEnforced(t *testing.T) {
 	enforcing := func(b *builders.Pool) *unstructured.Unstructured {
-		return b.Annotation(platform.EnforcementKey, "enforce").Obj()
+		return b.Annotation(settings.EnforcementKey, "enforce").Obj()
 	}
 	cases := map[string]struct {
 		namespace    bool
@@ -60,7 +60,7 @@ func TestValuesAreKeptWhereBindsAreEnforced(t *testing.T) {
 		"audited":                            {},
 		"audited, with a pool":               {cached: []client.Object{pool("p").Obj()}, live: []client.Object{pool("p").Obj()}},
 		"a pool enforces":                    {cached: []client.Object{pool("o").Obj(), enforcing(pool("p"))}, live: []client.Object{enforcing(pool("p"))}, want: true},
-		"a pool that cannot say so":          {cached: []client.Object{pool("p").Annotation(platform.EnforcementKey, "audit").Obj()}, live: []client.Object{pool("p").Annotation(platform.EnforcementKey, "audit").Obj()}},
+		"a pool that cannot say so":          {cached: []client.Object{pool("p").Annotation(settings.EnforcementKey, "audit").Obj()}, live: []client.Object{pool("p").Annotation(settings.EnforcementKey, "audit").Obj()}},
 		"a pool of another template":         {cached: []client.Object{enforcing(pool("p").Template("other"))}, live: []client.Object{enforcing(pool("p").Template("other"))}},
 		"a pool that enforced until now":     {cached: []client.Object{enforcing(pool("p"))}, live: []client.Object{pool("p").Obj()}},
 		"a pool that is gone by now":         {cached: []client.Object{enforcing(pool("p"))}},
@@ -147,7 +147,7 @@ func TestWhatAsksForTemplatesAgain(t *testing.T) {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: labels}}
 	}
 	plain := pool("p").Obj()
-	enforcing := pool("p").Annotation(platform.EnforcementKey, "enforce").Obj()
+	enforcing := pool("p").Annotation(settings.EnforcementKey, "enforce").Obj()
 	switched := builders.PoolFrom(enforcing).Template("node").Obj()
 	pools, namespaces := poolEvents(agentsandbox.Objects{}), namespaceEvents(c, templateKind)
 	cases := map[string]struct {

@@ -28,6 +28,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // byClaim indexes Sandboxes by the UIDs of the claims, and of whatever else, that
@@ -107,7 +108,7 @@ func (c *Controller) claimsIn(ctx context.Context, namespace client.Object) []Cl
 	}
 	var out []Claim
 	for i := range list.Items {
-		if list.Items[i].Annotations[platform.BoundToKey] == "" {
+		if list.Items[i].Annotations[settings.BoundToKey] == "" {
 			out = append(out, c.claimsOf(ctx, &list.Items[i])...)
 		}
 	}
@@ -144,22 +145,22 @@ func (c *Controller) Reconcile(ctx context.Context, req Claim) (reconcile.Result
 func (c *Controller) mark(ctx context.Context, claim Claim, sandboxes []metav1.PartialObjectMetadata) error {
 	for i := range sandboxes {
 		s := &sandboxes[i]
-		if s.Annotations[platform.BoundToKey] != "" || s.DeletionTimestamp != nil {
+		if s.Annotations[settings.BoundToKey] != "" || s.DeletionTimestamp != nil {
 			continue
 		}
-		said := s.Labels[platform.EnforcementKey]
+		said := s.Labels[settings.EnforcementKey]
 		enforced, err := c.enforced(ctx, claim.Namespace, said)
 		more := ""
 		if err == nil && !enforced && said == "" {
 			if said, err = c.asked(ctx, claim.NamespacedName); err == nil && said != "" {
 				enforced, err = c.enforced(ctx, claim.Namespace, said)
-				more = fmt.Sprintf(`,"labels":{%q:%q}`, platform.EnforcementKey, said)
+				more = fmt.Sprintf(`,"labels":{%q:%q}`, settings.EnforcementKey, said)
 			}
 		}
 		if err != nil || !enforced {
 			return err
 		}
-		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}%s}}`, s.UID, platform.BoundToKey, claim.UID, more)
+		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}%s}}`, s.UID, settings.BoundToKey, claim.UID, more)
 		s.SetGroupVersionKind(c.sandboxes)
 		err = c.client.Patch(ctx, s.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -79,7 +79,7 @@ func TestRequestsTellIncarnationsApart(t *testing.T) {
 }
 
 func TestMark(t *testing.T) {
-	marked := builders.SandboxFrom(cold).Annotation(platform.BoundToKey, "u").Obj()
+	marked := builders.SandboxFrom(cold).Annotation(settings.BoundToKey, "u").Obj()
 	going := builders.SandboxFrom(cold).Deleting(time.Unix(1, 0)).Obj()
 	cases := map[string]struct {
 		sandbox  *unstructured.Unstructured
@@ -145,7 +145,7 @@ func TestMarkAsksWithWhatTheSandboxSays(t *testing.T) {
 		return true, nil
 	}}
 	list := metadata(cold)
-	list[0].Labels = map[string]string{platform.EnforcementKey: "enforce"}
+	list[0].Labels = map[string]string{settings.EnforcementKey: "enforce"}
 	if err := c.mark(t.Context(), Claim{UID: "u"}, list); err != nil || asked != "enforce" {
 		t.Errorf("mark() = %v, asked with %q", err, asked)
 	}
@@ -156,7 +156,7 @@ func TestMarkAsksWithWhatTheSandboxSays(t *testing.T) {
 func TestClaimsOfANamespace(t *testing.T) {
 	unmarked := metadata(cold)[0]
 	marked := metadata(builders.SandboxFrom(cold).Name("marked").Obj())[0]
-	marked.Annotations = map[string]string{platform.BoundToKey: "u"}
+	marked.Annotations = map[string]string{settings.BoundToKey: "u"}
 	elsewhere := metadata(cold)[0]
 	elsewhere.Namespace = "other"
 	gvk := cold.GroupVersionKind()

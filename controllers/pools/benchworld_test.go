@@ -26,10 +26,12 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/freshbind/freshbind/controllers/hints"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -75,9 +77,9 @@ func newWorld(b *testing.B) *world {
 	view := &View{cache: w, lists: w, members: w.store, pods: w.store, kinds: poolKinds, objects: agentsandbox.Objects{}, barePods: agentsandbox.BarePods{}}
 	view.followNodes(w.store)
 	w.Controller = &Controller{
-		platform: &inForce{Platform: agentsandbox.Platform{History: w, DefaultStrategy: freshness.OnReplenish}, stored: w},
+		platform: &inForce{Platform: agentsandbox.Platform{History: w, Defaults: settings.Defaults{Strategy: freshness.OnReplenish}}, stored: w},
 		kinds:    agentsandbox.Objects{}.Kinds(), visible: agentsandbox.Objects{}, enforced: act, enforcedNow: act, leads: func() bool { return true }, ready: map[types.UID]sets.Set[types.UID]{}, view: view,
-		client: worldWrites{world: w}, refused: &Refused{hints: make(hints[Refusal], 1)}, metrics: NewMetrics(prometheus.NewRegistry()),
+		client: worldWrites{world: w}, refused: &Refused{hints: make(hints.Queue[Refusal], 1)}, metrics: NewMetrics(prometheus.NewRegistry()),
 		events: &events.FakeRecorder{}, clock: w.clock, memory: map[types.NamespacedName]*poolMemory{},
 	}
 	w.budget = NewBudget(50, func(key types.NamespacedName) { w.due.Insert(key) })
@@ -146,11 +148,11 @@ func (w *world) bear(b *testing.B, pool, template *unstructured.Unstructured, na
 	w.versions++
 	hash := w.recorded[0].Hash
 	m := builders.MakeMember(pool, template).Name(name).UID("uid-of-"+name).RV(int64(w.versions)).Generation(1).Created(w.clock.Now()).
-		Ready(true).Label(platform.StampKey, hash).Annotation(platform.CreatedByKey, platform.CreatedByPool).Obj()
+		Ready(true).Label(settings.StampKey, hash).Annotation(settings.CreatedByKey, settings.CreatedByPool).Obj()
 	w.objects[keyOf(m)] = m
 	node := nodeNamed(fmt.Sprintf("node-%d", w.versions%100), false)
 	w.objects[keyOf(node)] = node
-	pod := builders.MakePod(m).UID("pod-"+name).RV(int64(w.versions)).Label(platform.StampKey, hash).Stored(node.GetName()).Obj()
+	pod := builders.MakePod(m).UID("pod-"+name).RV(int64(w.versions)).Label(settings.StampKey, hash).Stored(node.GetName()).Obj()
 	if err := w.bodies.Add(pod); err != nil {
 		b.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // Platform reads objects as they are stored, and compares members with them.
@@ -170,7 +171,7 @@ func (p *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		p.forget(req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
-	act, err := p.enforced(ctx, req.Namespace, pool.GetAnnotations()[platform.EnforcementKey])
+	act, err := p.enforced(ctx, req.Namespace, pool.GetAnnotations()[settings.EnforcementKey])
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("finding the mode of pool %s: %w", req, err)
 	}
@@ -262,7 +263,7 @@ func (p *Controller) plan(ctx context.Context, m *poolMemory, s *poolState) (fre
 		return freshness.Plan{}, err
 	}
 	plan := freshness.MakePlan(s.PoolState)
-	if plan.Admit != freshness.AdmitAny || s.pool.GetAnnotations()[platform.AdmitKey] == string(freshness.AdmitAny) {
+	if plan.Admit != freshness.AdmitAny || settings.Pool(s.pool.GetAnnotations()).AdmitsAny() {
 		return plan, nil
 	}
 	proven, err := p.view.Proven(ctx, s.pool)
@@ -309,7 +310,7 @@ func (p *Controller) mayWrite(ctx context.Context, s *poolState) (bool, error) {
 // actsOn reports whether Freshbind is to act on a pool, by the mode as it is now:
 // a cache that is late must not keep the emergency brake from working.
 func (p *Controller) actsOn(ctx context.Context, pool *unstructured.Unstructured) (bool, error) {
-	act, err := p.enforcedNow(ctx, pool.GetNamespace(), pool.GetAnnotations()[platform.EnforcementKey])
+	act, err := p.enforcedNow(ctx, pool.GetNamespace(), pool.GetAnnotations()[settings.EnforcementKey])
 	if err != nil {
 		return false, fmt.Errorf("reading the mode of pool %s/%s: %w", pool.GetNamespace(), pool.GetName(), err)
 	}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -60,7 +60,7 @@ func TestKeepingAPoolCurrent(t *testing.T) {
 			switched, append(ofAll(keep, v2, 2), v2, other), want{Writes: []string{"delete m00", "delete m01"}, State: "Progressing"},
 		},
 		"used before": {
-			keep, []*unstructured.Unstructured{v2, of(keep, v2, "used").Annotation(platform.BoundToKey, "x").Obj()},
+			keep, []*unstructured.Unstructured{v2, of(keep, v2, "used").Annotation(settings.BoundToKey, "x").Obj()},
 			want{Writes: []string{"delete used"}, State: "Progressing"},
 		},
 		"rolling: a step": {
@@ -85,7 +85,7 @@ func TestKeepingAPoolCurrent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newHarness(t, history{v1, v2}, append(tc.objs, tc.pool)...)
 			writes, _ := r.step(tc.pool)
-			got := want{writes, r.noted(), r.annotation(tc.pool, platform.RolloutStateKey), r.annotation(tc.pool, platform.AdmitKey)}
+			got := want{writes, r.noted(), r.annotation(tc.pool, settings.RolloutStateKey), r.annotation(tc.pool, settings.AdmitKey)}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)
 			}
@@ -101,19 +101,19 @@ func TestKeepingAPoolCurrent(t *testing.T) {
 
 // Policies hold by what members carry. A cache that is late loosens nothing.
 func TestMembersOfAPoolThatReturnsToAudit(t *testing.T) {
-	enforcing := builders.MakePool("ns", "python").Replicas(2).Strategy("Recreate").Annotation(platform.EnforcementKey, enforce).Obj()
-	audited := builders.PoolFrom(enforcing).Annotation(platform.EnforcementKey, "audit").Obj()
-	member := of(audited, v2, "a").Label(platform.EnforcementKey, enforce).Obj()
-	pod := builders.MakePod(member).Label(platform.EnforcementKey, enforce).Obj()
-	byPool := func(_ context.Context, _, said string) (bool, error) { return said == enforce, nil }
+	enforcing := builders.MakePool("ns", "python").Replicas(2).Strategy("Recreate").Annotation(settings.EnforcementKey, string(settings.Enforce)).Obj()
+	audited := builders.PoolFrom(enforcing).Annotation(settings.EnforcementKey, "audit").Obj()
+	member := of(audited, v2, "a").Label(settings.EnforcementKey, string(settings.Enforce)).Obj()
+	pod := builders.MakePod(member).Label(settings.EnforcementKey, string(settings.Enforce)).Obj()
+	byPool := func(_ context.Context, _, said string) (bool, error) { return said == string(settings.Enforce), nil }
 	cases := map[string]struct {
 		stored *unstructured.Unstructured
 		leads  bool
 		want   map[string]string
 	}{
 		"audited by now":          {audited, true, map[string]string{"Sandbox": "", "Pod": ""}},
-		"enforced, as is stored":  {enforcing, true, map[string]string{"Sandbox": enforce, "Pod": enforce}},
-		"another leads meanwhile": {audited, false, map[string]string{"Sandbox": enforce, "Pod": enforce}},
+		"enforced, as is stored":  {enforcing, true, map[string]string{"Sandbox": string(settings.Enforce), "Pod": string(settings.Enforce)}},
+		"another leads meanwhile": {audited, false, map[string]string{"Sandbox": string(settings.Enforce), "Pod": string(settings.Enforce)}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestMembersOfAPoolThatReturnsToAudit(t *testing.T) {
 				if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(member), u); err != nil {
 					t.Fatal(err)
 				}
-				got[kind.Kind] = u.GetLabels()[platform.EnforcementKey]
+				got[kind.Kind] = u.GetLabels()[settings.EnforcementKey]
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("marks (-want,+got):\n%s", diff)

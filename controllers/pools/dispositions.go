@@ -17,6 +17,7 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 const (
@@ -100,7 +101,7 @@ func (f *Dispositions) Members() *members.Cache { return f.view.store }
 // Kinds are what its caches have in them.
 func (f *Dispositions) Kinds() PoolKinds { return f.view.kinds }
 
-// Of tells what will become of a Pod; the zero Prospect when no pool has it, or
+// Of tells what will become of a Pod; the zero one when no pool has it, or
 // when no cache shows yet that one does.
 func (f *Dispositions) Of(ctx context.Context, pod metav1.Object) (freshness.PodDisposition, error) {
 	owner := metav1.GetControllerOfNoCopy(pod)
@@ -155,7 +156,7 @@ func (f *Dispositions) ofFormer(ctx context.Context, namespace string, owner *me
 	}
 	said := ""
 	if pool != nil {
-		said = pool.GetAnnotations()[platform.EnforcementKey]
+		said = pool.GetAnnotations()[settings.EnforcementKey]
 	}
 	if act, err := f.enforced(ctx, namespace, said); err != nil || !act {
 		return freshness.PodDisposition{}, err
@@ -169,7 +170,7 @@ func (f *Dispositions) pool(ctx context.Context, namespace, name string, uid typ
 	if err != nil || pool == nil || pool.GetUID() != uid || pool.GetDeletionTimestamp() != nil {
 		return nil, err
 	}
-	act, err := f.enforced(ctx, namespace, pool.GetAnnotations()[platform.EnforcementKey])
+	act, err := f.enforced(ctx, namespace, pool.GetAnnotations()[settings.EnforcementKey])
 	if err != nil {
 		return nil, fmt.Errorf("finding the mode of pool %s/%s: %w", namespace, name, err)
 	}
@@ -273,7 +274,7 @@ func (f *Dispositions) policyOnUnknown(
 			Class: j.Class, Created: m.Created(), Edited: m.Generation > 1, ByPool: m.CreatedByPool(),
 		})
 	}
-	was := pool.GetAnnotations()[platform.AttributionKey] == s.Rollout.Revision
+	was := pool.GetAnnotations()[settings.AttributionKey] == s.Rollout.Revision
 	s.Suspended = freshness.SuspendsAttribution(was, s.Members, s.Replicas, s.Rollout.Started)
 	o := s.ReplacementPolicy()
 	f.policies.Add(key, agedPolicy{o, s.Now})

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -36,7 +36,7 @@ func (r *harness) dispositions(act bool) *Dispositions {
 	return newDispositions(r.view, r.platform, func(context.Context, string, string) (bool, error) { return act, nil }, metadataOf(r), r.clock)
 }
 
-func TestForecast(t *testing.T) {
+func TestDispositions(t *testing.T) {
 	pool := func(strategy string) *builders.Pool {
 		return builders.MakePool("ns", "python").Replicas(1).Strategy(strategy)
 	}
@@ -44,8 +44,8 @@ func TestForecast(t *testing.T) {
 	keep := pool("OnReplenish").Obj()
 	rolling := pool("OnReplenish").Annotation("freshbind.dev/rollout-strategy", "RollingUpdate")
 	hash := revisionOf(t, v2)
-	failed := builders.PoolFrom(rolling.Obj()).Annotation(platform.RolloutStateKey, "Failed").
-		Annotation(platform.RolloutStatusKey, `{"updateRevision":"`+hash+`"}`).Obj()
+	failed := builders.PoolFrom(rolling.Obj()).Annotation(settings.RolloutStateKey, "Failed").
+		Annotation(settings.RolloutStatusKey, `{"updateRevision":"`+hash+`"}`).Obj()
 	waits := func(pool, template *unstructured.Unstructured) *builders.Sandbox {
 		return of(pool, template, "m").Ready(false)
 	}
@@ -74,7 +74,7 @@ func TestForecast(t *testing.T) {
 		},
 		"recreate, unknown": {pool: recreate, member: waits(recreate, odd), want: true, found: revisionOf(t, odd)},
 		"recreate, unknown, as all that were born since": {
-			pool: builders.PoolFrom(recreate).Annotation(platform.AttributionKey, hash).Annotation(platform.RolloutStatusKey,
+			pool: builders.PoolFrom(recreate).Annotation(settings.AttributionKey, hash).Annotation(settings.RolloutStatusKey,
 				`{"updateRevision":"`+hash+`","startTime":"2026-01-01T10:00:00Z"}`).Obj(),
 			member: waits(recreate, odd), found: revisionOf(t, odd),
 		},
@@ -84,7 +84,7 @@ func TestForecast(t *testing.T) {
 		"rolling, stale":         {pool: rolling.Obj(), member: waits(recreate, v1), want: true, found: revisionOf(t, v1)},
 		"rolling, failed":        {pool: failed, member: waits(recreate, v1), found: revisionOf(t, v1)},
 		"on replenish, stale":    {pool: keep, member: waits(keep, v1), found: revisionOf(t, v1)},
-		"on replenish, used":     {pool: keep, member: waits(keep, v2).Annotation(platform.BoundToKey, "uid"), want: true},
+		"on replenish, used":     {pool: keep, member: waits(keep, v2).Annotation(settings.BoundToKey, "uid"), want: true},
 		"another pool's, by UID": {pool: builders.PoolFrom(recreate).UID("new").Obj(), member: waits(recreate, v1)},
 		"a claim's":              {pool: recreate, member: builders.SandboxFrom(builders.Bound(waits(recreate, v1).Obj(), claim, v1).Obj())},
 	}
@@ -121,7 +121,7 @@ func revisionOf(t *testing.T, template *unstructured.Unstructured) string {
 
 // The filter and the controller that deletes agree on every member that waits for
 // a node.
-func TestForecastAgreesWithThePlan(t *testing.T) {
+func TestDispositionsAgreesWithThePlan(t *testing.T) {
 	for _, strategy := range []string{"Recreate", "RollingUpdate", "OnReplenish"} {
 		for name, said := range map[string]map[string]string{
 			"": {}, "paused": {"freshbind.dev/paused": "true"}, "restarted": {"freshbind.dev/restarted-at": "2026-01-01T11:30:00Z"},
@@ -136,7 +136,7 @@ func TestForecastAgreesWithThePlan(t *testing.T) {
 				var waiting []*unstructured.Unstructured
 				for _, m := range []*builders.Sandbox{
 					of(pool, v1, "stale"), of(pool, v2, "current"), of(pool, builders.TemplateFrom(v1).Image("odd").Obj(), "unknown"),
-					of(pool, v2, "used").Annotation(platform.BoundToKey, "uid"),
+					of(pool, v2, "used").Annotation(settings.BoundToKey, "uid"),
 				} {
 					waiting = append(waiting, m.Ready(false).Obj())
 				}
@@ -172,7 +172,7 @@ func deletesOnly(writes []string) map[string]bool {
 }
 
 // Until the garbage collector comes, the Pod of a member that is gone is there.
-func TestForecastOfMembersThatLeftTheirPool(t *testing.T) {
+func TestDispositionsOfMembersThatLeftTheirPool(t *testing.T) {
 	pool := builders.MakePool("ns", "python").Strategy("OnReplenish").Obj()
 	member := of(pool, v2, "m").Ready(false).Obj()
 	pod := builders.MakePod(member).Obj()
@@ -215,7 +215,7 @@ func TestForecastOfMembersThatLeftTheirPool(t *testing.T) {
 	}
 }
 
-func TestForecastLooksNothingUpForOthersPods(t *testing.T) {
+func TestDispositionsLooksNothingUpForOthersPods(t *testing.T) {
 	f := newDispositions(&View{objects: agentsandbox.Objects{}}, nil, nil, nil, nil)
 	pod := builders.MakePod(of(builders.MakePool("ns", "python").Obj(), v2, "m").Obj())
 	for name, owners := range map[string][]metav1.OwnerReference{
@@ -230,7 +230,7 @@ func TestForecastLooksNothingUpForOthersPods(t *testing.T) {
 	}
 }
 
-func TestForecastsPools(t *testing.T) {
+func TestPoolsOfDispositions(t *testing.T) {
 	pools := []*unstructured.Unstructured{builders.MakePool("ns", "a").Obj(), builders.MakePool("ns", "b").Obj(), builders.MakePool("other", "c").Obj()}
 	got, err := newHarness(t, nil, pools...).dispositions(true).Pools(t.Context(), "ns")
 	if err != nil {
@@ -246,9 +246,9 @@ func TestForecastsPools(t *testing.T) {
 }
 
 // A verdict that depends on more than the objects holds for a moment only.
-func TestForecastsAreNotRememberedForLong(t *testing.T) {
+func TestDispositionsAreNotRememberedForLong(t *testing.T) {
 	pool := builders.MakePool("ns", "python").Replicas(1).Strategy("Recreate").
-		Annotation(platform.AttributionKey, revisionOf(t, v2)).Annotation(platform.RolloutStatusKey,
+		Annotation(settings.AttributionKey, revisionOf(t, v2)).Annotation(settings.RolloutStatusKey,
 		`{"updateRevision":"`+revisionOf(t, v2)+`","startTime":"2026-01-01T10:00:00Z"}`).Obj()
 	member := of(pool, v1, "m").Ready(false).Obj()
 	r := newHarness(t, history{v2}, pool, v2, member)

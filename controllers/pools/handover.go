@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // handover is what the leader before this one left on the pools: how far their
@@ -57,7 +57,7 @@ func (p *Controller) takeOver(ctx context.Context) error {
 
 func (h *handover) note(pool *metav1.PartialObjectMetadata) {
 	said := map[string]string{}
-	for _, key := range []string{platform.RolloutStatusKey, platform.RolloutStateKey, platform.RolloutReasonKey} {
+	for _, key := range []string{settings.RolloutStatusKey, settings.RolloutStateKey, settings.RolloutReasonKey} {
 		if value := pool.GetAnnotations()[key]; value != "" {
 			said[key] = value
 		}

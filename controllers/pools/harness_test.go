@@ -23,9 +23,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/freshbind/freshbind/controllers/hints"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -124,7 +126,7 @@ func newHarness(t *testing.T, known history, objs ...*unstructured.Unstructured)
 				verb = "hide"
 			case strings.Contains(string(body), builders.LabelTemplateRef):
 				verb = "show"
-			case strings.Contains(string(body), platform.StampKey):
+			case strings.Contains(string(body), settings.StampKey):
 				verb = "stamp " + obj.GetObjectKind().GroupVersionKind().Kind
 			}
 			r.note(verb + " " + obj.GetName())
@@ -133,12 +135,12 @@ func newHarness(t *testing.T, known history, objs ...*unstructured.Unstructured)
 	}).Build()
 	act := func(context.Context, string, string) (bool, error) { return true, nil }
 	r.Controller = &Controller{
-		platform: &inForce{Platform: agentsandbox.Platform{History: known, DefaultStrategy: freshness.OnReplenish}, stored: r.client},
+		platform: &inForce{Platform: agentsandbox.Platform{History: known, Defaults: settings.Defaults{Strategy: freshness.OnReplenish}}, stored: r.client},
 		kinds:    agentsandbox.Objects{}.Kinds(), visible: agentsandbox.Objects{}, enforced: act, enforcedNow: act,
 		leads:  func() bool { return true },
 		ready:  map[types.UID]sets.Set[types.UID]{},
 		view:   viewOf(r),
-		client: r.client, refused: &Refused{hints: make(hints[Refusal], 100)},
+		client: r.client, refused: &Refused{hints: make(hints.Queue[Refusal], 100)},
 		budget: NewBudget(50, r.notify), metrics: NewMetrics(prometheus.NewRegistry()), events: &events.FakeRecorder{}, clock: r.clock, memory: map[types.NamespacedName]*poolMemory{},
 	}
 	return r
@@ -188,7 +190,7 @@ func (r *harness) noted() []string {
 	for {
 		select {
 		case h := <-r.refused.hints:
-			out = append(out, h.key.Name)
+			out = append(out, h.Key.Name)
 		default:
 			slices.Sort(out)
 			return out
@@ -203,7 +205,7 @@ var (
 
 // of makes a ready member of a pool, built from a template.
 func of(pool, template *unstructured.Unstructured, name string) *builders.Sandbox {
-	return builders.MakeMember(pool, template).Name(name).Created(now.Add(-time.Hour)).Ready(true).Label(platform.StampKey, "v1-x")
+	return builders.MakeMember(pool, template).Name(name).Created(now.Add(-time.Hour)).Ready(true).Label(settings.StampKey, "v1-x")
 }
 
 func ofAll(pool, template *unstructured.Unstructured, n int) []*unstructured.Unstructured {

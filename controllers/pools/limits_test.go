@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -61,8 +61,8 @@ func TestBackfillOfStamps(t *testing.T) {
 	pool := builders.MakePool("ns", "python").Replicas(stampsAtOnce + 10).Strategy("OnReplenish").Obj()
 	objs := []*unstructured.Unstructured{pool, v2}
 	for i := range stampsAtOnce + 10 {
-		m := of(pool, v2, fmt.Sprintf("m%02d", i)).NoLabel(platform.StampKey).Obj()
-		objs = append(objs, m, builders.MakePod(m).NoLabel(platform.StampKey).Obj())
+		m := of(pool, v2, fmt.Sprintf("m%02d", i)).NoLabel(settings.StampKey).Obj()
+		objs = append(objs, m, builders.MakePod(m).NoLabel(settings.StampKey).Obj())
 	}
 	r := newHarness(t, nil, objs...)
 	writes, again := r.step(pool)
@@ -86,7 +86,7 @@ func TestBackfillOfStamps(t *testing.T) {
 		if err := r.client.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "m00"}, u); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want.Hash(), u.GetLabels()[platform.StampKey]); diff != "" {
+		if diff := cmp.Diff(want.Hash(), u.GetLabels()[settings.StampKey]); diff != "" {
 			t.Errorf("stamp of the %s (-want,+got):\n%s", kind.Kind, diff)
 		}
 	}
@@ -139,13 +139,13 @@ func TestOneBudgetForAllPools(t *testing.T) {
 	if diff := cmp.Diff([]string{"hide b0", "hide b1", "hide b2", "hide b3"}, second); diff != "" {
 		t.Errorf("the second pool has to wait (-want,+got):\n%s", diff)
 	}
-	if got := r.annotation(b, platform.RolloutReasonKey); got != string(freshness.MembersUpdating) {
+	if got := r.annotation(b, settings.RolloutReasonKey); got != string(freshness.MembersUpdating) {
 		t.Errorf("the second pool says %q at first", got)
 	}
 	// What waits costs no read and no write.
 	r.clock.SetTime(now.Add(countsEvery))
 	r.step(b)
-	if got := r.annotation(b, platform.RolloutReasonKey); got != string(freshness.Queued) {
+	if got := r.annotation(b, settings.RolloutReasonKey); got != string(freshness.Queued) {
 		t.Errorf("the second pool says %q, want %s", got, freshness.Queued)
 	}
 	gets := r.platform.(*inForce).gets
@@ -158,9 +158,9 @@ func TestOneBudgetForAllPools(t *testing.T) {
 	if n := r.platform.(*inForce).gets - gets; n > 0 {
 		t.Errorf("%d live reads while it waits", n)
 	}
-	r.clock.SetTime(now.Add(freshness.DefaultDeadline))
+	r.clock.SetTime(now.Add(settings.DefaultDeadline))
 	r.step(a)
-	if got := r.annotation(a, platform.RolloutStateKey); got != string(freshness.Failed) {
+	if got := r.annotation(a, settings.RolloutStateKey); got != string(freshness.Failed) {
 		t.Errorf("a pool that never gets ready is %q, want %s", got, freshness.Failed)
 	}
 	if diff := cmp.Diff([]string{"b"}, r.notified); diff != "" {

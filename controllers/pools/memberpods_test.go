@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -22,7 +22,7 @@ func TestMembersByTheirPods(t *testing.T) {
 	}
 	stamp := inForce.Hash()
 	pod := func() *builders.Pod {
-		return builders.MakePod(member).Label(platform.StampKey, stamp).Generation(1).Stored("node-1")
+		return builders.MakePod(member).Label(settings.StampKey, stamp).Generation(1).Stored("node-1")
 	}
 	old := builders.MakePod(of(pool, v1, "m").UID(string(member.GetUID())).Obj()).Stored("node-1")
 	deletes := []string{"delete m"}
@@ -37,9 +37,9 @@ func TestMembersByTheirPods(t *testing.T) {
 		"of an older image":         {pod: old.Owners(builders.ControllerRef(member)).Obj(), writes: deletes},
 		"with ephemeral containers": {pod: pod().Set([]any{map[string]any{"name": "debugger", "image": "b"}}, "spec", "ephemeralContainers").Obj(), writes: deletes},
 		"edited":                    {pod: pod().Generation(2).Set("other", "spec", "hostname").Obj(), judged: doubted},
-		"of another stamp":          {pod: pod().Label(platform.StampKey, "v1-old").Obj(), judged: doubted},
-		"of no stamp":               {pod: pod().NoLabel(platform.StampKey).Obj()},
-		"another's":                 {pod: pod().Label(platform.StampKey, "v1-old").Owners(builders.ControllerRef(builders.SandboxFrom(member).UID("x").Obj())).Obj()},
+		"of another stamp":          {pod: pod().Label(settings.StampKey, "v1-old").Obj(), judged: doubted},
+		"of no stamp":               {pod: pod().NoLabel(settings.StampKey).Obj()},
+		"another's":                 {pod: pod().Label(settings.StampKey, "v1-old").Owners(builders.ControllerRef(builders.SandboxFrom(member).UID("x").Obj())).Obj()},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

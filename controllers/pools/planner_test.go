@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -116,11 +116,11 @@ func TestAPoolLargerThanTheBudgetFailsByItself(t *testing.T) {
 		r.clock.SetTime(now.Add(time.Duration(i) * 30 * time.Second))
 		writes, _ := r.step(pool)
 		deletes += deletesIn(writes)
-		if why := r.annotation(pool, platform.RolloutReasonKey); why == string(freshness.Queued) {
+		if why := r.annotation(pool, settings.RolloutReasonKey); why == string(freshness.Queued) {
 			t.Fatalf("after %s: %q, though there is no other pool", time.Duration(i)*30*time.Second, why)
 		}
 	}
-	if got := r.annotation(pool, platform.RolloutStateKey); got != string(freshness.Failed) || deletes != 5 {
+	if got := r.annotation(pool, settings.RolloutStateKey); got != string(freshness.Failed) || deletes != 5 {
 		t.Errorf("%q after 20 minutes with %d deletes, want Failed after 5", got, deletes)
 	}
 }
@@ -172,7 +172,7 @@ func TestAuditIsObeyedBeforeTheCacheShowsIt(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := newHarness(t, history{v1, v2}, tc.pool, v2, of(tc.pool, tc.obj, "a").NoLabel(platform.StampKey).Obj())
+			r := newHarness(t, history{v1, v2}, tc.pool, v2, of(tc.pool, tc.obj, "a").NoLabel(settings.StampKey).Obj())
 			r.enforcedNow = func(context.Context, string, string) (bool, error) { return false, nil }
 			if r.step(tc.pool); len(r.writes) > 0 {
 				t.Errorf("wrote %v in mode audit", r.writes)
@@ -287,10 +287,10 @@ func TestASwitchOfTemplatesRolls(t *testing.T) {
 			if n := deletesIn(writes); n != tc.deletes || len(writes)-n != tc.hide {
 				t.Errorf("%d deletes and %d others, want %d and %d: %v", n, len(writes)-n, tc.deletes, tc.hide, writes)
 			}
-			if got := r.annotation(switched, platform.RolloutStateKey); got != tc.state {
+			if got := r.annotation(switched, settings.RolloutStateKey); got != tc.state {
 				t.Errorf("state %q, want %s", got, tc.state)
 			}
-			if got := r.annotation(switched, platform.AdmitKey); got == string(freshness.AdmitAny) {
+			if got := r.annotation(switched, settings.AdmitKey); got == string(freshness.AdmitAny) {
 				t.Errorf("admit %q: nobody can be given what is of another template", got)
 			}
 		})

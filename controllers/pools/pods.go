@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/freshbind/freshbind/controllers/hints"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/revision"
@@ -41,7 +42,7 @@ type Pods struct {
 	objects   Holders
 	released  platform.ReleasedPods
 	outage    *Outage
-	hints     hints[Refusal]
+	hints     hints.Queue[Refusal]
 }
 
 // Kinds are the served versions of what tells whether a Pod is in use.
@@ -57,10 +58,10 @@ type Holders interface {
 func SetupPods(mgr manager.Manager, live Live, snapshots Snapshots, kinds Kinds, objects Holders, released platform.ReleasedPods, outage *Outage) (*Pods, error) {
 	p := &Pods{
 		client: mgr.GetClient(), lists: mgr.GetAPIReader(), live: live, snapshots: snapshots, kinds: kinds, objects: objects, released: released,
-		hints: newHints[Refusal](), outage: outage,
+		hints: hints.New[Refusal](), outage: outage,
 	}
 	err := builder.TypedControllerManagedBy[Refusal](mgr).Named("refused-pods").
-		WatchesRawSource(source.TypedFunc[Refusal](p.hints.feed)).
+		WatchesRawSource(source.TypedFunc[Refusal](p.hints.Feed)).
 		WithOptions(controller.TypedOptions[Refusal]{
 			NeedLeaderElection:      ptr.To(false),
 			MaxConcurrentReconciles: 10,
@@ -77,14 +78,14 @@ func SetupPods(mgr manager.Manager, live Live, snapshots Snapshots, kinds Kinds,
 const released = 30 * time.Second
 
 // Note tells that a bind of the Pod was refused.
-func (p *Pods) Note(pod *unstructured.Unstructured) { p.hints.note(refusalOf(pod), 0) }
+func (p *Pods) Note(pod *unstructured.Unstructured) { p.hints.Note(refusalOf(pod), 0) }
 
 // NoteReleased tells that the Pod was allowed to leave its pool: whether a
 // Sandbox came to run in it no later write tells.
 func (p *Pods) NoteReleased(pod *unstructured.Unstructured) {
 	overdue := refusalOf(pod)
 	overdue.Overdue = true
-	p.hints.note(overdue, released)
+	p.hints.Note(overdue, released)
 }
 
 // Reconcile judges the Pod as it is now, and deletes it when nobody can ever

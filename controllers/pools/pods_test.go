@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/freshbind/freshbind/controllers/hints"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
@@ -115,11 +116,11 @@ func TestSettlingARefusedPod(t *testing.T) {
 }
 
 func TestAFullQueueOfPodsBlocksNobody(t *testing.T) {
-	p := &Pods{hints: make(hints[Refusal], 1)}
+	p := &Pods{hints: make(hints.Queue[Refusal], 1)}
 	for range 3 {
 		p.Note(barePod)
 	}
-	if diff := cmp.Diff(Refusal{NamespacedName: client.ObjectKeyFromObject(barePod), UID: barePod.GetUID()}, (<-p.hints).key); diff != "" {
+	if diff := cmp.Diff(Refusal{NamespacedName: client.ObjectKeyFromObject(barePod), UID: barePod.GetUID()}, (<-p.hints).Key); diff != "" {
 		t.Errorf("hint (-want,+got):\n%s", diff)
 	}
 }
@@ -144,8 +145,8 @@ func TestWhenPodsAreLookedAt(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p, q := &Pods{hints: make(hints[Refusal], 1)}, &queued{after: make(chan time.Duration)}
-			if err := p.hints.feed(t.Context(), q); err != nil {
+			p, q := &Pods{hints: make(hints.Queue[Refusal], 1)}, &queued{after: make(chan time.Duration)}
+			if err := p.hints.Feed(t.Context(), q); err != nil {
 				t.Fatal(err)
 			}
 			tc.note(p, barePod)

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // poolState is what a plan depends on, and the objects that it is about.
@@ -61,7 +61,7 @@ func (p *Controller) compare(ctx context.Context, m *poolMemory, s *poolState) (
 	inspection := s.roster.by
 	p.followRollout(m, s, inspection)
 	p.observe(m, s)
-	was := s.pool.GetAnnotations()[platform.AttributionKey] == inspection.Revision()
+	was := s.pool.GetAnnotations()[settings.AttributionKey] == inspection.Revision()
 	if s.Suspended = freshness.SuspendsAttribution(was, s.Members, s.Replicas, s.Rollout.Started); s.Suspended {
 		s.paths, err = s.unknownPaths(ctx, inspection)
 	}
@@ -125,37 +125,27 @@ func (s *poolState) unknownPaths(ctx context.Context, inspection *platform.Inspe
 	return inspection.Differences(ctx, s.members[newest].Member)
 }
 
-// inputs reads what the pool says. What cannot be parsed counts as not said.
+// inputs reads what the pool says.
 func inputs(pool *unstructured.Unstructured, is platform.Pool) freshness.PoolState {
-	said := pool.GetAnnotations()
-	s := freshness.PoolState{
-		Replicas: is.Replicas,
-		Paused:   said[advice.PausedKey] == "true",
-		Hideable: !is.Recreates,
-		Deadline: freshness.DefaultDeadline,
+	said := settings.Pool(pool.GetAnnotations())
+	return freshness.PoolState{
+		Replicas: is.Replicas, Paused: said.Paused(), Hideable: !is.Recreates,
+		Deadline: said.Deadline(), MaxUnavailable: said.MaxUnavailable(is.Replicas), MinReady: said.MinReady(),
 	}
-	s.MaxUnavailable = freshness.MaxUnavailable(said[advice.MaxUnavailableKey], s.Replicas)
-	if d, err := time.ParseDuration(said[advice.ProgressDeadlineKey]); err == nil && d > 0 {
-		s.Deadline = d
-	}
-	if d, err := time.ParseDuration(said[advice.MinReadySecondsKey] + "s"); err == nil && d > 0 {
-		s.MinReady = d
-	}
-	return s
 }
 
 // recorded reads back the rollout that the pool's annotations tell of; a zero
 // one when they tell of none that is understood.
 func recorded(said map[string]string, now time.Time) (freshness.Rollout, templateVersion) {
-	status, err := platform.ParseRolloutStatus(said[platform.RolloutStatusKey])
+	status, err := platform.ParseRolloutStatus(said[settings.RolloutStatusKey])
 	if err != nil || status.UpdateRevision == "" {
 		return freshness.Rollout{}, templateVersion{}
 	}
 	return freshness.Rollout{
 		Revision: status.UpdateRevision, Template: status.Template, Restarted: status.RestartedAt.Time,
 		Started: status.StartTime.Time, Progressed: status.ProgressTime.Time, Fresh: now,
-		State:     freshness.State(said[platform.RolloutStateKey]),
-		HeldUp:    said[platform.RolloutReasonKey] == string(freshness.Queued),
+		State:     freshness.State(said[settings.RolloutStateKey]),
+		HeldUp:    said[settings.RolloutReasonKey] == string(freshness.Queued),
 		Replacing: status.Replacing,
 	}, templateVersion{generation: status.ObservedTemplateGeneration}
 }

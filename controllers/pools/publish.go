@@ -17,6 +17,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // The reasons and the action of events about rollouts.
@@ -65,9 +66,9 @@ func (p *Controller) publish(ctx context.Context, m *poolMemory, s *poolState, p
 		said = m.written
 	}
 	words := differs(want, said) || len(plan.Delete) > 0
-	want[platform.RolloutStatusKey] = string(raw)
+	want[settings.RolloutStatusKey] = string(raw)
 	switch {
-	case !words && said[platform.RolloutStatusKey] == string(raw):
+	case !words && said[settings.RolloutStatusKey] == string(raw):
 		return 0, nil
 	case !words && s.Now.Sub(m.writtenAt) < countsEvery:
 		return m.writtenAt.Add(countsEvery).Sub(s.Now), nil
@@ -88,14 +89,14 @@ func (p *Controller) publish(ctx context.Context, m *poolMemory, s *poolState, p
 // summary is what a plan says of the pool, its status as JSON left out.
 func summary(s *poolState, plan freshness.Plan) map[string]string {
 	out := map[string]string{
-		platform.AdmitKey:           string(plan.Admit),
-		platform.RolloutStateKey:    string(plan.Rollout.State),
-		platform.RolloutReasonKey:   string(plan.Cause),
-		platform.RolloutRevisionKey: plan.Rollout.Revision,
-		platform.AttributionKey:     "",
+		settings.AdmitKey:           string(plan.Admit),
+		settings.RolloutStateKey:    string(plan.Rollout.State),
+		settings.RolloutReasonKey:   string(plan.Cause),
+		settings.RolloutRevisionKey: plan.Rollout.Revision,
+		settings.AttributionKey:     "",
 	}
 	if s.Suspended {
-		out[platform.AttributionKey] = plan.Rollout.Revision
+		out[settings.AttributionKey] = plan.Rollout.Revision
 	}
 	return out
 }
@@ -156,7 +157,7 @@ func (p *Controller) status(s *poolState, plan freshness.Plan) platform.RolloutS
 		RestartedAt:                metav1.NewTime(r.Restarted),
 		Replacing:                  r.Replacing,
 	}
-	if old, err := platform.ParseRolloutStatus(s.pool.GetAnnotations()[platform.RolloutStatusKey]); err == nil {
+	if old, err := platform.ParseRolloutStatus(s.pool.GetAnnotations()[settings.RolloutStatusKey]); err == nil {
 		status.Conditions = old.Conditions
 	}
 	progressing := metav1.Condition{
@@ -229,7 +230,7 @@ func overdue(s *poolState, plan freshness.Plan) string {
 // suspension says what to copy into the pool's inputs.
 func suspension(s *poolState) string {
 	return "the newest members equal no revision of the template; if these fields are meant to be there, set " +
-		"freshbind.dev/injected-paths: " + strings.Join(slices.Compact(slices.Sorted(slices.Values(s.paths))), ",")
+		settings.InjectedPathsKey + ": " + strings.Join(slices.Compact(slices.Sorted(slices.Values(s.paths))), ",")
 }
 
 // recordEvents records events for what changed between what was and what is written.
@@ -237,9 +238,9 @@ func (p *Controller) recordEvents(s *poolState, plan freshness.Plan, was, is map
 	note := func(kind, reason, format string, args ...any) {
 		p.events.Eventf(s.pool, nil, kind, reason, actionRollout, format, args...)
 	}
-	before, state := was[platform.RolloutStateKey], is[platform.RolloutStateKey]
-	revision := is[platform.RolloutRevisionKey]
-	if revision != was[platform.RolloutRevisionKey] && state != string(freshness.Complete) {
+	before, state := was[settings.RolloutStateKey], is[settings.RolloutStateKey]
+	revision := is[settings.RolloutRevisionKey]
+	if revision != was[settings.RolloutRevisionKey] && state != string(freshness.Complete) {
 		note(corev1.EventTypeNormal, eventStarted, "rolling out %s: %d of %d members have it", revision, plan.Counts.Updated, s.Replicas)
 	}
 	switch {
@@ -249,7 +250,7 @@ func (p *Controller) recordEvents(s *poolState, plan freshness.Plan, was, is map
 	case state == string(freshness.Failed):
 		note(corev1.EventTypeWarning, eventDeadline, "%s", overdue(s, plan))
 	}
-	if is[platform.AttributionKey] != "" && was[platform.AttributionKey] != is[platform.AttributionKey] {
+	if is[settings.AttributionKey] != "" && was[settings.AttributionKey] != is[settings.AttributionKey] {
 		note(corev1.EventTypeWarning, eventSuspended, "%s", suspension(s))
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/freshbind/freshbind/controllers/hints"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/revision"
@@ -65,7 +66,7 @@ type Refused struct {
 	snapshots Snapshots
 	visible   Visibility
 	outage    *Outage
-	hints     hints[Refusal]
+	hints     hints.Queue[Refusal]
 	waits     waits[Refusal]
 }
 
@@ -78,10 +79,10 @@ type Visibility interface {
 // SetupRefused adds the controller to the manager.
 func SetupRefused(mgr manager.Manager, live Live, snapshots Snapshots, visible Visibility, outage *Outage) (*Refused, error) {
 	r := &Refused{
-		client: mgr.GetClient(), live: live, snapshots: snapshots, visible: visible, hints: newHints[Refusal](), outage: outage,
+		client: mgr.GetClient(), live: live, snapshots: snapshots, visible: visible, hints: hints.New[Refusal](), outage: outage,
 	}
 	err := builder.TypedControllerManagedBy[Refusal](mgr).Named("refused").
-		WatchesRawSource(source.TypedFunc[Refusal](r.hints.feed)).
+		WatchesRawSource(source.TypedFunc[Refusal](r.hints.Feed)).
 		WithOptions(controller.TypedOptions[Refusal]{
 			NeedLeaderElection:      ptr.To(false),
 			MaxConcurrentReconciles: 10,
@@ -116,7 +117,7 @@ func (r *Refused) note(member Refusal, fault freshness.Fault) bool {
 	if fault != freshness.FaultMember {
 		after = spare
 	}
-	return r.hints.note(member, after)
+	return r.hints.Note(member, after)
 }
 
 // Reconcile settles a member, or comes back to it, each time later.

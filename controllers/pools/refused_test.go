@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/freshbind/freshbind/controllers/hints"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
@@ -189,7 +190,7 @@ func newClient(t *testing.T, stored *unstructured.Unstructured) (client.WithWatc
 }
 
 func TestAFullQueueDropsHintsAndBlocksNobody(t *testing.T) {
-	r := &Refused{hints: make(hints[Refusal], 1)}
+	r := &Refused{hints: make(hints.Queue[Refusal], 1)}
 	for range 3 {
 		r.Note(member, freshness.FaultMember)
 	}
@@ -209,10 +210,10 @@ func TestHowLongARefusedMemberIsLeftAlone(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := &Refused{hints: make(hints[Refusal], 1)}
+			r := &Refused{hints: make(hints.Queue[Refusal], 1)}
 			r.Note(member, tc.fault)
-			want := hint[Refusal]{refusalOf(member), tc.want}
-			if diff := cmp.Diff(want, <-r.hints, cmp.AllowUnexported(hint[Refusal]{})); diff != "" {
+			want := hints.Hint[Refusal]{Key: refusalOf(member), After: tc.want}
+			if diff := cmp.Diff(want, <-r.hints); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)
 			}
 		})

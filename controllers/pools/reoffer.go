@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/freshbind/freshbind/controllers/hints"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 )
@@ -43,7 +44,7 @@ type Reofferer struct {
 	sandboxes schema.GroupVersionKind
 	members   MetadataOfPools
 	note      func(*unstructured.Unstructured, freshness.Fault)
-	hints     hints[SkippedPool]
+	hints     hints.Queue[SkippedPool]
 	offered   *lru.Cache
 	clock     clock.PassiveClock
 }
@@ -71,10 +72,10 @@ type offer struct {
 func SetupReofferer(mgr manager.Manager, sandboxes schema.GroupVersionKind, found MetadataOfPools, refused *Refused) (*Reofferer, error) {
 	o := &Reofferer{
 		cache: mgr.GetCache(), sandboxes: sandboxes, members: found, note: refused.Note,
-		hints: newHints[SkippedPool](), offered: lru.New(offersKept), clock: clock.RealClock{},
+		hints: hints.New[SkippedPool](), offered: lru.New(offersKept), clock: clock.RealClock{},
 	}
-	err := builder.TypedControllerManagedBy[SkippedPool](mgr).Named("overlooked").
-		WatchesRawSource(source.TypedFunc[SkippedPool](o.hints.feed)).
+	err := builder.TypedControllerManagedBy[SkippedPool](mgr).Named("reoffer").
+		WatchesRawSource(source.TypedFunc[SkippedPool](o.hints.Feed)).
 		WithOptions(controller.TypedOptions[SkippedPool]{NeedLeaderElection: ptr.To(false)}).Complete(o)
 	if err != nil {
 		return nil, fmt.Errorf("setting up the controller that offers members again: %w", err)
@@ -85,7 +86,7 @@ func SetupReofferer(mgr manager.Manager, sandboxes schema.GroupVersionKind, foun
 // Note tells that a claim which could have had a member of the pool was
 // cold-started.
 func (o *Reofferer) Note(namespace, pool string) {
-	o.hints.note(SkippedPool{types.NamespacedName{Namespace: namespace, Name: pool}, o.clock.Now().Unix()}, reofferAfter)
+	o.hints.Note(SkippedPool{types.NamespacedName{Namespace: namespace, Name: pool}, o.clock.Now().Unix()}, reofferAfter)
 }
 
 // Reconcile offers what is still there of a pool that was passed over.

@@ -18,7 +18,7 @@ import (
 
 // What stood there when a claim of its pool was cold-started, and still does, is
 // offered: soon at first, then ever more seldom.
-func TestOverlookedMembersAreOffered(t *testing.T) {
+func TestSkippedMembersAreOfferedAgain(t *testing.T) {
 	pool, other := builders.MakePool("ns", "python").Obj(), builders.MakePool("ns", "other").Obj()
 	born := func(name string, at time.Time) *unstructured.Unstructured {
 		return of(pool, v1, name).Created(at).Obj()

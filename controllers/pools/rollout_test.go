@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -58,7 +59,7 @@ func TestTheOutcomeIsPutRight(t *testing.T) {
 	}
 	r.clock.SetTime(now.Add(readBack))
 	r.step(pool)
-	if got := r.annotation(pool, platform.RolloutStateKey); got != "Complete" {
+	if got := r.annotation(pool, settings.RolloutStateKey); got != "Complete" {
 		t.Errorf("state %q, want Complete again", got)
 	}
 }
@@ -88,7 +89,7 @@ func TestAttributionIsSuspended(t *testing.T) {
 	pool := builders.MakePool("ns", "python").Replicas(2).Strategy("Recreate").Obj()
 	foreign := func(name string, at time.Time) *unstructured.Unstructured {
 		return of(pool, v2, name).PodSpec("kata", "runtimeClassName").Created(at).
-			Annotation(platform.CreatedByKey, platform.CreatedByPool).Obj()
+			Annotation(settings.CreatedByKey, settings.CreatedByPool).Obj()
 	}
 	r := newHarness(t, history{v1, v2}, pool, v2, foreign("a", now.Add(-time.Hour)), foreign("b", now.Add(-time.Hour)))
 	if writes, _ := r.step(pool); len(writes) != 2 {
@@ -103,10 +104,10 @@ func TestAttributionIsSuspended(t *testing.T) {
 	if writes, _ := r.step(pool); len(writes) > 0 {
 		t.Errorf("then %v, want attribution suspended", writes)
 	}
-	if got, want := r.annotation(pool, platform.AttributionKey), r.annotation(pool, platform.RolloutRevisionKey); got != want || want == "" {
-		t.Errorf("%s is %q, want the revision in force, %q", platform.AttributionKey, got, want)
+	if got, want := r.annotation(pool, settings.AttributionKey), r.annotation(pool, settings.RolloutRevisionKey); got != want || want == "" {
+		t.Errorf("%s is %q, want the revision in force, %q", settings.AttributionKey, got, want)
 	}
-	status, err := platform.ParseRolloutStatus(r.annotation(pool, platform.RolloutStatusKey))
+	status, err := platform.ParseRolloutStatus(r.annotation(pool, settings.RolloutStatusKey))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,13 +126,13 @@ func TestANewLeaderGoesOnWithARollout(t *testing.T) {
 		Annotation("freshbind.dev/rollout-strategy", "RollingUpdate").Annotation("freshbind.dev/progress-deadline", "1m").Obj()
 	r := newHarness(t, nil, pool, v2, of(pool, v1, "a").Obj(), builders.SandboxFrom(of(pool, v2, "b").Obj()).Ready(false).Obj())
 	r.step(pool)
-	if got := r.annotation(pool, platform.RolloutStateKey); got != "Progressing" {
+	if got := r.annotation(pool, settings.RolloutStateKey); got != "Progressing" {
 		t.Fatalf("state %q, want Progressing", got)
 	}
 	r.memory = map[types.NamespacedName]*poolMemory{}
 	r.clock.SetTime(now.Add(2 * time.Minute))
 	r.step(pool)
-	if got := r.annotation(pool, platform.RolloutStateKey); got != "Failed" {
+	if got := r.annotation(pool, settings.RolloutStateKey); got != "Failed" {
 		t.Errorf("state %q, want Failed: the deadline does not begin anew", got)
 	}
 }
@@ -148,7 +149,7 @@ func TestStaleMembersAreServedOnlyWhenThereIsNoFreshOne(t *testing.T) {
 	said := func(at time.Duration) string {
 		r.clock.SetTime(now.Add(at))
 		r.step(pool)
-		return r.annotation(pool, platform.AdmitKey)
+		return r.annotation(pool, settings.AdmitKey)
 	}
 	// The controller has proven its view before it fell behind.
 	r.remember(client.ObjectKeyFromObject(pool), pool.GetUID()).proven = true

@@ -12,6 +12,7 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // roster is what the idle members of a pool are beside what is in force. It is kept
@@ -146,7 +147,7 @@ func (p *Controller) judge(ctx context.Context, inspection *platform.Inspection,
 	}
 	e := entry{
 		WithPod: is, revision: unique.Make(j.Found), doubt: unique.Make(""), hideable: member.Hideable, stamped: member.Stamp() != "",
-		enforced: member.Labels[platform.EnforcementKey] != "",
+		enforced: member.Labels[settings.EnforcementKey] != "",
 	}
 	if is.Pod != nil && j.Class == freshness.Current && !member.Deleting() {
 		e.doubt = unique.Make(is.Pod.Doubt(member, inspection.Revision()))
@@ -163,7 +164,7 @@ func (p *Controller) judge(ctx context.Context, inspection *platform.Inspection,
 
 // podState tells whether the member's Pod is held back from scheduling, and
 // whether it is a scheduler's that is to go.
-func (p *Controller) podState(is members.WithPod) (gated, stray bool) {
+func (p *Controller) podState(is members.WithPod) (gated, onFormerScheduler bool) {
 	if is.Pod == nil {
 		return false, false
 	}

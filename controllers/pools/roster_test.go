@@ -12,8 +12,8 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/members"
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -130,7 +130,7 @@ func TestWhenAPoolRests(t *testing.T) {
 		"a member that nothing became of": {change{put: []*unstructured.Unstructured{builders.SandboxFrom(b).RV(77).Obj()}}, true},
 		"a member that is not ready":      {change{put: []*unstructured.Unstructured{builders.SandboxFrom(b).Ready(false).Obj()}}, false},
 		"another member":                  {change{put: []*unstructured.Unstructured{of(pool, v2, "c").Obj()}}, false},
-		"a pod in doubt":                  {change{put: []*unstructured.Unstructured{stamped().Label(platform.StampKey, "v1-old").Obj()}}, false},
+		"a pod in doubt":                  {change{put: []*unstructured.Unstructured{stamped().Label(settings.StampKey, "v1-old").Obj()}}, false},
 		"a pod that somebody was in":      {change{put: []*unstructured.Unstructured{stamped().Set([]any{map[string]any{"name": "debugger", "image": "b"}}, "spec", "ephemeralContainers").Obj()}}, false},
 		"the pool says something else":    {change{pool: said(pool)}, false},
 		"another template":                {change{template: v1}, false},

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/freshbind/freshbind/controllers/hints"
 	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/placement"
 	"github.com/freshbind/freshbind/internal/platform"
@@ -60,10 +61,10 @@ type Options struct {
 // Setup adds the controller to the manager, and returns what it says of Pods
 // that wait for a node.
 func Setup(mgr manager.Manager, o Options) (*Dispositions, error) {
-	view, turns := o.View, newHints[reconcile.Request]()
+	view, turns := o.View, hints.New[reconcile.Request]()
 	p := &Controller{
 		platform: o.Platform, kinds: o.Kinds, visible: o.Visibility, enforced: o.Enforced, enforcedNow: o.EnforcedNow, leads: o.Leads, view: view, client: mgr.GetClient(), refused: o.Refused, pods: o.Pods,
-		budget: NewBudget(o.Budget, func(key types.NamespacedName) { turns.note(reconcile.Request{NamespacedName: key}, 0) }), events: mgr.GetEventRecorder("freshbind"),
+		budget: NewBudget(o.Budget, func(key types.NamespacedName) { turns.Note(reconcile.Request{NamespacedName: key}, 0) }), events: mgr.GetEventRecorder("freshbind"),
 		metrics: o.Metrics, clock: clock.RealClock{}, formerScheduler: o.FormerScheduler, memory: map[types.NamespacedName]*poolMemory{},
 		ready: map[types.UID]sets.Set[types.UID]{},
 	}
@@ -81,7 +82,7 @@ func Setup(mgr manager.Manager, o Options) (*Dispositions, error) {
 	}
 	b = b.WatchesRawSource(changes[members.Member]{view.store, view.store.HandleSandboxes, p.poolsOfMember}).
 		WatchesRawSource(changes[members.Pod]{view.store, view.store.HandlePods, view.poolsOfPod})
-	b = b.WatchesRawSource(source.TypedFunc[reconcile.Request](turns.feed))
+	b = b.WatchesRawSource(source.TypedFunc[reconcile.Request](turns.Feed))
 	b = b.WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&corev1.Namespace{}), enqueuePools(view.poolsIn),
 		predicate.LabelChangedPredicate{}))
 	if err := b.Complete(p); err != nil {

@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // onlooker sees everything at once, and as it is: each gap in a pool that has to be
@@ -129,7 +128,7 @@ func (s *simulation) deleted(m *simMember, current bool) {
 	if p.paused() || p.strategy == freshness.OnReplenish && m.version.template.GetName() == agentsandbox.TemplateOf(p.stored) {
 		s.breaks("member %s was deleted from a pool that is paused or does not roll", m.name)
 	}
-	most := freshness.MaxUnavailable(p.stored.GetAnnotations()[advice.MaxUnavailableKey], p.replicas())
+	most := settings.Pool(p.stored.GetAnnotations()).MaxUnavailable(p.replicas())
 	if n := p.replacing(byRollout); p.strategy == freshness.RollingUpdate && available && n > most {
 		s.breaks("%d members of pool %s are deleted and not replaced, max-unavailable is %d", n, p.key.Name, most)
 	}
@@ -165,7 +164,7 @@ func (s *simulation) patched(m *simMember) {
 
 // unfinished says why a pool is not as it is to be; "" when it is.
 func (p *simPool) unfinished() string {
-	state := p.stored.GetAnnotations()[platform.RolloutStateKey]
+	state := p.stored.GetAnnotations()[settings.RolloutStateKey]
 	stale := 0
 	for _, m := range p.members {
 		if !m.current() {

@@ -23,10 +23,12 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/freshbind/freshbind/controllers/hints"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // process is one replica: its caches, each as late as the simulation has it, and,
@@ -80,9 +82,9 @@ func (p *process) lead() {
 	view := &View{cache: simCache{p}, lists: simStore{p.simulation}, members: p, pods: noPods{}, kinds: poolKinds, objects: agentsandbox.Objects{}, barePods: agentsandbox.BarePods{}}
 	view.leaving = func(context.Context) (map[string]freshness.Node, error) { return nil, nil }
 	p.controller = &Controller{
-		platform: &simPlatform{agentsandbox.Platform{History: simHistory{p.simulation}, DefaultStrategy: freshness.OnReplenish}, p.simulation},
+		platform: &simPlatform{agentsandbox.Platform{History: simHistory{p.simulation}, Defaults: settings.Defaults{Strategy: freshness.OnReplenish}}, p.simulation},
 		kinds:    agentsandbox.Objects{}.Kinds(), visible: agentsandbox.Objects{}, enforced: shown, enforcedNow: stored, leads: func() bool { return true }, ready: map[types.UID]sets.Set[types.UID]{}, view: view,
-		client: simWrites{simulation: p.simulation}, refused: &Refused{hints: make(hints[Refusal], 1)}, metrics: NewMetrics(prometheus.NewRegistry()),
+		client: simWrites{simulation: p.simulation}, refused: &Refused{hints: make(hints.Queue[Refusal], 1)}, metrics: NewMetrics(prometheus.NewRegistry()),
 		events: &events.FakeRecorder{}, clock: p.clock, memory: map[types.NamespacedName]*poolMemory{},
 	}
 	p.controller.budget = NewBudget(p.budget, func(key types.NamespacedName) { p.call(key, 0) })

@@ -19,6 +19,7 @@ import (
 	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -281,7 +282,7 @@ func (s *simulation) addPool(name string) {
 
 func (p *simPool) replicas() int { return agentsandbox.Replicas(p.stored) }
 func (p *simPool) paused() bool  { return p.stored.GetAnnotations()["freshbind.dev/paused"] == "true" }
-func (p *simPool) admit() string { return p.stored.GetAnnotations()[platform.AdmitKey] }
+func (p *simPool) admit() string { return p.stored.GetAnnotations()[settings.AdmitKey] }
 
 // changes has it count anew how often its members are hidden and shown.
 func (p *simPool) changes() {
@@ -296,7 +297,7 @@ func (s *simulation) store(p *simPool, next *unstructured.Unstructured) {
 	next.SetResourceVersion(strconv.FormatUint(s.version(0), 10))
 	p.stored = next
 	s.happens(happening{stream: poolChanges, at: s.version(0), object: p.key, stored: next, watch: func() {
-		if before.GetAnnotations()[platform.AdmitKey] != next.GetAnnotations()[platform.AdmitKey] {
+		if before.GetAnnotations()[settings.AdmitKey] != next.GetAnnotations()[settings.AdmitKey] {
 			p.changes()
 		}
 		if restarted := restartOf(before) != restartOf(next); restarted || agentsandbox.TemplateOf(before) != agentsandbox.TemplateOf(next) {
@@ -342,8 +343,8 @@ func (s *simulation) reduce(m *simMember) *members.Member {
 	pool := m.pool.stored
 	like := m.version.specs[pool.GetUID()]
 	if like == nil {
-		like = builders.MakeMember(pool, m.version.template).Name("like").Label(platform.StampKey, m.version.hash).
-			Annotation(platform.CreatedByKey, platform.CreatedByPool).Ready(true).Obj()
+		like = builders.MakeMember(pool, m.version.template).Name("like").Label(settings.StampKey, m.version.hash).
+			Annotation(settings.CreatedByKey, settings.CreatedByPool).Ready(true).Obj()
 		m.version.specs[pool.GetUID()] = like
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{

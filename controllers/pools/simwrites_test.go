@@ -12,6 +12,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // simWrites serves writes.
@@ -144,8 +145,8 @@ func (c simWrites) publish(name string, annotations map[string]*string) error {
 	next.SetAnnotations(said)
 	c.store(p, next)
 	if c.story != nil {
-		status, _ := platform.ParseRolloutStatus(said[platform.RolloutStatusKey])
-		c.tell("%s says %s (%s) of %s, admit %q, %d members of %d updated, replacing %+v", name, said[platform.RolloutStateKey], said[platform.RolloutReasonKey],
+		status, _ := platform.ParseRolloutStatus(said[settings.RolloutStatusKey])
+		c.tell("%s says %s (%s) of %s, admit %q, %d members of %d updated, replacing %+v", name, said[settings.RolloutStateKey], said[settings.RolloutReasonKey],
 			status.UpdateRevision, p.admit(), status.UpdatedReplicas, p.replicas(), status.Replacing)
 	}
 	// What follows is later.

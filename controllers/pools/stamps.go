@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/freshbind/freshbind/internal/members"
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 const (
@@ -24,8 +24,6 @@ const (
 	// that a store full of members from before Freshbind is not written to all at
 	// once. A next leader goes on with what has no stamp yet.
 	stampsAtOnce = 50
-	// enforce is the mode in which Freshbind acts.
-	enforce = "enforce"
 	// nextStamps is the pause between two steps.
 	nextStamps = 250 * time.Millisecond
 )
@@ -87,7 +85,7 @@ func (p *Controller) stampPod(ctx context.Context, s *poolState, i int) (done bo
 
 // enforces: the pool itself asks to be enforced.
 func (s *poolState) enforces() bool {
-	return s.pool.GetAnnotations()[platform.EnforcementKey] == enforce
+	return settings.Pool(s.pool.GetAnnotations()).Enforces()
 }
 
 // version is one version of an object.
@@ -100,9 +98,9 @@ type version interface {
 func (p *Controller) label(
 	ctx context.Context, s *poolState, kind schema.GroupVersionKind, obj version, revision string,
 ) (done bool, err error) {
-	labels := map[string]any{platform.StampKey: revision}
+	labels := map[string]any{settings.StampKey: revision}
 	if s.enforces() {
-		labels[platform.EnforcementKey] = enforce
+		labels[settings.EnforcementKey] = string(settings.Enforce)
 	}
 	return p.mark(ctx, kind, obj, labels)
 }
@@ -110,7 +108,7 @@ func (p *Controller) label(
 // loosen takes off members, and off their Pods, that their pool asked to be
 // enforced, when nothing is enforced for it any more: policies hold by that.
 func (p *Controller) loosen(ctx context.Context, pool *unstructured.Unstructured) (reconcile.Result, error) {
-	marked := slices.DeleteFunc(p.view.members.OfPool(pool.GetUID()), func(m members.WithPod) bool { return m.Labels[platform.EnforcementKey] == "" })
+	marked := slices.DeleteFunc(p.view.members.OfPool(pool.GetUID()), func(m members.WithPod) bool { return m.Labels[settings.EnforcementKey] == "" })
 	if len(marked) == 0 {
 		return reconcile.Result{}, nil
 	}
@@ -126,7 +124,7 @@ func (p *Controller) loosen(ctx context.Context, pool *unstructured.Unstructured
 	if len(marked) > stampsAtOnce {
 		marked, again = marked[:stampsAtOnce], nextStamps
 	}
-	off := map[string]any{platform.EnforcementKey: nil}
+	off := map[string]any{settings.EnforcementKey: nil}
 	err, _ = slowStart(ctx, len(marked), func(ctx context.Context, i int) error {
 		// The member's comes last, as of stamps.
 		if pod := marked[i].Pod; pod != nil {

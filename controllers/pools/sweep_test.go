@@ -8,9 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freshbind/freshbind/controllers/hints"
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -32,11 +33,11 @@ func TestBarePodsAreSweptWhenSomethingChanged(t *testing.T) {
 			Label(agentsandbox.PodPoolLabel, agentsandbox.NameHash("python")).Obj()
 	}
 	r := newHarness(t, nil, v1, pod(pool, "a"), pod(builders.MakePool("ns", "python").UID("another").Obj(), "b"))
-	r.pods = &Pods{hints: make(hints[Refusal], 10)}
+	r.pods = &Pods{hints: make(hints.Queue[Refusal], 10)}
 	noted := func() []string {
 		var out []string
 		for len(r.pods.hints) > 0 {
-			out = append(out, (<-r.pods.hints).key.Name)
+			out = append(out, (<-r.pods.hints).Key.Name)
 		}
 		return out
 	}
@@ -172,7 +173,7 @@ func TestAPoolOfBarePodsHasNoOutcome(t *testing.T) {
 	pool := builders.MakePool("ns", "python").Replicas(1).Strategy("Recreate").Obj()
 	r := newHarness(t, nil, pool, v1)
 	r.step(pool)
-	if got := r.annotation(pool, platform.RolloutStateKey); got != "Progressing" {
+	if got := r.annotation(pool, settings.RolloutStateKey); got != "Progressing" {
 		t.Fatalf("state %q before there is any member, want Progressing", got)
 	}
 	stored := object(poolKinds.Pools)
@@ -186,7 +187,7 @@ func TestAPoolOfBarePodsHasNoOutcome(t *testing.T) {
 	if _, err := r.publish(t.Context(), m, s, freshness.MakePlan(s.PoolState)); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{platform.RolloutStateKey, platform.RolloutReasonKey, platform.RolloutStatusKey, platform.AdmitKey} {
+	for _, key := range []string{settings.RolloutStateKey, settings.RolloutReasonKey, settings.RolloutStatusKey, settings.AdmitKey} {
 		if got := r.annotation(pool, key); got != "" {
 			t.Errorf("%s is %q, want none", key, got)
 		}

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -49,7 +49,7 @@ func TestATakeoverListsANamespaceOnce(t *testing.T) {
 	r.view.lists = lists
 	for _, pool := range pools {
 		r.step(pool)
-		if got := r.annotation(pool, platform.RolloutStateKey); got != string(freshness.Complete) {
+		if got := r.annotation(pool, settings.RolloutStateKey); got != string(freshness.Complete) {
 			t.Errorf("pool %s is %q, want Complete", pool.GetName(), got)
 		}
 	}

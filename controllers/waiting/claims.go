@@ -23,18 +23,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/controllers/hints"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
-// NudgedAnnotation on a claim says when it was last woken, RFC 3339.
-const NudgedAnnotation = platform.ClaimNudgeKey
-
-const (
-	// retryAfter is how long an undecided bind is left to its own writer.
-	retryAfter = time.Second
-	// buffer is how many hints may wait; more are dropped.
-	buffer = 4096
-)
+// retryAfter is how long an undecided bind is left to its own writer.
+const retryAfter = time.Second
 
 // sweeps are the pauses before each sweep over all claims. The first one can be
 // too early: until the Service has this process among its endpoints, a woken
@@ -42,8 +36,8 @@ const (
 var sweeps = []time.Duration{0, 2 * time.Second, 3 * time.Second}
 
 // Enforced reports whether binds in the namespace are enforced; where they are
-// not, Freshbind made no claim wait.
-type Enforced func(ctx context.Context, namespace string) (bool, error)
+// not, Freshbind made no claim wait. What a pool says itself is left aside.
+type Enforced func(ctx context.Context, namespace, pool string) (bool, error)
 
 // Claims wakes claims: all that wait, once this process serves its webhooks,
 // and later each one whose bind could not be decided.
@@ -53,7 +47,7 @@ type Claims struct {
 	kind     schema.GroupVersionKind
 	enforced Enforced
 	serving  func(ctx context.Context) error
-	hints    chan types.NamespacedName
+	hints    hints.Queue[reconcile.Request]
 	now      func() time.Time
 }
 
@@ -62,7 +56,7 @@ type Claims struct {
 func Setup(mgr manager.Manager, kind schema.GroupVersionKind, enforced Enforced, serving func(ctx context.Context) error) (*Claims, error) {
 	c := &Claims{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), kind: kind, enforced: enforced, serving: serving,
-		hints: make(chan types.NamespacedName, buffer), now: time.Now,
+		hints: hints.New[reconcile.Request](), now: time.Now,
 	}
 	err := builder.ControllerManagedBy(mgr).Named("waiting").
 		WatchesRawSource(source.Func(c.feed)).
@@ -76,10 +70,7 @@ func Setup(mgr manager.Manager, kind schema.GroupVersionKind, enforced Enforced,
 
 // Note tells that a write for this claim could not be decided.
 func (c *Claims) Note(namespace, name string) {
-	select {
-	case c.hints <- types.NamespacedName{Namespace: namespace, Name: name}:
-	default:
-	}
+	c.hints.Note(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}, retryAfter)
 }
 
 func (c *Claims) feed(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
@@ -90,17 +81,7 @@ func (c *Claims) feed(ctx context.Context, q workqueue.TypedRateLimitingInterfac
 			}
 		}
 	}()
-	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case key := <-c.hints:
-				q.AddAfter(reconcile.Request{NamespacedName: key}, retryAfter)
-			}
-		}
-	}()
-	return nil
+	return c.hints.Feed(ctx, q)
 }
 
 // sweep wakes all claims that wait, pause after the webhooks are served. It
@@ -135,7 +116,7 @@ func waits(claim *unstructured.Unstructured) bool {
 
 // Reconcile touches one claim, if it still waits.
 func (c *Claims) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	enforced, err := c.enforced(ctx, req.Namespace)
+	enforced, err := c.enforced(ctx, req.Namespace, "")
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -149,15 +130,15 @@ func (c *Claims) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":         claim.GetUID(),
-		"annotations": map[string]any{NudgedAnnotation: c.now().UTC().Format(time.RFC3339Nano)},
+		"annotations": map[string]any{settings.RequeuedAtKey: c.now().UTC().Format(time.RFC3339Nano)},
 	}})
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("marshalling nudge: %w", err)
+		return reconcile.Result{}, fmt.Errorf("marshalling the annotation: %w", err)
 	}
 	err = c.client.Patch(ctx, claim, client.RawPatch(types.MergePatchType, patch))
 	if client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("waking claim %s: %w", req, err)
+		return reconcile.Result{}, fmt.Errorf("requeuing claim %s: %w", req, err)
 	}
-	logf.FromContext(ctx).V(2).Info("Woke claim")
+	logf.FromContext(ctx).V(2).Info("Requeued claim")
 	return reconcile.Result{}, nil
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -34,7 +35,7 @@ func newClaims(t *testing.T, enforced Enforced, objs ...client.Object) *Claims {
 }
 
 func in(mode bool, err error) Enforced {
-	return func(context.Context, string) (bool, error) { return mode, err }
+	return func(context.Context, string, string) (bool, error) { return mode, err }
 }
 
 func TestReconcile(t *testing.T) {
@@ -62,8 +63,8 @@ func TestReconcile(t *testing.T) {
 			if err := c.client.Get(t.Context(), client.ObjectKeyFromObject(got), got); err != nil {
 				t.Fatal(err)
 			}
-			if at := got.GetAnnotations()[NudgedAnnotation]; at != tc.want {
-				t.Errorf("nudged at %q, want %q", at, tc.want)
+			if at := got.GetAnnotations()[settings.RequeuedAtKey]; at != tc.want {
+				t.Errorf("requeued at %q, want %q", at, tc.want)
 			}
 		})
 	}
@@ -91,7 +92,7 @@ func TestSweepQueuesThoseThatWait(t *testing.T) {
 	}
 }
 
-func TestNudgeChangesOneAnnotationOnly(t *testing.T) {
+func TestRequeueChangesOneAnnotationOnly(t *testing.T) {
 	before := builders.MakeClaim("ns", "c1").Annotation("a", "b").Obj()
 	c := newClaims(t, in(true, nil), before)
 	if _, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(before)}); err != nil {
@@ -101,7 +102,7 @@ func TestNudgeChangesOneAnnotationOnly(t *testing.T) {
 	if err := c.client.Get(t.Context(), client.ObjectKeyFromObject(got), got); err != nil {
 		t.Fatal(err)
 	}
-	unstructured.RemoveNestedField(got.Object, "metadata", "annotations", NudgedAnnotation)
+	unstructured.RemoveNestedField(got.Object, "metadata", "annotations", settings.RequeuedAtKey)
 	got.SetResourceVersion("")
 	before.SetResourceVersion("")
 	want, _ := json.Marshal(before)

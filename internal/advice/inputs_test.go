@@ -5,12 +5,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 func annotated(pairs ...string) Inputs {
 	in := Inputs{Annotations: map[string]string{}}
 	for i := 0; i < len(pairs); i += 2 {
-		in.Annotations[Prefix+pairs[i]] = pairs[i+1]
+		in.Annotations[settings.Prefix+pairs[i]] = pairs[i+1]
 	}
 	return in
 }
@@ -62,9 +64,9 @@ func TestRefusals(t *testing.T) {
 		"contradicted before":           {before: recreated(annotated("rollout-strategy", "RollingUpdate")), after: recreated(annotated("rollout-strategy", "RollingUpdate", "paused", "true"))},
 		"both Recreate":                 {after: recreated(annotated("rollout-strategy", "Recreate"))},
 		"stricter by the platform":      {after: recreated(annotated("rollout-strategy", "OnReplenish"))},
-		"namespace":                     {after: Inputs{Labels: map[string]string{EnforcementKey: "enforce"}}},
-		"namespace, wrong":              {after: Inputs{Labels: map[string]string{EnforcementKey: "on"}}, want: []string{`metadata.labels[freshbind.dev/enforcement]: Unsupported value: "on": supported values: "audit", "enforce"`}},
-		"namespace, wrong for long":     {before: Inputs{Labels: map[string]string{EnforcementKey: "on"}}, after: Inputs{Labels: map[string]string{EnforcementKey: "on", "a": "b"}}},
+		"namespace":                     {after: Inputs{Labels: map[string]string{settings.EnforcementKey: "enforce"}}},
+		"namespace, wrong":              {after: Inputs{Labels: map[string]string{settings.EnforcementKey: "on"}}, want: []string{`metadata.labels[freshbind.dev/enforcement]: Unsupported value: "on": supported values: "audit", "enforce"`}},
+		"namespace, wrong for long":     {before: Inputs{Labels: map[string]string{settings.EnforcementKey: "on"}}, after: Inputs{Labels: map[string]string{settings.EnforcementKey: "on", "a": "b"}}},
 		"keys of ours on pods":          {after: pod("freshbind.dev/template-spec-hash", "freshbind.dev/paused"), want: []string{"spec.podTemplate.metadata.labels[freshbind.dev/template-spec-hash]: " + podHint, "spec.podTemplate.metadata.annotations[freshbind.dev/paused]: " + podHint}},
 		"keys of ours on pods for long": {before: pod("freshbind.dev/a", "b"), after: pod("freshbind.dev/a", "c")},
 		"keys of others on pods":        {after: pod("app", "example.com/freshbind.dev")},
@@ -105,8 +107,8 @@ func TestIgnored(t *testing.T) {
 // FuzzRefusals: whatever is stored can be left alone, and what is refused names
 // its field.
 func FuzzRefusals(f *testing.F) {
-	for key := range checks {
-		f.Add(strings.TrimPrefix(key, Prefix), "10%", "Recreate")
+	for _, key := range settings.Inputs() {
+		f.Add(strings.TrimPrefix(key, settings.Prefix), "10%", "Recreate")
 	}
 	f.Fuzz(func(t *testing.T, key, value, strategy string) {
 		in := annotated(key, value)
@@ -127,7 +129,7 @@ func FuzzRefusals(f *testing.F) {
 // without repeating all of it.
 func TestALongListOfPathsIsRefused(t *testing.T) {
 	list := strings.Repeat("podTemplate.spec.nodeName,", 7000)
-	errs := Refusals(Inputs{}, Inputs{Annotations: map[string]string{InjectedPathsKey: list}})
+	errs := Refusals(Inputs{}, Inputs{Annotations: map[string]string{settings.InjectedPathsKey: list}})
 	if len(errs) != 1 {
 		t.Fatalf("Refusals() = %v, want one", errs)
 	}
@@ -140,7 +142,7 @@ func TestALongListOfPathsIsRefused(t *testing.T) {
 	if len(text) > 2000 {
 		t.Errorf("the refusal has %d bytes", len(text))
 	}
-	if errs := Refusals(Inputs{Annotations: map[string]string{InjectedPathsKey: list}}, Inputs{Annotations: map[string]string{InjectedPathsKey: list}}); len(errs) != 0 {
+	if errs := Refusals(Inputs{Annotations: map[string]string{settings.InjectedPathsKey: list}}, Inputs{Annotations: map[string]string{settings.InjectedPathsKey: list}}); len(errs) != 0 {
 		t.Errorf("what was there before is refused: %v", errs)
 	}
 }

@@ -1,6 +1,9 @@
 package advice
 
-import "github.com/freshbind/freshbind/internal/freshness"
+import (
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/settings"
+)
 
 // platformRecreate is the strategy that the warm-pool system itself follows when
 // a pool's spec names it: its own controller deletes stale members, and refuses
@@ -44,7 +47,7 @@ type Rollout struct {
 
 // Strategy is the one that holds.
 func (r Rollout) Strategy() freshness.Strategy {
-	return freshness.Stricter(freshness.ResolveStrategy(r.Annotation, r.Spec, r.Default), r.Floor)
+	return settings.Defaults{Strategy: r.Default}.StrategyOf(r.Annotation, r.Spec, r.Floor)
 }
 
 // StalePolicy is what becomes of stale members.
@@ -80,7 +83,7 @@ func (r Rollout) unreadable() bool {
 	if r.Annotation == "" {
 		return false
 	}
-	_, err := freshness.ParseStrategy(r.Annotation)
+	_, err := settings.ParseStrategy(r.Annotation)
 	return err != nil
 }
 

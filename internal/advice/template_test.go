@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 var (
@@ -28,8 +29,8 @@ func TestTemplateLines(t *testing.T) {
 		"no pool":             {change(), nil},
 		"nothing gets stale":  {change(PoolChange{Name: "python", Rollout: recreates, Idle: 5, StayStale: 3, BecomeFresh: 2}), nil},
 		"one member":          {change(PoolChange{Name: "python", Rollout: recreates, BecomeStale: 1}), []string{"1 idle member becomes stale (python 1: Recreate deletes it)"}},
-		"two fates":           {change(PoolChange{Name: "node", Rollout: keeps, BecomeStale: 10}, PoolChange{Name: "python", Rollout: recreates, BecomeStale: 20}), []string{"30 idle members become stale (python 20: Recreate deletes them; node 10: OnReplenish keeps serving them)"}},
-		"one fate":            {change(PoolChange{Name: "b", Rollout: rolls, BecomeStale: 2}, PoolChange{Name: "a", Rollout: rolls, BecomeStale: 2}), []string{"4 idle members become stale (a 2, b 2: RollingUpdate replaces them step by step)"}},
+		"two policies":        {change(PoolChange{Name: "node", Rollout: keeps, BecomeStale: 10}, PoolChange{Name: "python", Rollout: recreates, BecomeStale: 20}), []string{"30 idle members become stale (python 20: Recreate deletes them; node 10: OnReplenish keeps serving them)"}},
+		"one policy":          {change(PoolChange{Name: "b", Rollout: rolls, BecomeStale: 2}, PoolChange{Name: "a", Rollout: rolls, BecomeStale: 2}), []string{"4 idle members become stale (a 2, b 2: RollingUpdate replaces them step by step)"}},
 		"a pool without any":  {change(PoolChange{Name: "python", Rollout: recreates, BecomeStale: 2}, PoolChange{Name: "full", Rollout: recreates, Idle: 3}), []string{"2 idle members become stale (python 2: Recreate deletes them)"}},
 		"three by name":       {change(pools("p", 3, keeps)...), []string{"6 idle members become stale (p3 3, p2 2, p1 1: OnReplenish keeps serving them)"}},
 		"a fourth one":        {change(pools("p", 4, keeps)...), []string{"10 idle members become stale (p4 4, p3 3, p2 2: OnReplenish keeps serving them; 1 in 1 more pool)"}},
@@ -61,7 +62,7 @@ func pools(prefix string, n int, r Rollout) []PoolChange {
 
 func TestRollout(t *testing.T) {
 	type want struct {
-		Fate        StalePolicy
+		Policy      StalePolicy
 		ServesStale bool
 	}
 	cases := map[string]struct {
@@ -131,7 +132,7 @@ func FuzzLinesAreShort(f *testing.F) {
 			_, line := varied.Outcome()
 			lines = append(lines, line)
 		}
-		for _, line := range append(lines, Ignored(Inputs{}, Inputs{Annotations: map[string]string{Prefix + name: ""}})...) {
+		for _, line := range append(lines, Ignored(Inputs{}, Inputs{Annotations: map[string]string{settings.Prefix + name: ""}})...) {
 			if n := utf8.RuneCountInString(line); n > MaxLine || n == 0 {
 				t.Errorf("%d characters: %s", n, line)
 			}

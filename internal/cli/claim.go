@@ -15,6 +15,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // Finding is what a claim's sandbox is beside what was in force for it. The set
@@ -37,15 +38,15 @@ const (
 
 // ClaimStory is what can be told of a claim.
 type ClaimStory struct {
-	Namespace string      `json:"namespace"`
-	Name      string      `json:"name"`
-	UID       string      `json:"uid"`
-	Created   metav1.Time `json:"created"`
-	Mode      string      `json:"mode"`
-	Pool      string      `json:"pool,omitempty"`
-	Template  string      `json:"template,omitempty"`
-	Finding   Finding     `json:"finding"`
-	Sandbox   string      `json:"sandbox,omitempty"`
+	Namespace string        `json:"namespace"`
+	Name      string        `json:"name"`
+	UID       string        `json:"uid"`
+	Created   metav1.Time   `json:"created"`
+	Mode      settings.Mode `json:"mode"`
+	Pool      string        `json:"pool,omitempty"`
+	Template  string        `json:"template,omitempty"`
+	Finding   Finding       `json:"finding"`
+	Sandbox   string        `json:"sandbox,omitempty"`
 	// Launch is warm or cold.
 	Launch string      `json:"launch,omitempty"`
 	Ready  metav1.Time `json:"ready,omitzero"`
@@ -117,7 +118,7 @@ func (c *Cluster) ExplainClaim(ctx context.Context, namespace, name string) (*Cl
 func (c *Cluster) demanded(ctx context.Context, s *Store, claim *unstructured.Unstructured, story *ClaimStory) ([]Revision, error) {
 	story.Pool, story.Template = c.Objects.Asked(claim)
 	story.Status, story.Ready = readiness(claim)
-	story.Mode = s.modes.in(story.Namespace)
+	story.Mode = s.namespaces.mode(c.Defaults, story.Namespace, "")
 	if story.Pool != "" {
 		found, err := c.Judge(s).Pools(ctx, Selection{Name: story.Pool})
 		if err != nil {
@@ -193,7 +194,7 @@ func (c *Cluster) describeSandbox(ctx context.Context, claim, sandbox *unstructu
 		return err
 	}
 	story.Runs = stamp.Hash
-	story.RepairedFrom, _, _ = platform.ParseRepaired(sandbox.GetAnnotations()[platform.RepairedKey])
+	story.RepairedFrom, _, _ = platform.ParseRepaired(sandbox.GetAnnotations()[settings.RepairedKey])
 	pod, err := live.Get(ctx, podResource, sandbox.GetNamespace(), c.Objects.PodOf(sandbox))
 	if err != nil && !apierrors.IsForbidden(err) {
 		return err

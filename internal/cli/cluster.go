@@ -14,25 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freshbind/freshbind/internal/floor"
-	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
-// The modes of a namespace or pool. UnknownMode is one that may not be read.
-const (
-	Enforce     = "enforce"
-	Audit       = "audit"
-	UnknownMode = "unknown"
-)
-
-// Defaults are what the manager was started with.
-type Defaults struct {
-	Mode     string
-	Strategy freshness.Strategy
-	Floors   floor.Floors
-}
+// unknownMode is that of a namespace which may not be read.
+const unknownMode settings.Mode = "unknown"
 
 // Cluster is where everything is read from, and written to.
 type Cluster struct {
@@ -44,8 +32,9 @@ type Cluster struct {
 	Objects Objects
 	Judging func(Sources) Judging
 	// History decodes recorded revisions.
-	History  func(client.Reader) platform.History
-	Defaults Defaults
+	History func(client.Reader) platform.History
+	// Defaults are what the manager was started with.
+	Defaults settings.Defaults
 	// Now is the time of the API server, as far as it is known.
 	Now func() time.Time
 }
@@ -104,42 +93,37 @@ func (c *Cluster) Names(ctx context.Context, gr schema.GroupResource, namespace 
 // live judges single objects as admission does, from what is stored now.
 func (c *Cluster) live() (Judging, *kindReader) {
 	reader := &kindReader{Reader: c.Reader}
-	return c.Judging(Sources{
-		Reader: reader, Resolver: c.Resolver, History: c.History(c.Client), DefaultStrategy: c.Defaults.Strategy,
-		Floor: func(ctx context.Context, namespace string) (freshness.Strategy, error) {
-			m, err := c.modes(ctx, namespace)
-			return m.floors[namespace], err
-		},
-	}), reader
+	return c.Judging(Sources{Reader: reader, Resolver: c.Resolver, History: c.History(c.Client), Defaults: c.Defaults}), reader
 }
 
-// kindReader gives a node that may not be read the benefit of the doubt:
-// whoever owns a namespace seldom may read nodes.
+// kindReader gives a node and a namespace that may not be read the benefit of the
+// doubt: whoever owns a namespace seldom may read either.
 type kindReader struct {
 	platform.Reader
-	blind atomic.Bool
+	noNode, noNamespace atomic.Bool
 }
 
 // Get reads one object.
 func (r *kindReader) Get(ctx context.Context, ref liveread.Ref) (*unstructured.Unstructured, error) {
 	obj, err := r.Reader.Get(ctx, ref)
-	if ref.GVR.Resource == "nodes" && apierrors.IsForbidden(err) {
-		r.blind.Store(true)
-		return &unstructured.Unstructured{Object: map[string]any{}}, nil
+	if !apierrors.IsForbidden(err) {
+		return obj, err
 	}
-	return obj, err
+	switch ref.GVR.GroupResource().String() {
+	case "nodes":
+		r.noNode.Store(true)
+	case "namespaces":
+		r.noNamespace.Store(true)
+	default:
+		return obj, err
+	}
+	return &unstructured.Unstructured{Object: map[string]any{}}, nil
 }
 
-// modes are what namespaces say; nil when that may not be read.
-type modes struct {
-	said      map[string]string
-	byDefault string
-	// floors are the least strict strategies, where there are any.
-	floors map[string]freshness.Strategy
-}
+// namespaces are the labels of those that were read; nil when they may not be read.
+type namespaces map[string]map[string]string
 
-func (c *Cluster) modes(ctx context.Context, namespace string) (modes, error) {
-	out := modes{said: map[string]string{}, byDefault: c.Defaults.Mode, floors: map[string]freshness.Strategy{}}
+func (c *Cluster) namespaces(ctx context.Context, namespace string) (namespaces, error) {
 	var list corev1.NamespaceList
 	var err error
 	if namespace == "" {
@@ -151,39 +135,23 @@ func (c *Cluster) modes(ctx context.Context, namespace string) (modes, error) {
 	}
 	switch {
 	case apierrors.IsForbidden(err):
-		return modes{byDefault: c.Defaults.Mode}, nil
+		return nil, nil
 	case client.IgnoreNotFound(err) != nil:
-		return modes{}, fmt.Errorf("reading the mode of namespaces: %w", err)
+		return nil, fmt.Errorf("reading the mode of namespaces: %w", err)
 	}
+	out := namespaces{}
 	for i := range list.Items {
-		ns := &list.Items[i]
-		out.said[ns.Name] = ns.Labels[platform.EnforcementKey]
-		if c.Defaults.Floors.Enforces(ns.Labels) {
-			out.said[ns.Name] = Enforce
-		}
-		out.floors[ns.Name] = c.Defaults.Floors.Strategy(ns.Labels)
+		out[list.Items[i].Name] = list.Items[i].Labels
 	}
 	return out, nil
 }
 
-// of returns the mode that holds for a pool: its own can only tighten its
-// namespace's.
-func (m modes) of(pool *unstructured.Unstructured) string {
-	if pool.GetAnnotations()[platform.EnforcementKey] == Enforce {
-		return Enforce
+// mode is that of a namespace, for a pool that says this of its own.
+func (n namespaces) mode(d settings.Defaults, namespace, pool string) settings.Mode {
+	if n == nil && settings.Mode(pool) != settings.Enforce {
+		return unknownMode
 	}
-	return m.in(pool.GetNamespace())
-}
-
-// in returns the mode of a namespace.
-func (m modes) in(namespace string) string {
-	if m.said == nil {
-		return UnknownMode
-	}
-	if said := m.said[namespace]; said == Enforce || said == Audit {
-		return said
-	}
-	return m.byDefault
+	return d.ModeOf(n[namespace], pool)
 }
 
 // ServerClock tells the time of the API server from its answers. It is within a

@@ -36,7 +36,7 @@ func PoolColumns(namespaces, wide bool, now func() time.Time) []Column[Pool] {
 	columns := []Column[Pool]{
 		Text("POOL", func(p Pool) string { return p.Name }),
 		Text("STRATEGY", func(p Pool) string { return orDash(string(p.Strategy)) }),
-		Text("MODE", func(p Pool) string { return p.Mode }),
+		Text("MODE", func(p Pool) string { return string(p.Mode) }),
 		Text("READY", of(func(p Pool) int { return p.Ready })),
 		Text("UP-TO-DATE", of(func(p Pool) int { return p.Updated })),
 		Number("CLAIMABLE", func(p Pool) int { return p.Claimable }),
@@ -59,7 +59,7 @@ func PoolColumns(namespaces, wide bool, now func() time.Time) []Column[Pool] {
 }
 
 var classTones = map[freshness.Class]Tone{
-	freshness.Current: Good, freshness.Stale: Busy, freshness.Former: Busy, freshness.Unknown: Busy, freshness.Lost: Bad,
+	freshness.Current: Good, freshness.Stale: Busy, freshness.Former: Busy, freshness.Unknown: Busy, freshness.Unusable: Bad,
 }
 
 // MemberColumns are those of get members.

@@ -15,6 +15,7 @@ import (
 	"github.com/freshbind/freshbind/internal/cli"
 	"github.com/freshbind/freshbind/internal/cli/clitest"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -45,7 +46,7 @@ func one(p *builders.Pool, template *unstructured.Unstructured, name string) *bu
 func namespace(mode string) *corev1.Namespace {
 	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
 	if mode != "" {
-		n.Labels = map[string]string{platform.EnforcementKey: mode}
+		n.Labels = map[string]string{settings.EnforcementKey: mode}
 	}
 	return n
 }
@@ -62,8 +63,8 @@ func told(t *testing.T, p *builders.Pool, state, reason string, status platform.
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p.Annotation(platform.RolloutStateKey, state).Annotation(platform.RolloutReasonKey, reason).
-		Annotation(platform.RolloutRevisionKey, status.UpdateRevision).Annotation(platform.RolloutStatusKey, string(raw))
+	return p.Annotation(settings.RolloutStateKey, state).Annotation(settings.RolloutReasonKey, reason).
+		Annotation(settings.RolloutRevisionKey, status.UpdateRevision).Annotation(settings.RolloutStatusKey, string(raw))
 }
 
 func judge(t *testing.T, c *cli.Cluster) []cli.Pool {

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/doctor"
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/selftest"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 const (
@@ -93,7 +93,7 @@ func (c *Cluster) selfTest(ctx context.Context, _ string) (string, error) {
 		return "", nil
 	}
 	ago := duration.HumanDuration(max(0, c.Now().Sub(leases.Items[0].Spec.RenewTime.Time)))
-	if leases.Items[0].Annotations[platform.SelfTestKey] != selftest.Passed {
+	if leases.Items[0].Annotations[settings.SelfTestKey] != selftest.Passed {
 		return fmt.Sprintf("The last self-test, %s ago, FAILED: run freshbind doctor.", ago), nil
 	}
 	return fmt.Sprintf("The last self-test passed %s ago.", ago), nil

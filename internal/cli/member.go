@@ -6,22 +6,22 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/revision"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // MemberStory is why a member can be claimed, or cannot.
 type MemberStory struct {
-	Namespace string      `json:"namespace"`
-	Name      string      `json:"name"`
-	UID       string      `json:"uid"`
-	Created   metav1.Time `json:"created"`
-	Pool      string      `json:"pool,omitempty"`
-	Template  string      `json:"template,omitempty"`
-	Mode      string      `json:"mode"`
+	Namespace string        `json:"namespace"`
+	Name      string        `json:"name"`
+	UID       string        `json:"uid"`
+	Created   metav1.Time   `json:"created"`
+	Pool      string        `json:"pool,omitempty"`
+	Template  string        `json:"template,omitempty"`
+	Mode      settings.Mode `json:"mode"`
 	// Claimable: ready, shown to claims, and a bind would be let through.
 	Claimable bool `json:"claimable"`
 	// Allowed is the verdict, Tolerated that the pool chose so.
@@ -64,7 +64,7 @@ func (c *Cluster) ExplainMember(ctx context.Context, namespace, name string) (*M
 		Namespace: namespace, Name: name, UID: string(sandbox.GetUID()), Created: sandbox.GetCreationTimestamp(),
 		Allowed: v.Allowed, Tolerated: v.Tolerated, Reason: v.Reason, Detail: v.Detail,
 		Runs: runs, Ready: metav1.NewTime(is.ReadySince), Hidden: !is.Shown,
-		NodeUnread: reader.blind.Load(),
+		NodeUnread: reader.noNode.Load(),
 	}
 	if v.Found != "" {
 		// What runs is the Pod, whatever its Sandbox says.
@@ -76,10 +76,10 @@ func (c *Cluster) ExplainMember(ctx context.Context, namespace, name string) (*M
 	if facts.Template != nil {
 		m.Template, m.InForce = facts.Template.Name, facts.Template.Hash
 	}
-	if err := c.describeMode(ctx, m, facts.Enforcement); err != nil {
+	if err := c.describeMode(m, facts, reader); err != nil {
 		return nil, err
 	}
-	m.Claimable = !is.ReadySince.IsZero() && !m.Hidden && (m.Allowed || m.Mode == Audit && m.inPool())
+	m.Claimable = !is.ReadySince.IsZero() && !m.Hidden && (m.Allowed || m.Mode == settings.Audit && m.inPool())
 	return m, c.describeRevisions(ctx, m)
 }
 
@@ -88,15 +88,16 @@ func (m *MemberStory) inPool() bool {
 	return m.Reason != freshness.MemberClaimed && m.Reason != freshness.NotAMember && m.Reason != freshness.MemberTerminating
 }
 
-func (c *Cluster) describeMode(ctx context.Context, m *MemberStory, pool string) error {
-	modes, err := c.modes(ctx, m.Namespace)
+func (c *Cluster) describeMode(m *MemberStory, facts platform.Facts, reader *kindReader) error {
+	labels, err := facts.Namespace.Labels()
 	if err != nil {
 		return err
 	}
-	said := &unstructured.Unstructured{Object: map[string]any{}}
-	said.SetNamespace(m.Namespace)
-	said.SetAnnotations(map[string]string{platform.EnforcementKey: pool})
-	m.Mode = modes.of(said)
+	read := namespaces{m.Namespace: labels}
+	if reader.noNamespace.Load() {
+		read = nil
+	}
+	m.Mode = read.mode(c.Defaults, m.Namespace, facts.Enforcement)
 	return nil
 }
 
@@ -170,7 +171,7 @@ func (m *MemberStory) answer() string {
 		return "gets it"
 	case m.Allowed:
 		return "will get it once it is ready and shown"
-	case m.Mode == Audit:
+	case m.Mode == settings.Audit:
 		return "gets it: mode audit refuses nothing, and counts it"
 	case m.Reason == freshness.MemberClaimed:
 		return "has it already"

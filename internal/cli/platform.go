@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // Objects reads what a platform's objects say.
@@ -51,11 +51,12 @@ type Attributing interface {
 // Sources are what a platform judges by. Reader and Resolver are nil where it reads
 // nothing.
 type Sources struct {
-	Reader          platform.Reader
-	Resolver        platform.Resolver
-	History         platform.History
-	DefaultStrategy freshness.Strategy
-	Floor           func(ctx context.Context, namespace string) (freshness.Strategy, error)
+	Reader   platform.Reader
+	Resolver platform.Resolver
+	History  platform.History
+	Defaults settings.Defaults
+	// Namespaces are asked instead of Reader for the labels of namespaces, unless nil.
+	Namespaces platform.NamespaceLabels
 }
 
 // podResource is what Pods are read as.

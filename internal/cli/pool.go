@@ -17,6 +17,7 @@ import (
 	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // Pool is a pool and what its idle members are beside its template.
@@ -25,7 +26,7 @@ type Pool struct {
 	Name      string             `json:"name"`
 	Template  string             `json:"template"`
 	Strategy  freshness.Strategy `json:"strategy"`
-	Mode      string             `json:"mode"`
+	Mode      settings.Mode      `json:"mode"`
 	// Replicas is how many members the pool is to have. The counts below leave
 	// out members that are being deleted.
 	Replicas int `json:"replicas"`
@@ -37,7 +38,7 @@ type Pool struct {
 	Claimable int `json:"claimableReplicas"`
 	Stale     int `json:"staleReplicas"`
 	Unknown   int `json:"unknownReplicas"`
-	Lost      int `json:"lostReplicas"`
+	Unusable  int `json:"unusableReplicas"`
 	Hidden    int `json:"hiddenReplicas"`
 	Leaving   int `json:"terminatingReplicas"`
 	// Revision is the template-spec-hash in force, Number its number where it
@@ -136,17 +137,15 @@ type Judge struct {
 	store    *Store
 	objects  Objects
 	platform platform.Inspector
-	defaults Defaults
+	defaults settings.Defaults
 	now      func() time.Time
 }
 
 // Judge returns a judge of the store as it is at each question.
 func (c *Cluster) Judge(s *Store) *Judge {
 	return &Judge{store: s, defaults: c.Defaults, now: c.Now, objects: c.Objects, platform: c.Judging(Sources{
-		History: c.History(s.recorded()), DefaultStrategy: c.Defaults.Strategy,
-		Floor: func(_ context.Context, namespace string) (freshness.Strategy, error) {
-			return s.modes.floors[namespace], nil
-		},
+		History: c.History(s.recorded()), Defaults: c.Defaults,
+		Namespaces: func(_ context.Context, name string) (map[string]string, error) { return s.namespaces[name], nil },
 	})}
 }
 
@@ -154,15 +153,12 @@ func (j *Judge) pool(
 	ctx context.Context, pool, template *unstructured.Unstructured, idle []*unstructured.Unstructured,
 	pods map[types.NamespacedName]*unstructured.Unstructured,
 ) (Pool, error) {
-	said, is := pool.GetAnnotations(), j.objects.Pool(pool)
+	said, is := settings.Pool(pool.GetAnnotations()), j.objects.Pool(pool)
 	p := Pool{
 		Namespace: pool.GetNamespace(), Name: pool.GetName(), Template: is.Template,
-		Mode: j.store.modes.of(pool), Replicas: is.Replicas, Admit: said[platform.AdmitKey],
-		MaxUnavailable: cmp.Or(said[advice.MaxUnavailableKey], freshness.DefaultMaxUnavailable), Deadline: freshness.DefaultDeadline,
+		Mode: j.store.namespaces.mode(j.defaults, pool.GetNamespace(), said[settings.EnforcementKey]), Replicas: is.Replicas, Admit: said[settings.AdmitKey],
+		MaxUnavailable: cmp.Or(said[settings.MaxUnavailableKey], settings.DefaultMaxUnavailable), Deadline: said.Deadline(),
 		Object: pool,
-	}
-	if d, err := time.ParseDuration(said[advice.ProgressDeadlineKey]); err == nil && d > 0 {
-		p.Deadline = d
 	}
 	inspection, err := j.platform.Inspect(ctx, pool, template)
 	if err != nil {
@@ -194,13 +190,13 @@ func (j *Judge) pool(
 }
 
 func (j *Judge) rollout(p *Pool) advice.Rollout {
-	said := p.Object.GetAnnotations()
+	said := settings.Pool(p.Object.GetAnnotations())
 	spec, _, _ := unstructured.NestedString(p.Object.Object, "spec", "updateStrategy", "type")
 	return advice.Rollout{
-		Annotation: said[advice.StrategyKey], Spec: spec, Default: j.defaults.Strategy, Floor: j.store.modes.floors[p.Namespace],
+		Annotation: said[settings.StrategyKey], Spec: spec, Default: j.defaults.Strategy, Floor: j.defaults.Floors.Strategy(j.store.namespaces[p.Namespace]),
 		// The controller tells of rollouts only where it acts.
-		Enforced: p.Mode == Enforce || p.Mode == UnknownMode && said[platform.RolloutStateKey] != "",
-		AdmitAny: said[platform.AdmitKey] == string(freshness.AdmitAny),
+		Enforced: p.Mode == settings.Enforce || p.Mode == unknownMode && said[settings.RolloutStateKey] != "",
+		AdmitAny: said.AdmitsAny(),
 	}
 }
 
@@ -232,13 +228,13 @@ func (j *Judge) count(p *Pool, m *Member, rollout advice.Rollout) {
 		}
 	}
 	// The clock of the API server is known to the second, and may seem to be behind.
-	available := m.Ready && max(0, j.now().Sub(m.readySince)) >= minReady(p.Object)
+	available := m.Ready && max(0, j.now().Sub(m.readySince)) >= settings.Pool(p.Object.GetAnnotations()).MinReady()
 	m.Claimable = m.Ready && !m.Hidden && p.serves(m.Class, rollout)
 	add(&p.Updated, m.Class == freshness.Current)
 	add(&p.UpdatedReady, m.Class == freshness.Current && available)
 	add(&p.Stale, m.Class == freshness.Stale || m.Class == freshness.Former)
 	add(&p.Unknown, m.Class == freshness.Unknown)
-	add(&p.Lost, m.Class == freshness.Lost)
+	add(&p.Unusable, m.Class == freshness.Unusable)
 	add(&p.Ready, m.Ready)
 	add(&p.Hidden, m.Hidden)
 	add(&p.Claimable, m.Claimable)
@@ -252,16 +248,8 @@ func (p *Pool) serves(class freshness.Class, rollout advice.Rollout) bool {
 	case freshness.Stale:
 		return rollout.ServesStale()
 	case freshness.Unknown:
-		suspended := p.Object.GetAnnotations()[platform.AttributionKey]
+		suspended := p.Object.GetAnnotations()[settings.AttributionKey]
 		return rollout.ServesStale() || suspended != "" && suspended == p.Revision
 	}
 	return !rollout.Enforced
-}
-
-func minReady(pool *unstructured.Unstructured) time.Duration {
-	d, err := time.ParseDuration(pool.GetAnnotations()[advice.MinReadySecondsKey] + "s")
-	if err != nil || d < 0 {
-		return 0
-	}
-	return d
 }

@@ -18,20 +18,21 @@ import (
 	"github.com/freshbind/freshbind/internal/cli"
 	"github.com/freshbind/freshbind/internal/cli/clitest"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
 // row is what a test says of a pool.
 type row struct {
-	Mode, Strategy                                                                 string
-	Ready, Updated, UpdatedReady, Claimable, Stale, Unknown, Lost, Hidden, Leaving int
-	Number                                                                         int64
-	Words                                                                          string
+	Mode, Strategy                                                                     string
+	Ready, Updated, UpdatedReady, Claimable, Stale, Unknown, Unusable, Hidden, Leaving int
+	Number                                                                             int64
+	Words                                                                              string
 }
 
 func rowOf(p cli.Pool) row {
 	return row{
-		p.Mode, string(p.Strategy), p.Ready, p.Updated, p.UpdatedReady, p.Claimable, p.Stale, p.Unknown, p.Lost, p.Hidden, p.Leaving,
+		string(p.Mode), string(p.Strategy), p.Ready, p.Updated, p.UpdatedReady, p.Claimable, p.Stale, p.Unknown, p.Unusable, p.Hidden, p.Leaving,
 		p.Number, p.Words(),
 	}
 }
@@ -71,7 +72,7 @@ func TestPools(t *testing.T) {
 			want:    row{Mode: "enforce", Strategy: "RollingUpdate", Ready: 4, Stale: 4, Number: 2, Words: "Pending 0/4"},
 		},
 		"the controller tells": {
-			pool: told(t, rolling().Annotation(platform.AdmitKey, "any"), "Progressing", "MembersUpdating", status), mode: "enforce",
+			pool: told(t, rolling().Annotation(settings.AdmitKey, "any"), "Progressing", "MembersUpdating", status), mode: "enforce",
 			members: func(p *builders.Pool) []client.Object { return append(idle(p, v1, "a", 2), idle(p, v2, "b", 2)...) },
 			want:    row{Mode: "enforce", Strategy: "RollingUpdate", Ready: 4, Updated: 2, UpdatedReady: 2, Claimable: 4, Stale: 2, Number: 2, Words: "Progressing 2/4"},
 		},
@@ -106,7 +107,7 @@ func TestPools(t *testing.T) {
 			want:    row{Mode: "audit", Strategy: "RollingUpdate", Ready: 4, Claimable: 4, Stale: 4, Number: 2, Words: "Stale (mode audit)"},
 		},
 		"suspended": {
-			pool: told(t, rolling().Annotation(platform.AttributionKey, clitest.Hash(t, v2)), "Complete", "AttributionSuspended", status), mode: "enforce",
+			pool: told(t, rolling().Annotation(settings.AttributionKey, clitest.Hash(t, v2)), "Complete", "AttributionSuspended", status), mode: "enforce",
 			members: func(p *builders.Pool) []client.Object { return idle(p, foreign, "a", 4) },
 			want:    row{Mode: "enforce", Strategy: "RollingUpdate", Ready: 4, Claimable: 4, Unknown: 4, Number: 2, Words: "Suspended (unknown members)"},
 		},
@@ -123,10 +124,10 @@ func TestPools(t *testing.T) {
 					one(p, v2, "python-b").Ready(false).Obj(),
 					one(p, v2, "python-c").Ready(true).Deleting(clitest.Now).Set([]string{"test/keep"}, "metadata", "finalizers").Obj(),
 					one(p, foreign, "python-d").Ready(true).Obj(),
-					one(p, v2, "python-e").Ready(true).Annotation(platform.BoundToKey, "uid").Obj(),
+					one(p, v2, "python-e").Ready(true).Annotation(settings.BoundToKey, "uid").Obj(),
 				}
 			},
-			want: row{Mode: "enforce", Strategy: "Recreate", Ready: 3, Updated: 2, UpdatedReady: 1, Unknown: 1, Lost: 1, Hidden: 1, Leaving: 1, Number: 2, Words: "Pending 2/5"},
+			want: row{Mode: "enforce", Strategy: "Recreate", Ready: 3, Updated: 2, UpdatedReady: 1, Unknown: 1, Unusable: 1, Hidden: 1, Leaving: 1, Number: 2, Words: "Pending 2/5"},
 		},
 		"of another template": {
 			pool: pool(1).Annotation("freshbind.dev/rollout-strategy", "Recreate"), mode: "enforce",
@@ -234,16 +235,16 @@ func TestMembersByTheirPods(t *testing.T) {
 		return c.List(ctx, list, opts...)
 	}}
 	for name, tc := range map[string]struct {
-		funcs         interceptor.Funcs
-		unknown, lost int
+		funcs             interceptor.Funcs
+		unknown, unusable int
 	}{
 		"all that it may read": {interceptor.Funcs{}, 1, 1},
 		"no Pods":              {noPods, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := clitest.New(t, tc.funcs, objs...)
-			if got := judge(t, c)[0]; got.Stale+got.Unknown != tc.unknown || got.Lost != tc.lost {
-				t.Errorf("%d stale or unknown, %d lost, want %d and %d", got.Stale+got.Unknown, got.Lost, tc.unknown, tc.lost)
+			if got := judge(t, c)[0]; got.Stale+got.Unknown != tc.unknown || got.Unusable != tc.unusable {
+				t.Errorf("%d stale or unknown, %d unusable, want %d and %d", got.Stale+got.Unknown, got.Unusable, tc.unknown, tc.unusable)
 			}
 		})
 	}

@@ -16,13 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/cli"
 	"github.com/freshbind/freshbind/internal/cli/clitest"
 	"github.com/freshbind/freshbind/internal/liveread"
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/internal/release"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -30,22 +29,22 @@ import (
 // with a claim, and a pool that Freshbind never did anything to.
 func midway() []client.Object {
 	v1, v2 := version("v1"), version("v2")
-	p := pool(3).Annotation(advice.StrategyKey, "RollingUpdate").
-		Annotation(platform.AdmitKey, "fresh").Annotation(platform.RolloutStateKey, "Progressing")
+	p := pool(3).Annotation(settings.StrategyKey, "RollingUpdate").
+		Annotation(settings.AdmitKey, "fresh").Annotation(settings.RolloutStateKey, "Progressing")
 	marked := func(s *builders.Sandbox) *builders.Sandbox {
-		return s.Label(platform.StampKey, "v1-x").Label(platform.EnforcementKey, "enforce").
-			Annotation(platform.CreatedByKey, platform.CreatedByPool).Set("node-1", "status", "nodeName").Ready(true)
+		return s.Label(settings.StampKey, "v1-x").Label(settings.EnforcementKey, "enforce").
+			Annotation(settings.CreatedByKey, settings.CreatedByPool).Set("node-1", "status", "nodeName").Ready(true)
 	}
 	older := marked(one(p, v1, "older")).NoLabel(agentsandbox.TemplateRefHashLabel)
 	oldest := marked(one(p, v1, "oldest")).NoLabel(agentsandbox.TemplateRefHashLabel)
 	fresh := marked(one(p, v2, "fresh"))
-	claim := builders.MakeClaim(ns, "c1").Pool("python").Annotation("freshbind.dev/nudged-at", "2026-01-31T12:00:00Z")
-	bound := builders.Bound(one(p, v1, "bound").Obj(), claim.Obj(), v1).Label(platform.StampKey, "v1-x").Annotation(platform.BoundToKey, "u")
+	claim := builders.MakeClaim(ns, "c1").Pool("python").Annotation("freshbind.dev/requeued-at", "2026-01-31T12:00:00Z")
+	bound := builders.Bound(one(p, v1, "bound").Obj(), claim.Obj(), v1).Label(settings.StampKey, "v1-x").Annotation(settings.BoundToKey, "u")
 	bound.NoLabel(agentsandbox.TemplateRefHashLabel)
 	other := builders.MakePool(ns, "node").Template("python").Replicas(1)
 	return []client.Object{
 		namespace("enforce"), v2, p.Obj(), older.Obj(), oldest.Obj(), fresh.Obj(), claim.Obj(), bound.Obj(),
-		builders.MakePod(fresh.Obj()).Label(platform.StampKey, "v1-x").Obj(),
+		builders.MakePod(fresh.Obj()).Label(settings.StampKey, "v1-x").Obj(),
 		other.Obj(), one(other, v2, "untouched").Set("node-1", "status", "nodeName").Ready(true).Obj(),
 	}
 }
@@ -84,7 +83,7 @@ func stored(t *testing.T, c *cli.Cluster) released {
 			}
 			for _, keys := range []map[string]string{o.GetLabels(), o.GetAnnotations()} {
 				for key := range keys {
-					if len(key) > len(advice.Prefix) && key[:len(advice.Prefix)] == advice.Prefix && key != advice.StrategyKey {
+					if len(key) > len(settings.Prefix) && key[:len(settings.Prefix)] == settings.Prefix && key != settings.StrategyKey {
 						out.Marked = append(out.Marked, of.gr.Resource+"/"+name+" "+key)
 					}
 				}
@@ -123,7 +122,7 @@ func TestRelease(t *testing.T) {
 		}
 	}
 	now := stored(t, c)
-	if diff := cmp.Diff(released{Inputs: map[string]string{advice.StrategyKey: "RollingUpdate"}}, now); diff != "" {
+	if diff := cmp.Diff(released{Inputs: map[string]string{settings.StrategyKey: "RollingUpdate"}}, now); diff != "" {
 		t.Errorf("after the release (-want,+got):\n%s", diff)
 	}
 	older, err := c.Get(t.Context(), agentsandbox.Sandboxes, ns, "older")

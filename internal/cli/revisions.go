@@ -16,6 +16,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/revision"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // recorded answers from the revisions that were read already, so that one list
@@ -125,7 +126,7 @@ func (c *Cluster) Revisions(ctx context.Context, s *Store, template *unstructure
 		if err != nil {
 			return nil, fmt.Errorf("reading revision %s: %w", cr.Name, err)
 		}
-		r := Revision{Number: cr.Revision, Name: cr.Name, Hash: cr.Labels[platform.StampKey]}
+		r := Revision{Number: cr.Revision, Name: cr.Name, Hash: cr.Labels[settings.StampKey]}
 		if len(read) == 1 {
 			r.Hash, r.Recorded, r.Digests = read[0].Hash, read[0], read[0].Template == nil
 		}
@@ -156,7 +157,7 @@ func numbers(s *Store, template *unstructured.Unstructured) map[string]int64 {
 	out := map[string]int64{}
 	for _, cr := range s.recorded().all() {
 		if owner := metav1.GetControllerOf(&cr); owner != nil && owner.UID == template.GetUID() {
-			out[cr.Labels[platform.StampKey]] = cr.Revision
+			out[cr.Labels[settings.StampKey]] = cr.Revision
 		}
 	}
 	return out

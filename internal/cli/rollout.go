@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/freshbind/freshbind/internal/advice"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // The exit codes of all commands, the first four as kubectl's users know them.
@@ -55,7 +56,7 @@ func (p *Pool) Outcome(trouble *Trouble, program string) Outcome {
 	case p.State == Suspended:
 		return done(ExitComplete, "pool %q is rolled out as far as can be told: %s, %d equal no known revision: %s",
 			p.Name, upToDate, p.Unknown, p.Message)
-	case p.left() > 0 && p.Object.GetAnnotations()[advice.PausedKey] == "true":
+	case p.left() > 0 && p.Object.GetAnnotations()[settings.PausedKey] == "true":
 		return done(ExitPaused, "pool %q is paused: %s. Resume: %s rollout resume pool/%s", p.Name, upToDate, program, p.Name)
 	case p.State == Failed:
 		return done(ExitFailed, "pool %q exceeded its progress deadline (%s): %s; %d older members keep serving. Undo: %s rollout undo template/%s",

@@ -10,6 +10,7 @@ import (
 	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/cli"
 	"github.com/freshbind/freshbind/internal/cli/clitest"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -26,8 +27,8 @@ func TestOutcome(t *testing.T) {
 		}
 		return p
 	}
-	fate := func(f advice.StalePolicy) func(*cli.Pool) { return func(p *cli.Pool) { p.StalePolicy = f } }
-	paused := func(p *cli.Pool) { p.Object = pool(20).Annotation(advice.PausedKey, "true").Obj() }
+	stale := func(f advice.StalePolicy) func(*cli.Pool) { return func(p *cli.Pool) { p.StalePolicy = f } }
+	paused := func(p *cli.Pool) { p.Object = pool(20).Annotation(settings.PausedKey, "true").Obj() }
 	cases := map[string]struct {
 		pool    *cli.Pool
 		trouble *cli.Trouble
@@ -40,7 +41,7 @@ func TestOutcome(t *testing.T) {
 			want: `Waiting for rollout of pool "python" to revision 8 (v1-a0710000): 5 of 20 up to date, 18 claimable, 2 being replaced (max-unavailable 25%)...`,
 		},
 		"not told of": {
-			pool: at(cli.Pending, 0, 20, fate(advice.Deleted)),
+			pool: at(cli.Pending, 0, 20, stale(advice.Deleted)),
 			want: `Waiting for rollout of pool "python" to revision 8 (v1-a0710000): 0 of 20 up to date, 18 claimable, 2 being replaced; the controller has not reported on it yet...`,
 		},
 		"in trouble": {
@@ -72,15 +73,15 @@ func TestOutcome(t *testing.T) {
 			want: `pool "python" is paused: 5 of 20 up to date. Resume: kubectl freshbind rollout resume pool/python`,
 		},
 		"kept by strategy": {
-			pool: at(cli.StaleByStrategy, 5, 1, fate(advice.Kept)), done: true, code: cli.ExitFailed,
+			pool: at(cli.StaleByStrategy, 5, 1, stale(advice.Kept)), done: true, code: cli.ExitFailed,
 			want: `pool "python" will not complete by itself: 5 of 20 up to date; 1 members are not: OnReplenish keeps serving it`,
 		},
 		"filled up under OnReplenish": {
-			pool: at(cli.Filling, 18, 0, fate(advice.Kept)),
+			pool: at(cli.Filling, 18, 0, stale(advice.Kept)),
 			want: `Waiting for rollout of pool "python" to revision 8 (v1-a0710000): 18 of 20 up to date, 18 claimable, 2 being replaced...`,
 		},
 		"kept in audit": {
-			pool: at(cli.StaleInAudit, 5, 15, fate(advice.KeptInAudit)), done: true, code: cli.ExitFailed,
+			pool: at(cli.StaleInAudit, 5, 15, stale(advice.KeptInAudit)), done: true, code: cli.ExitFailed,
 			want: `pool "python" will not complete by itself: 5 of 20 up to date; 15 members are not: mode audit keeps serving them`,
 		},
 		"no template": {

@@ -11,6 +11,7 @@ import (
 	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // State is where a pool's rollout is: that of the controller where it has said
@@ -76,7 +77,7 @@ func (p *Pool) settle(template *unstructured.Unstructured, restarted time.Time) 
 		p.State, p.Message = TemplateGone, fmt.Sprintf("template %s does not exist", p.Template)
 		return
 	}
-	if p.Mode == Audit || !p.statusIsCurrent(template, restarted) {
+	if p.Mode == settings.Audit || !p.statusIsCurrent(template, restarted) {
 		p.State = p.seen()
 	}
 	// A member that became stale a moment ago is not in what was told.
@@ -88,13 +89,13 @@ func (p *Pool) settle(template *unstructured.Unstructured, restarted time.Time) 
 // statusIsCurrent takes the controller's word, if it is about what is in force now.
 func (p *Pool) statusIsCurrent(template *unstructured.Unstructured, restarted time.Time) bool {
 	said := p.Object.GetAnnotations()
-	status, err := platform.ParseRolloutStatus(said[platform.RolloutStatusKey])
-	if err != nil || said[platform.RolloutStateKey] == "" || status.UpdateRevision != p.Revision ||
+	status, err := platform.ParseRolloutStatus(said[settings.RolloutStatusKey])
+	if err != nil || said[settings.RolloutStateKey] == "" || status.UpdateRevision != p.Revision ||
 		status.ObservedTemplateGeneration != template.GetGeneration() || !status.RestartedAt.Time.Equal(restarted) {
 		return false
 	}
-	p.State = State(said[platform.RolloutStateKey])
-	switch freshness.Cause(said[platform.RolloutReasonKey]) {
+	p.State = State(said[settings.RolloutStateKey])
+	switch freshness.Cause(said[settings.RolloutReasonKey]) {
 	case freshness.StaleByStrategy:
 		p.State = StaleByStrategy
 	case freshness.AttributionSuspended:
@@ -127,9 +128,9 @@ func (p *Pool) seen() State {
 		return StaleByStrategy
 	case p.StalePolicy == advice.KeptInAudit:
 		return StaleInAudit
-	case p.Object.GetAnnotations()[advice.PausedKey] == "true":
+	case p.Object.GetAnnotations()[settings.PausedKey] == "true":
 		return Paused
-	case p.Mode == Enforce:
+	case p.Mode == settings.Enforce:
 		return Pending
 	}
 	return Progressing

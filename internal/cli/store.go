@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 const (
@@ -44,9 +44,9 @@ const (
 // Store is what a cluster, or one of its namespaces, holds of pools. It starts
 // from consistent lists and can be kept current by watches.
 type Store struct {
-	client  client.WithWatch
-	sources map[collection]source
-	modes   modes
+	client     client.WithWatch
+	sources    map[collection]source
+	namespaces namespaces
 
 	mu      sync.Mutex
 	objects map[collection]map[types.NamespacedName]client.Object
@@ -82,7 +82,7 @@ func (c *Cluster) Load(ctx context.Context, namespace string) (*Store, error) {
 		})
 	}
 	g.Go(func() (err error) {
-		s.modes, err = c.modes(ctx, namespace)
+		s.namespaces, err = c.namespaces(ctx, namespace)
 		return err
 	})
 	err = g.Wait()
@@ -94,7 +94,7 @@ func (c *Cluster) Load(ctx context.Context, namespace string) (*Store, error) {
 }
 
 func (c *Cluster) sources(ctx context.Context, namespace string) (map[collection]source, error) {
-	stamped, err := labels.NewRequirement(platform.StampKey, selection.Exists, nil)
+	stamped, err := labels.NewRequirement(settings.StampKey, selection.Exists, nil)
 	if err != nil {
 		return nil, fmt.Errorf("selecting revisions: %w", err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/freshbind/freshbind/internal/cli/clitest"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -57,7 +58,7 @@ func TestExplainClaim(t *testing.T) {
 		return builders.Bound(one(p, content, "python-a").Obj(), claimed.Obj(), content).Obj()
 	}
 	repaired := builders.MakeColdStart(claimed.Obj(), v2).
-		Annotation(platform.RepairedKey, platform.Repair{From: clitest.Hash(t, v1), To: clitest.Hash(t, v2)}.Note()).Obj()
+		Annotation(settings.RepairedKey, platform.Repair{From: clitest.Hash(t, v1), To: clitest.Hash(t, v2)}.Note()).Obj()
 	r1, r2 := clitest.Revision(t, v1, 7, clitest.Now.Add(-time.Hour)), clitest.Revision(t, v2, 8, clitest.Now.Add(-time.Minute))
 	late := clitest.Revision(t, v2, 8, clitest.Now.Add(time.Minute))
 	// Shortened hashes are the tail of the lines below.

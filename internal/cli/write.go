@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/revision"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // DryRun says how far a write goes.
@@ -92,7 +92,7 @@ func (c *Cluster) RestartTime(p *Pool) time.Time {
 
 // Restart makes every member that the pool has now stale.
 func (c *Cluster) Restart(ctx context.Context, p *Pool, dry DryRun) error {
-	return c.Annotate(ctx, p.Object, advice.RestartedAtKey, c.RestartTime(p).Format(time.RFC3339), dry)
+	return c.Annotate(ctx, p.Object, settings.RestartedAtKey, c.RestartTime(p).Format(time.RFC3339), dry)
 }
 
 var (

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 const head = "apiVersion: config.freshbind.dev/v1alpha1\nkind: FreshbindConfiguration\n"
@@ -34,10 +36,10 @@ namespaces: [a, b]
 		t.Fatal(err)
 	}
 	want := baseDefaults()
-	want.Defaults.Enforcement = Enforce
+	want.Defaults.Enforcement = string(settings.Enforce)
 	want.Floors = []Floor{{
 		NamespaceSelector:  &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}},
-		MinimumEnforcement: Enforce, MinimumStrategy: "RollingUpdate",
+		MinimumEnforcement: string(settings.Enforce), MinimumStrategy: "RollingUpdate",
 	}}
 	want.LeaderElection.Enabled = false
 	want.Webhook.Certificate.SecretName = "tls"

@@ -6,12 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-)
-
-// The values of an enforcement.
-const (
-	Audit   = "audit"
-	Enforce = "enforce"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // The values of a log format.
@@ -41,7 +36,7 @@ func Default() Configuration {
 func baseDefaults() Configuration {
 	return Configuration{
 		TypeMeta:          metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
-		Defaults:          Defaults{Enforcement: Audit, RolloutStrategy: string(freshness.OnReplenish)},
+		Defaults:          Defaults{Enforcement: string(settings.Audit), RolloutStrategy: string(freshness.OnReplenish)},
 		Floors:            []Floor{},
 		Repair:            true,
 		Revisions:         Revisions{Limit: 10},

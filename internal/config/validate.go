@@ -11,10 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 var (
-	enforcements    = []string{Audit, Enforce}
+	enforcements    = []string{string(settings.Audit), string(settings.Enforce)}
 	strategies      = []freshness.Strategy{freshness.OnReplenish, freshness.RollingUpdate, freshness.Recreate}
 	schedulingModes = []string{SchedulingNone, SchedulingExtender, SchedulingSecond}
 	formats         = []string{JSON, Text}

@@ -26,6 +26,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 var now = time.Now()
@@ -59,7 +60,7 @@ func mutating() *admissionregistrationv1.MutatingWebhookConfiguration {
 
 func lease(name, holder string, ago time.Duration, said string) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: name, Annotations: map[string]string{platform.SelfTestKey: said}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: name, Annotations: map[string]string{settings.SelfTestKey: said}},
 		Spec: coordinationv1.LeaseSpec{
 			HolderIdentity: &holder, RenewTime: ptr.To(metav1.NewMicroTime(now.Add(-ago))), LeaseDurationSeconds: ptr.To(int32(15)),
 		},
@@ -90,14 +91,14 @@ func newDoctor(t *testing.T, funcs interceptor.Funcs, objs ...client.Object) *Do
 		Platform: agentsandbox.Objects{}.Kinds(), Name: agentsandbox.Name,
 		Client: c, Mutating: mutating(), Validating: bind(t), User: "system:serviceaccount:own:freshbind", TestNamespace: "default",
 		Kinds:    func(context.Context) (platform.Served, bool, error) { return platform.Served{}, false, nil },
-		Enforced: func(l labels.Set) bool { return l[platform.EnforcementKey] == "enforce" },
+		Enforced: func(l labels.Set) bool { return l[settings.EnforcementKey] == "enforce" },
 		Now:      func() time.Time { return now },
 	}
 }
 
 func TestChecks(t *testing.T) {
 	type checkOf func(*Doctor, context.Context) ([]Finding, error)
-	prod := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "prod", Labels: map[string]string{platform.EnforcementKey: "enforce"}}}
+	prod := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "prod", Labels: map[string]string{settings.EnforcementKey: "enforce"}}}
 	for name, tc := range map[string]struct {
 		check checkOf
 		objs  []client.Object

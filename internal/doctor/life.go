@@ -20,6 +20,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/selftest"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // leaderLease is the name of the leader's Lease.
@@ -84,7 +85,7 @@ func (d *Doctor) selfTest(ctx context.Context) ([]Finding, error) {
 		return []Finding{warning(look, "no self-test was ever made")}, nil
 	}
 	ago := d.Now().Sub(renewed(l)).Round(time.Second)
-	said := l.Annotations[platform.SelfTestKey]
+	said := l.Annotations[settings.SelfTestKey]
 	switch {
 	case d.late(l) > 0:
 		return []Finding{warning(look, "the last self-test was %s ago", ago)}, nil
@@ -190,7 +191,7 @@ func (d *Doctor) enforcement(ctx context.Context) ([]Finding, error) {
 	var audited []string
 	count := 0
 	for _, p := range pools.Items {
-		if enforced[p.Namespace] || p.Annotations[platform.EnforcementKey] == "enforce" {
+		if enforced[p.Namespace] || p.Annotations[settings.EnforcementKey] == "enforce" {
 			continue
 		}
 		count++
@@ -201,6 +202,6 @@ func (d *Doctor) enforcement(ctx context.Context) ([]Finding, error) {
 	}
 	slices.Sort(audited)
 	audited = slices.Compact(audited)
-	return []Finding{warning("when status shows what you expect: kubectl label namespace "+audited[0]+" "+platform.EnforcementKey+"=enforce",
+	return []Finding{warning("when status shows what you expect: kubectl label namespace "+audited[0]+" "+settings.EnforcementKey+"=enforce",
 		"%d of %d pools are only audited, in namespaces %s", count, len(pools.Items), strings.Join(audited, ", "))}, nil
 }

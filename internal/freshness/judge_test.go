@@ -275,25 +275,3 @@ func TestEveryDenialHasAFault(t *testing.T) {
 		}
 	}
 }
-
-func TestResolveStrategy(t *testing.T) {
-	cases := map[string]struct {
-		annotation, spec string
-		want             Strategy
-	}{
-		"nothing said":                    {"", "", RollingUpdate},
-		"spec":                            {"", "Recreate", Recreate},
-		"annotation wins":                 {"OnReplenish", "Recreate", OnReplenish},
-		"annotation cannot be parsed":     {"recreate", "OnReplenish", Recreate},
-		"rolling, while upstream deletes": {"RollingUpdate", "Recreate", Recreate},
-		"rolling":                         {"RollingUpdate", "OnReplenish", RollingUpdate},
-		"a strategy of theirs":            {"", "BlueGreen", PlatformOwned},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := ResolveStrategy(tc.annotation, tc.spec, RollingUpdate); got != tc.want {
-				t.Errorf("ResolveStrategy(%q, %q) = %s, want %s", tc.annotation, tc.spec, got, tc.want)
-			}
-		})
-	}
-}

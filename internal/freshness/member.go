@@ -14,9 +14,9 @@ const (
 	// Former is of another template than the pool refers to now. Nobody can be
 	// given it until the pool refers to that one again.
 	Former Class = "Former"
-	// Lost can never be bound, whatever becomes of its template: it had a claim
+	// Unusable can never be bound, whatever becomes of its template: it had a claim
 	// before.
-	Lost Class = "Lost"
+	Unusable Class = "Unusable"
 	// Unclassified says that what it would be compared with is not there.
 	Unclassified Class = "Unclassified"
 )
@@ -34,7 +34,7 @@ func ClassOf(v Verdict) Class {
 	case v.Allowed:
 		return Current
 	case v.Reason.Fault() == FaultMember && v.Reason != PoolGone:
-		return Lost
+		return Unusable
 	}
 	return Unclassified
 }

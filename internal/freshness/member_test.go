@@ -19,7 +19,7 @@ func TestClassOfAStoredMember(t *testing.T) {
 		"unknown":                       {builtFrom(odd), Unknown},
 		"unknown and let through":       {func(s *Snapshot) { builtFrom(odd)(s); s.Pool.Suspended = s.Template.Hash }, Unknown},
 		"of another template":           {func(s *Snapshot) { s.Pool.Template = "other" }, Former},
-		"used":                          {func(s *Snapshot) { s.Member.Used = true }, Lost},
+		"used":                          {func(s *Snapshot) { s.Member.Used = true }, Unusable},
 		"of a pool that is gone":        {func(s *Snapshot) { s.Pool = nil }, Unclassified},
 		"template gone":                 {func(s *Snapshot) { s.Template = nil }, Unclassified},
 		"created before a restart":      {func(s *Snapshot) { s.Pool.Restarted, s.Member.Created = restart, restart.Add(-time.Hour) }, Stale},

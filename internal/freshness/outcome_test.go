@@ -13,7 +13,7 @@ func TestCounts(t *testing.T) {
 		Members: members(
 			times(2, ready(Current, time.Minute)), times(1, ready(Current, time.Second)), times(1, unready(Current, time.Second)),
 			times(3, failing(ready(Stale, time.Hour))), times(1, unready(Former, time.Hour)), times(2, ready(Unknown, time.Hour)),
-			times(1, failing(ready(Current, time.Minute))), times(1, failing(unready(Lost, time.Hour))), times(1, leaving(ready(Stale, time.Hour))),
+			times(1, failing(ready(Current, time.Minute))), times(1, failing(unready(Unusable, time.Hour))), times(1, leaving(ready(Stale, time.Hour))),
 		),
 		Rollout: Begin("r", "python", time.Time{}, noon),
 	}

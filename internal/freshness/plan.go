@@ -77,7 +77,7 @@ type Counts struct {
 
 // MakePlan plans the next step for a pool:
 //
-//   - a Lost member goes at once, under every strategy;
+//   - a Unusable member goes at once, under every strategy;
 //   - Recreate: every member that is not Current goes at once;
 //   - RollingUpdate: members that are not Current and not ready go at once, and
 //     of the ready ones the oldest
@@ -88,7 +88,7 @@ type Counts struct {
 //     that claims took do not count: they would hold up a pool in use for ever.
 //     After Deadline without progress nothing more is deleted;
 //   - OnReplenish and PlatformOwned: what is Former goes at once, nothing else;
-//   - a Stray member that is ready goes under every strategy, in such steps;
+//   - a member on a former scheduler that is ready goes under every strategy, in such steps;
 //   - no more than Granted are in replacement, or than are already.
 //
 // Hidden is what claims must not be given now; whether a member waits for a grant
@@ -99,7 +99,7 @@ type Counts struct {
 // An Unknown member that was born of the revision in force waits until another
 // one was born that is Current: its replacement would be no better.
 //
-// Deleting, not hiding, stops while the pool is paused; only what is Lost goes.
+// Deleting, not hiding, stops while the pool is paused; only what is Unusable goes.
 //
 // A rollout is Complete when nothing is left to replace, and as many members have
 // become available since as were missing or deleted.
@@ -171,7 +171,7 @@ func (p *planner) count() {
 		c.Replicas++
 		available, wait := p.availableAt(m)
 		p.again(wait)
-		if m.WriteFailed && (p.outdated(m) || m.Class == Lost) {
+		if m.WriteFailed && (p.outdated(m) || m.Class == Unusable) {
 			c.WriteFailed++
 		}
 		if !m.ReadySince.IsZero() {
@@ -276,8 +276,8 @@ func (p *planner) replace() {
 	if p.plan.before = &before; !slices.ContainsFunc(p.Members, MemberState.mayGo) {
 		return
 	}
-	wanted := p.inOrder(func(m MemberState) bool { return m.Class == Lost && p.policy.DeletesNow(m) })
-	stuck := p.inOrder(func(m MemberState) bool { return m.Class != Lost && p.stuck(m) })
+	wanted := p.inOrder(func(m MemberState) bool { return m.Class == Unusable && p.policy.DeletesNow(m) })
+	stuck := p.inOrder(func(m MemberState) bool { return m.Class != Unusable && p.stuck(m) })
 	// The youngest may stand in place of members that were deleted before.
 	slices.Reverse(stuck)
 	wanted = append(wanted, stuck...)
@@ -363,7 +363,7 @@ func (p *planner) served(m MemberState) bool {
 		return false
 	case m.Class == Current, m.Class == Unclassified, m.Class == Unknown && p.Suspended:
 		return true
-	case m.Class == Lost, m.Class == Former:
+	case m.Class == Unusable, m.Class == Former:
 		return false
 	}
 	return ServesStale(p.Strategy, p.plan.Admit == AdmitAny)

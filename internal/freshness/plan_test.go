@@ -130,12 +130,12 @@ func TestMakePlan(t *testing.T) {
 			of(Recreate, 2, times(2, unknown), suspended),
 			want{State: Complete, Cause: AttributionSuspended, Claimable: 2},
 		},
-		"lost ones go under every strategy": {
-			of(OnReplenish, 2, []MemberState{ready(Lost, hour), stale}),
+		"unusable ones go under every strategy": {
+			of(OnReplenish, 2, []MemberState{ready(Unusable, hour), stale}),
 			want{Delete: []int{0}, State: Progressing, Cause: StaleByStrategy, Claimable: 1},
 		},
-		"lost ones go from a paused pool": {
-			of(Recreate, 1, []MemberState{ready(Lost, hour)}, paused),
+		"unusable ones go from a paused pool": {
+			of(Recreate, 1, []MemberState{ready(Unusable, hour)}, paused),
 			want{Delete: []int{0}, State: Paused, Cause: RolloutPaused},
 		},
 		"on replenish: stale ones are served": {
@@ -249,7 +249,7 @@ func FuzzMakePlan(f *testing.F) {
 			Strategy: strategies[int(strategy)%len(strategies)], Replicas: int(replicas), MaxUnavailable: max(1, int(unavailable)),
 			Deadline: time.Hour, Now: noon, Rollout: Begin("r", "python", time.Time{}, noon), Granted: 1000, Hideable: strategy&4 != 0, Suspended: strategy&8 != 0, Paused: strategy&16 != 0,
 		}
-		classes := []Class{Current, Stale, Unknown, Lost, Unclassified}
+		classes := []Class{Current, Stale, Unknown, Unusable, Unclassified}
 		for _, b := range raw {
 			m := MemberState{Class: classes[int(b)%len(classes)], Created: before(time.Duration(b) * time.Second), Shown: b&8 != 0, Leaving: b&16 != 0}
 			if b&32 != 0 {
@@ -310,30 +310,6 @@ func TestTimeHeldUpIsNotWithoutProgress(t *testing.T) {
 	}
 }
 
-func TestMaxUnavailable(t *testing.T) {
-	cases := map[string]struct {
-		value    string
-		replicas int
-		want     int
-	}{
-		"number":             {"3", 20, 3},
-		"percent":            {"25%", 20, 5},
-		"rounded down":       {"25%", 7, 1},
-		"never nothing":      {"25%", 3, 1},
-		"default":            {"", 20, 5},
-		"unreadable":         {"many", 20, 5},
-		"negative":           {"-1", 20, 5},
-		"more than there is": {"100%", 4, 4},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := MaxUnavailable(tc.value, tc.replicas); got != tc.want {
-				t.Errorf("MaxUnavailable(%q, %d) = %d, want %d", tc.value, tc.replicas, got, tc.want)
-			}
-		})
-	}
-}
-
 func TestSuspendsAttribution(t *testing.T) {
 	young, old := time.Second, time.Hour
 	since := before(time.Minute).Add(300 * time.Millisecond)
@@ -351,7 +327,7 @@ func TestSuspendsAttribution(t *testing.T) {
 		"one young current":                {members(times(5, ready(Unknown, young)), times(1, ready(Current, 0))), 20, false, false},
 		"one young stale":                  {members(times(5, ready(Unknown, young)), times(1, ready(Stale, 0))), 20, false, false},
 		"older ones do not matter":         {members(times(5, ready(Unknown, young)), times(9, ready(Stale, old))), 20, false, true},
-		"lost ones do not matter":          {members(times(5, ready(Unknown, young)), times(1, ready(Lost, 0))), 20, false, true},
+		"unusable ones do not matter":      {members(times(5, ready(Unknown, young)), times(1, ready(Unusable, 0))), 20, false, true},
 		"edited ones do not matter":        {members(times(5, ready(Unknown, young)), times(1, edited(ready(Current, 0)))), 20, false, true},
 		"made by hand":                     {times(5, byHand(ready(Unknown, young))), 20, false, false},
 		"by hand beside the pool's":        {members(times(5, ready(Unknown, young)), times(5, byHand(ready(Current, 0)))), 20, false, true},
@@ -365,7 +341,7 @@ func TestSuspendsAttribution(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if got := SuspendsAttribution(tc.was, tc.members, tc.replicas, since); got != tc.want {
-				t.Errorf("Incomprehensible() = %t, want %t", got, tc.want)
+				t.Errorf("SuspendsAttribution() = %t, want %t", got, tc.want)
 			}
 		})
 	}

@@ -67,7 +67,7 @@ func (m MemberState) bornSince(at time.Time) bool {
 func (m MemberState) mayGo() bool { return m.Class != Current || m.OnFormerScheduler }
 
 func (s *PoolState) availableAt(m MemberState) (bool, time.Duration) {
-	if m.Leaving || m.Class == Lost || m.ReadySince.IsZero() {
+	if m.Leaving || m.Class == Unusable || m.ReadySince.IsZero() {
 		return false, 0
 	}
 	wait := m.ReadySince.Add(s.MinReady).Sub(s.Now)

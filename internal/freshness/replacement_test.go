@@ -154,10 +154,10 @@ func TestResume(t *testing.T) {
 		stored Rollout
 		want   Replacements
 	}{
-		"nothing is stored": {Rollout{}, Replacements{{Ahead: 3}}},
-		"complete":          {Rollout{State: Complete}, nil},
-		"progressing":       {Rollout{State: Progressing, Replacing: Replacements{{Deleted: 2}}}, Replacements{{Ahead: 1, Deleted: 2}}},
-		"strays replaced":   {Rollout{State: Complete, Replacing: Replacements{{Deleted: 2}}}, Replacements{{Ahead: 1, Deleted: 2}}},
+		"nothing is stored":           {Rollout{}, Replacements{{Ahead: 3}}},
+		"complete":                    {Rollout{State: Complete}, nil},
+		"progressing":                 {Rollout{State: Progressing, Replacing: Replacements{{Deleted: 2}}}, Replacements{{Ahead: 1, Deleted: 2}}},
+		"former scheduler's replaced": {Rollout{State: Complete, Replacing: Replacements{{Deleted: 2}}}, Replacements{{Ahead: 1, Deleted: 2}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -47,13 +47,13 @@ func (o ReplacementPolicy) Outdated(m MemberState) bool {
 }
 
 // DeletesNow reports whether the member goes at once, whatever the other members are:
-// a Lost one always; under Recreate every old one; under RollingUpdate every old
+// a Unusable one always; under Recreate every old one; under RollingUpdate every old
 // one that is not ready and whose Pod nobody holds back, so that what capacity
 // there is goes to fresh ones first. A Former one is nobody's under any strategy,
 // so that it goes where nothing is replaced otherwise; but not from a paused pool.
 func (o ReplacementPolicy) DeletesNow(m MemberState) bool {
 	switch {
-	case m.Class == Lost:
+	case m.Class == Unusable:
 		return !m.Leaving
 	case m.Class == Former && o.Strategy != Recreate && o.Strategy != RollingUpdate:
 		return !m.Leaving && !o.Paused

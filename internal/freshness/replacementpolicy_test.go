@@ -33,8 +33,8 @@ func TestGoes(t *testing.T) {
 		"rolling, failed":                          {ReplacementPolicy{Strategy: RollingUpdate, Failed: true}, unready(Stale, hour), false},
 		"on replenish":                             {ReplacementPolicy{Strategy: OnReplenish}, unready(Stale, hour), false},
 		"the platform's own":                       {ReplacementPolicy{Strategy: PlatformOwned}, unready(Stale, hour), false},
-		"lost, under every strategy":               {ReplacementPolicy{Strategy: OnReplenish, Paused: true}, unready(Lost, hour), true},
-		"lost, leaving":                            {ReplacementPolicy{Strategy: OnReplenish}, leaving(unready(Lost, hour)), false},
+		"unusable, under every strategy":           {ReplacementPolicy{Strategy: OnReplenish, Paused: true}, unready(Unusable, hour), true},
+		"unusable, leaving":                        {ReplacementPolicy{Strategy: OnReplenish}, leaving(unready(Unusable, hour)), false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -46,11 +46,11 @@ func TestGoes(t *testing.T) {
 }
 
 // A member whose Pod a scheduler has that is to go is replaced in steps.
-func TestStraysAreReplacedInSteps(t *testing.T) {
+func TestMembersOnAFormerSchedulerAreReplacedInSteps(t *testing.T) {
 	const hour = time.Hour
-	stray := func(m MemberState) MemberState { m.OnFormerScheduler = true; return m }
+	former := func(m MemberState) MemberState { m.OnFormerScheduler = true; return m }
 	current := ready(Current, hour)
-	all := times(4, stray(current))
+	all := times(4, former(current))
 	cases := map[string]struct {
 		state     PoolState
 		replacing int
@@ -60,11 +60,11 @@ func TestStraysAreReplacedInSteps(t *testing.T) {
 		"recreate":                    {PoolState{Strategy: Recreate, Members: all}, 0, []int{0}},
 		"rolling":                     {PoolState{Strategy: RollingUpdate, Members: all}, 0, []int{0}},
 		"paused":                      {PoolState{Strategy: OnReplenish, Paused: true, Members: all}, 0, nil},
-		"one is being replaced":       {PoolState{Strategy: OnReplenish, Members: members(times(3, stray(current)), times(1, unready(Current, 0)))}, 1, nil},
-		"stale ones go once":          {PoolState{Strategy: Recreate, Members: members(times(1, stray(ready(Stale, hour))), times(3, current))}, 0, []int{0}},
+		"one is being replaced":       {PoolState{Strategy: OnReplenish, Members: members(times(3, former(current)), times(1, unready(Current, 0)))}, 1, nil},
+		"stale ones go once":          {PoolState{Strategy: Recreate, Members: members(times(1, former(ready(Stale, hour))), times(3, current))}, 0, []int{0}},
 		"others stay":                 {PoolState{Strategy: OnReplenish, Members: times(4, current)}, 0, nil},
-		"not ready: its Pod goes":     {PoolState{Strategy: OnReplenish, Members: members(times(3, current), times(1, stray(unready(Current, hour))))}, 0, nil},
-		"beside stale ones, one step": {PoolState{Strategy: RollingUpdate, Members: members(times(2, stray(current)), times(2, ready(Stale, 2*hour)))}, 0, []int{2}},
+		"not ready: its Pod goes":     {PoolState{Strategy: OnReplenish, Members: members(times(3, current), times(1, former(unready(Current, hour))))}, 0, nil},
+		"beside stale ones, one step": {PoolState{Strategy: RollingUpdate, Members: members(times(2, former(current)), times(2, ready(Stale, 2*hour)))}, 0, []int{2}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

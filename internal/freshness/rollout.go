@@ -2,17 +2,7 @@ package freshness
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 	"time"
-)
-
-// The defaults of what a pool may say about its rollouts.
-const (
-	// DefaultMaxUnavailable is that of Deployments.
-	DefaultMaxUnavailable = "25%"
-	// DefaultDeadline is that of Deployments.
-	DefaultDeadline = 10 * time.Minute
 )
 
 // Rollout is what has to be remembered from one plan to the next.
@@ -93,29 +83,6 @@ func (r Rollout) Held(up bool, now time.Time) Rollout {
 // States returns all states, for closed label sets.
 func States() []State { return []State{Complete, Progressing, Failed, Paused} }
 
-// MaxUnavailable resolves a number of members or a percentage of replicas as
-// Deployments do without a surge: rounded down, and never 0, which would stop
-// every rollout. What cannot be parsed counts as the default.
-func MaxUnavailable(value string, replicas int) int {
-	n, ok := resolve(value, replicas)
-	if !ok {
-		n, _ = resolve(DefaultMaxUnavailable, replicas)
-	}
-	return max(1, n)
-}
-
-func resolve(value string, replicas int) (n int, ok bool) {
-	digits, percent := strings.CutSuffix(value, "%")
-	n, err := strconv.Atoi(digits)
-	if err != nil || n < 0 {
-		return 0, false
-	}
-	if percent {
-		n = replicas * n / 100
-	}
-	return n, true
-}
-
 // suspicious is how many unknown members in a row are enough to doubt, not them,
 // but what is known.
 const suspicious = 5
@@ -152,7 +119,7 @@ func SuspendsAttribution(was bool, members []MemberState, replicas int, since ti
 // isEvidence reports whether what the member is built from says something about those
 // that are born now.
 func (m MemberState) isEvidence() bool {
-	return m.Class != Lost && m.Class != Unclassified && !m.Edited && m.ByPool
+	return m.Class != Unusable && m.Class != Unclassified && !m.Edited && m.ByPool
 }
 
 // bornUnknown reports whether the member is unknown, and has been since its birth.

@@ -248,32 +248,3 @@ func TestGettersThatMisbehaveAreUndecided(t *testing.T) {
 		})
 	}
 }
-
-func TestGetAllAnswersInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var waiting sync.WaitGroup
-		waiting.Add(3)
-		r := NewReader(getterFunc(func(_ context.Context, ref Ref) (*unstructured.Unstructured, error) {
-			// None is answered before all have been asked for.
-			waiting.Done()
-			waiting.Wait()
-			if ref.Name == "b" {
-				return nil, apierrors.NewNotFound(ref.GVR.GroupResource(), ref.Name)
-			}
-			object := versioned(1)
-			object.SetName(ref.Name)
-			return object, nil
-		}), nil)
-		var got []string
-		for _, result := range r.GetAll(t.Context(), ref("a"), ref("b"), ref("c")) {
-			text := result.Ref.Name + ": absent"
-			if !IsAbsent(result.Err) {
-				text = result.Ref.Name + ": " + result.Object.GetName()
-			}
-			got = append(got, text)
-		}
-		if diff := cmp.Diff([]string{"a: a", "b: absent", "c: c"}, got); diff != "" {
-			t.Errorf("results (-want,+got):\n%s", diff)
-		}
-	})
-}

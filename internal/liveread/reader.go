@@ -174,24 +174,3 @@ func (r *Reader) finish(ref Ref, of *reads, ended *read) {
 	}
 	r.start(ref, of)
 }
-
-// Result is what Get returned for Ref.
-type Result struct {
-	Ref    Ref
-	Object *unstructured.Unstructured
-	Err    error
-}
-
-// GetAll reads in parallel and returns one result for each ref, in their order.
-func (r *Reader) GetAll(ctx context.Context, refs ...Ref) []Result {
-	out := make([]Result, len(refs))
-	var group sync.WaitGroup
-	for i, ref := range refs {
-		group.Go(func() {
-			object, err := r.Get(ctx, ref)
-			out[i] = Result{Ref: ref, Object: object, Err: err}
-		})
-	}
-	group.Wait()
-	return out
-}

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/controllers/holdings"
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // askedByPools finds what a claim's pool says of its own enforcement, and reads
@@ -25,7 +25,7 @@ func askedByPools(
 			return "", fmt.Errorf("listing the pools of namespace %s: %w", claim.Namespace, err)
 		}
 		for i := range list.Items {
-			if list.Items[i].GetAnnotations()[platform.EnforcementKey] != "" {
+			if list.Items[i].GetAnnotations()[settings.EnforcementKey] != "" {
 				return find(ctx, claim.Namespace, claim.Name)
 			}
 		}

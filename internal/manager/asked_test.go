@@ -7,14 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
 // Claims are read only where a pool says something.
 func TestAskedByPools(t *testing.T) {
 	silent := builders.MakePool("silent", "python").Obj()
-	loud := builders.MakePool("loud", "python").Annotation(platform.EnforcementKey, "enforce").Obj()
+	loud := builders.MakePool("loud", "python").Annotation(settings.EnforcementKey, "enforce").Obj()
 	read := 0
 	asked := askedByPools(fake.NewClientBuilder().WithObjects(silent, loud).Build(), loud.GroupVersionKind(),
 		func(_ context.Context, namespace, claim string) (string, error) {

@@ -19,7 +19,6 @@ import (
 	"github.com/freshbind/freshbind/controllers/history"
 	"github.com/freshbind/freshbind/controllers/holdings"
 	"github.com/freshbind/freshbind/controllers/pools"
-	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/platform"
@@ -46,9 +45,9 @@ type livePlatform interface {
 	pools.Snapshots
 }
 
-// cachedInspector inspects with the floors that a cache shows.
-func cachedInspector(p *agentsandbox.Platform, floor func(ctx context.Context, namespace string) (freshness.Strategy, error)) pools.Inspector {
-	return agentsandbox.CachedInspector{Platform: p, KnownFloor: floor}
+// cachedInspector inspects with the namespaces that a cache shows.
+func cachedInspector(p *agentsandbox.Platform, cached platform.NamespaceLabels) pools.Inspector {
+	return agentsandbox.CachedInspector{Platform: p, Cached: cached}
 }
 
 // liveResources are those that verdicts read, the closed label set of the
@@ -61,8 +60,7 @@ func (o *process) assemble(mgr manager.Manager, kinds platform.Served, store *me
 	if err != nil {
 		return err
 	}
-	modes := &webhooks.Modes{Live: p, Cached: mgr.GetClient(), Default: webhooks.Mode(o.Enforcement), Floors: o.Floors}
-	p.Floor = modes.LeastStrategy
+	modes := &webhooks.Modes{Live: p.NamespaceLabels, Cached: platform.CachedNamespaceLabels(mgr.GetClient()), Defaults: o.Defaults}
 	// Informers that the handlers read from have to be filled before the first
 	// request, not by it.
 	for _, obj := range []client.Object{&corev1.Namespace{}, &appsv1.ControllerRevision{}} {
@@ -72,18 +70,15 @@ func (o *process) assemble(mgr manager.Manager, kinds platform.Served, store *me
 	}
 	err = history.Setup(mgr, history.Options{
 		Templates: kinds.Templates, Pools: kinds.Pools, Members: kinds.Sandboxes, Platform: p, Limit: o.RevisionLimit, Digests: o.RevisionDigests,
-		Enforced: func(ctx context.Context, namespace, pool string) (bool, error) {
-			mode, err := modes.Of(ctx, namespace, pool)
-			return mode == webhooks.Enforce, err
-		},
+		Enforced: modes.Acts,
 	})
 	if err != nil {
 		return err
 	}
-	if err := holdings.Setup(mgr, kinds.Sandboxes, kinds.Claims, p, modes.Marks, askedByPools(mgr.GetCache(), kinds.Pools, p.EnforcementFor)); err != nil {
+	if err := holdings.Setup(mgr, kinds.Sandboxes, kinds.Claims, p, modes.Acts, askedByPools(mgr.GetCache(), kinds.Pools, p.EnforcementFor)); err != nil {
 		return err
 	}
-	obs, err := newObserver(mgr, p, cachedInspector(p, modes.KnownStrategy), modes, kinds, o, store, reg)
+	obs, err := newObserver(mgr, p, cachedInspector(p, modes.Cached), modes, kinds, o, store, reg)
 	if err != nil {
 		return err
 	}
@@ -102,7 +97,7 @@ func (o *process) assemble(mgr manager.Manager, kinds platform.Served, store *me
 	if err := o.addSelfTest(mgr, kinds, modes, reg); err != nil {
 		return err
 	}
-	return registerAdvice(mgr, p, modes, kinds, obs.dispositions)
+	return registerAdvice(mgr, p, kinds, obs.dispositions)
 }
 
 // cached is what the cache of members looks at.
@@ -133,12 +128,12 @@ func (o *process) platform(mgr manager.Manager, reg prometheus.Registerer) (*age
 				resolver.Refresh(gvr)
 				o.doubt()
 			})),
-		Resolver:        resolver,
-		History:         history.NewReader(mgr.GetClient(), builtIn),
-		DefaultStrategy: freshness.Strategy(o.Strategy),
-		SchedulerName:   o.Scheduling.SchedulerName,
-		RepairOff:       !o.Repair,
-		Turns:           o.turns,
+		Resolver:      resolver,
+		History:       history.NewReader(mgr.GetClient(), builtIn),
+		Defaults:      o.Defaults,
+		SchedulerName: o.Scheduling.SchedulerName,
+		RepairOff:     !o.Repair,
+		Turns:         o.turns,
 	}, nil
 }
 
@@ -158,7 +153,7 @@ func registerProtection(mgr manager.Manager, p *agentsandbox.Platform, modes *we
 
 // registerAdvice serves advice from the metadata of Sandboxes, which is watched
 // in any case.
-func registerAdvice(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks.Modes, k platform.Served, dispositions *pools.Dispositions) error {
+func registerAdvice(mgr manager.Manager, p *agentsandbox.Platform, k platform.Served, dispositions *pools.Dispositions) error {
 	sandboxes := &metav1.PartialObjectMetadata{}
 	sandboxes.SetGroupVersionKind(k.Sandboxes)
 	if _, err := mgr.GetCache().GetInformer(context.Background(), sandboxes); err != nil {
@@ -166,8 +161,8 @@ func registerAdvice(mgr manager.Manager, p *agentsandbox.Platform, modes *webhoo
 	}
 	mgr.GetWebhookServer().Register(webhooks.AdviseHook.Path, &webhook.Admission{Handler: &webhooks.Advise{
 		Adviser: &agentsandbox.Adviser{
-			Platform: p, Enforced: modes.Enforced,
-			Lister: &agentsandbox.Lister{Cache: mgr.GetCache(), API: mgr.GetAPIReader(), Resolver: p.Resolver, Pools: dispositions.Pools},
+			Platform: p,
+			Lister:   &agentsandbox.Lister{Cache: mgr.GetCache(), API: mgr.GetAPIReader(), Resolver: p.Resolver, Pools: dispositions.Pools},
 		},
 		Timeout: webhooks.AdviseHook.HandlerTimeout(),
 	}})

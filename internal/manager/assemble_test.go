@@ -64,7 +64,7 @@ func TestEveryGuardHasWhatItNeeds(t *testing.T) {
 	for _, hook := range []webhooks.Hook{webhooks.StampHook, webhooks.StampBirthHook} {
 		stamp := server.byPath[hook.Path].(*webhook.Admission).Handler.(*webhooks.Stamp)
 		if stamp.KnownRefusals != refusals {
-			t.Errorf("%s tells no guard what it foresees", hook.Path)
+			t.Errorf("%s tells no guard what it predicts", hook.Path)
 		}
 	}
 }

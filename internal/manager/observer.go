@@ -19,6 +19,7 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
@@ -73,7 +74,7 @@ func newObserver(
 	if err != nil {
 		return observer{}, err
 	}
-	claims, err := waiting.Setup(mgr, k.Claims, modes.Enforced, serving(mgr))
+	claims, err := waiting.Setup(mgr, k.Claims, modes.Acts, serving(mgr))
 	if err != nil {
 		return observer{}, err
 	}
@@ -130,7 +131,7 @@ func (a observer) Denied(d webhooks.Denial) {
 // recorder works in the background and merges what repeats itself.
 func (a observer) report(d webhooks.Denial) {
 	note := d.Detail
-	if d.Mode != webhooks.Enforce {
+	if d.Mode != settings.Enforce {
 		note = "would be refused: " + note
 	}
 	if d.Found != "" && d.Found != d.Expected {

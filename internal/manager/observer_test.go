@@ -11,6 +11,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/webhooks"
 )
@@ -38,22 +39,22 @@ func TestDeniedTellsTheOwners(t *testing.T) {
 		want   []string
 	}{
 		"bind": {
-			webhooks.Denial{Write: platform.Write{Operation: freshness.Bind, Old: member, New: member, Claim: claim}, Verdict: verdict, Pool: pool, Mode: webhooks.Enforce},
+			webhooks.Denial{Write: platform.Write{Operation: freshness.Bind, Old: member, New: member, Claim: claim}, Verdict: verdict, Pool: pool, Mode: settings.Enforce},
 			[]string{
 				"Warning StaleRevision on Bind ns/c1: image differs (is v1-old, in force is v1-new) [python-abc]",
 				"Warning StaleRevision on Bind ns/python: claim c1: image differs (is v1-old, in force is v1-new) [python-abc]",
 			},
 		},
 		"bind, pool gone, audited": {
-			webhooks.Denial{Write: platform.Write{Operation: freshness.Bind, Old: member, New: member, Claim: claim}, Verdict: freshness.Verdict{Reason: freshness.PoolGone, Detail: "no pool"}, Mode: webhooks.Audit},
+			webhooks.Denial{Write: platform.Write{Operation: freshness.Bind, Old: member, New: member, Claim: claim}, Verdict: freshness.Verdict{Reason: freshness.PoolGone, Detail: "no pool"}, Mode: settings.Audit},
 			[]string{"Warning PoolGone on Bind ns/c1: would be refused: no pool [python-abc]"},
 		},
 		"release of a bare pod, which names no claim": {
-			webhooks.Denial{Write: platform.Write{Operation: freshness.Release, Old: member, New: member}, Verdict: verdict, Pool: pool, Mode: webhooks.Enforce},
+			webhooks.Denial{Write: platform.Write{Operation: freshness.Release, Old: member, New: member}, Verdict: verdict, Pool: pool, Mode: settings.Enforce},
 			[]string{"Warning StaleRevision on Bind ns/python: image differs (is v1-old, in force is v1-new) [python-abc]"},
 		},
 		"cold start": {
-			webhooks.Denial{Write: platform.Write{Operation: freshness.ColdStart, New: member, Claim: claim}, Verdict: verdict, Pool: pool, Mode: webhooks.Enforce},
+			webhooks.Denial{Write: platform.Write{Operation: freshness.ColdStart, New: member, Claim: claim}, Verdict: verdict, Pool: pool, Mode: settings.Enforce},
 			[]string{"Warning StaleRevision on ColdStart ns/c1: image differs (is v1-old, in force is v1-new)"},
 		},
 	}

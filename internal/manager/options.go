@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/freshbind/freshbind/internal/config"
-	"github.com/freshbind/freshbind/internal/floor"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/scheduler"
 	"github.com/freshbind/freshbind/webhooks"
 )
@@ -30,8 +30,9 @@ type Options struct {
 	LeaderElect          bool
 	LeaderElectNamespace string
 
-	Enforcement string
-	Strategy    string
+	// Defaults hold where nobody says anything; Scope says where policies hold.
+	Defaults settings.Defaults
+	Scope    webhooks.Scope
 	// Repair has stale cold starts rewritten instead of refused.
 	Repair          bool
 	RevisionLimit   int
@@ -40,10 +41,7 @@ type Options struct {
 	Budget int
 	// Namespaces are the only ones that are looked at; all when empty.
 	Namespaces []string
-	// Floors are what tenants cannot go below, and Scope where policies hold.
-	Floors   floor.Floors
-	Scope    webhooks.Scope
-	SelfTest config.SelfTest
+	SelfTest   config.SelfTest
 	// Scheduling says how members' Pods get to nodes.
 	Scheduling Scheduling
 }

@@ -24,11 +24,11 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/freshbind/freshbind/controllers/history"
 	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
@@ -95,7 +95,7 @@ func (everyReplica) NeedLeaderElection() bool { return false }
 
 // newPlatformManager returns a manager, and what its cache shows of members.
 func (o *process) newPlatformManager(cfg *rest.Config, k platform.Served, server webhook.Server) (manager.Manager, *members.Cache, error) {
-	recorded, err := labels.NewRequirement(history.TemplateUIDLabel, selection.Exists, nil)
+	recorded, err := labels.NewRequirement(settings.TemplateUIDLabel, selection.Exists, nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("selecting recorded revisions: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/intern"
 	"github.com/freshbind/freshbind/internal/revision"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // Member is the object of a member, or of one that a claim has, as caches keep it:
@@ -216,7 +217,7 @@ func OwnKeys(all map[string]string, domains ...string) map[string]string {
 	out := maps.Clone(all)
 	maps.DeleteFunc(out, func(key, value string) bool {
 		domain, _, _ := strings.Cut(key, "/")
-		return len(value) > maxValue || domain != Domain && !slices.Contains(domains, domain)
+		return len(value) > maxValue || domain != settings.Domain && !slices.Contains(domains, domain)
 	})
 	return out
 }
@@ -264,12 +265,12 @@ func (m *Member) PodName() string {
 }
 
 // Stamp is the revision that it is labelled with; "" for none.
-func (m *Member) Stamp() string { return m.Labels[StampKey] }
+func (m *Member) Stamp() string { return m.Labels[settings.StampKey] }
 
 // CreatedByPool reports whether a pool's controller created it, as the API server
 // knew it then.
 func (m *Member) CreatedByPool() bool {
-	return m.Annotations[CreatedByKey] == CreatedByPool
+	return m.Annotations[settings.CreatedByKey] == settings.CreatedByPool
 }
 
 // NamesScheduler reports whether it says itself who schedules its Pod.

@@ -14,6 +14,7 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/placement"
 	"github.com/freshbind/freshbind/internal/revision"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // MemberPod is the Pod of a member as caches keep it. It must not be changed.
@@ -65,7 +66,7 @@ func (r *Reducer) Pod(u *unstructured.Unstructured, before *MemberPod) *MemberPo
 		p.sandbox = &other
 	}
 	gates, _, _ := unstructured.NestedSlice(u.Object, "spec", "schedulingGates")
-	t := podTraits{scheduler: placement.SchedulerName(u), stamp: u.GetLabels()[StampKey], gated: len(gates) > 0}
+	t := podTraits{scheduler: placement.SchedulerName(u), stamp: u.GetLabels()[settings.StampKey], gated: len(gates) > 0}
 	if len(placement.StayTolerations(u)) > 0 {
 		t.tolerations = placement.Tolerations(u)
 	}

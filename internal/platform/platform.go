@@ -37,6 +37,9 @@ func (w Write) Judged() *unstructured.Unstructured {
 // Facts is a snapshot, and what else the objects it was taken from say.
 type Facts struct {
 	freshness.Snapshot
+	// Namespace is the one that the write is in. It is there with an error, too: how to
+	// fail depends on it.
+	Namespace Namespace
 	// Enforcement is the pool's own mode, as written; "" when it says none.
 	Enforcement string
 	// Taken is the bare Pod that a WarmStart names; nil when it does not exist.
@@ -76,7 +79,8 @@ type Stamp struct {
 	// Question what it answers; nil for anything else.
 	Refused  *freshness.Verdict
 	Question Question
-	// Enforcement is the pool's own mode, as written; "" when it says none.
+	// Namespace and Enforcement are those of Facts.
+	Namespace   Namespace
 	Enforcement string
 }
 

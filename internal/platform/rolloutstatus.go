@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // RolloutStatus is the outcome of a pool's rollout so far, in the words of a
@@ -58,7 +59,7 @@ func ParseRolloutStatus(annotation string) (RolloutStatus, error) {
 		return s, nil
 	}
 	if err := json.Unmarshal([]byte(annotation), &s); err != nil {
-		return RolloutStatus{}, fmt.Errorf("reading annotation %s: %w", RolloutStatusKey, err)
+		return RolloutStatus{}, fmt.Errorf("reading annotation %s: %w", settings.RolloutStatusKey, err)
 	}
 	return s, nil
 }

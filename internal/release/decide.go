@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // marks are the keys of Freshbind that an object carries. On Sandboxes, Pods and
@@ -24,18 +24,18 @@ func marksOf(obj metav1.Object) marks {
 
 // outcomesOf are the marks of a pool.
 func outcomesOf(pool metav1.Object) marks {
-	return marks{annotations: keysOf(pool.GetAnnotations(), advice.IsOutput)}
+	return marks{annotations: keysOf(pool.GetAnnotations(), settings.IsOutput)}
 }
 
 // inputsOf are what the user of a pool says to Freshbind.
 func inputsOf(pool metav1.Object) []string {
-	return keysOf(pool.GetAnnotations(), func(key string) bool { return !advice.IsOutput(key) })
+	return keysOf(pool.GetAnnotations(), func(key string) bool { return !settings.IsOutput(key) })
 }
 
 func keysOf(all map[string]string, which func(key string) bool) []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		if strings.HasPrefix(key, advice.Prefix) && (which == nil || which(key)) {
+		if strings.HasPrefix(key, settings.Prefix) && (which == nil || which(key)) {
 			out = append(out, key)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // left says in the report what stays on purpose, because it is the user's, or
@@ -18,20 +18,20 @@ import (
 func (r *Releaser) left(ctx context.Context, namespaces []string) error {
 	for _, l := range []leftover{{
 		kind: r.Kinds.Pools, is: func(o metav1.Object) bool { return len(inputsOf(o)) > 0 },
-		words: "%d pools with annotations of yours (" + platform.Domain + "/…): nobody reads them now, and they count again after an install",
+		words: "%d pools with annotations of yours (" + settings.Domain + "/…): nobody reads them now, and they count again after an install",
 	}, {
 		kind:    schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ControllerRevision"},
-		options: []client.ListOption{client.HasLabels{platform.StampKey}}, is: func(metav1.Object) bool { return true },
-		words: "%d recorded revisions, which go with their templates: kubectl delete controllerrevisions -A -l " + platform.StampKey,
+		options: []client.ListOption{client.HasLabels{settings.StampKey}}, is: func(metav1.Object) bool { return true },
+		words: "%d recorded revisions, which go with their templates: kubectl delete controllerrevisions -A -l " + settings.StampKey,
 	}} {
 		if err := r.leave(ctx, l, namespaces); err != nil {
 			return err
 		}
 	}
 	return r.leave(ctx, leftover{
-		kind: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, options: []client.ListOption{client.HasLabels{platform.EnforcementKey}},
+		kind: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, options: []client.ListOption{client.HasLabels{settings.EnforcementKey}},
 		is:    func(metav1.Object) bool { return true },
-		words: "%d namespaces with your label " + platform.EnforcementKey,
+		words: "%d namespaces with your label " + settings.EnforcementKey,
 	}, []string{metav1.NamespaceAll})
 }
 

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 const (
@@ -227,7 +228,7 @@ func (r *Releaser) unmarkOthers(ctx context.Context, namespace string) error {
 		marks   func(metav1.Object) marks
 		options []client.ListOption
 	}{
-		{pods, marksOf, []client.ListOption{within, client.HasLabels{platform.StampKey}}},
+		{pods, marksOf, []client.ListOption{within, client.HasLabels{settings.StampKey}}},
 		{r.Kinds.Claims, marksOf, []client.ListOption{within}},
 		{r.Kinds.Pools, outcomesOf, []client.ListOption{within}},
 	} {

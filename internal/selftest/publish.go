@@ -12,11 +12,11 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // LeaseName is the Lease that carries the last result: in spec.renewTime when it
-// was, in the annotation platform.SelfTestKey Passed or what is wrong.
+// was, in the annotation SelfTestKey Passed or what is wrong.
 const LeaseName = "freshbind-self-test"
 
 // Passed is what a Lease says of a test that was refused as it has to be.
@@ -56,7 +56,7 @@ func (p *Publisher) Publish(ctx context.Context, r Result) error {
 		return fmt.Errorf("reading the lease of the self-test: %w", err)
 	}
 	lease.Namespace, lease.Name = p.Namespace, LeaseName
-	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, platform.SelfTestKey, detail)
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, settings.SelfTestKey, detail)
 	lease.Spec.HolderIdentity = ptr.To(p.Identity)
 	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(r.At))
 	lease.Spec.LeaseDurationSeconds = ptr.To(max(1, int32(3*p.Interval/time.Second)))

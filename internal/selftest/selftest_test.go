@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 var (
@@ -210,7 +210,7 @@ func TestPublish(t *testing.T) {
 		if err := c.Get(t.Context(), key, &lease); err != nil {
 			t.Fatal(err)
 		}
-		if got := lease.Annotations[platform.SelfTestKey]; got != tc.want {
+		if got := lease.Annotations[settings.SelfTestKey]; got != tc.want {
 			t.Errorf("the lease says %q, want %q", got, tc.want)
 		}
 		if !lease.Spec.RenewTime.Equal(&metav1.MicroTime{Time: at}) || *lease.Spec.LeaseDurationSeconds != 90 || *lease.Spec.HolderIdentity != "me" {

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // timeout bounds one question: the webhooks may take two seconds.
@@ -167,7 +167,7 @@ func (t *Tester) coldStart(ctx context.Context) error {
 	u.SetGroupVersionKind(t.Sandboxes)
 	u.SetNamespace(t.Namespace)
 	u.SetName(claim.Name)
-	u.SetAnnotations(map[string]string{platform.SelfTestKey: "true"})
+	u.SetAnnotations(map[string]string{settings.SelfTestKey: "true"})
 	u.SetOwnerReferences([]metav1.OwnerReference{claim})
 	err := t.Client.Create(ctx, u, client.DryRunAll)
 	return judge("coldstart", "creating a Sandbox in namespace "+t.Namespace, claim.Name, err)
@@ -183,7 +183,7 @@ func (t *Tester) bind(ctx context.Context, member client.Object) error {
 	}
 	claim := t.claim()
 	member.SetOwnerReferences(append(member.GetOwnerReferences(), claim))
-	annotations := map[string]string{platform.SelfTestKey: "true"}
+	annotations := map[string]string{settings.SelfTestKey: "true"}
 	for k, v := range member.GetAnnotations() {
 		annotations[k] = v
 	}

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/demo/counts"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -220,8 +220,8 @@ func TestUpToDate(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			pool := builders.MakePool("ns", "p").Annotation(platform.RolloutStateKey, tc.state).
-				Annotation(platform.RolloutStatusKey, tc.status).Obj()
+			pool := builders.MakePool("ns", "p").Annotation(settings.RolloutStateKey, tc.state).
+				Annotation(settings.RolloutStatusKey, tc.status).Obj()
 			if got := upToDate(pool, 2); got != tc.want {
 				t.Errorf("upToDate() = %t, want %t", got, tc.want)
 			}

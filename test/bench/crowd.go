@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/scenario"
@@ -74,7 +74,7 @@ func (w *world) gather(ctx context.Context, name string, pools, perPool int, wit
 // populate makes the first member as every one is made, and stores all others as
 // its copies.
 func (c *crowd) populate(ctx context.Context, cluster *controlplane.Cluster, stamp string) error {
-	first := builders.MakeMember(c.pools[0], c.template).Name(memberName(0, 0)).Label(platform.StampKey, stamp).Obj()
+	first := builders.MakeMember(c.pools[0], c.template).Name(memberName(0, 0)).Label(settings.StampKey, stamp).Obj()
 	if err := c.bear(ctx, c.ns, first); err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (c *crowd) bear(ctx context.Context, as *scenario.Namespace, member *unstru
 	if !c.withPods {
 		return nil
 	}
-	pod := builders.MakePod(born).Stored("node-0").Label(platform.StampKey, born.GetLabels()[platform.StampKey]).Obj()
+	pod := builders.MakePod(born).Stored("node-0").Label(settings.StampKey, born.GetLabels()[settings.StampKey]).Obj()
 	if _, err := c.pods.Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create pod of %s: %w", c.ns.Name, err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -153,8 +154,8 @@ func (f *filled) waitComplete(ctx context.Context) error {
 // none is to be replaced.
 func upToDate(pool *unstructured.Unstructured, replicas int) bool {
 	said := pool.GetAnnotations()
-	status, err := platform.ParseRolloutStatus(said[platform.RolloutStatusKey])
-	return err == nil && said[platform.RolloutStateKey] == string(freshness.Complete) && status.UpdatedReadyReplicas == replicas
+	status, err := platform.ParseRolloutStatus(said[settings.RolloutStatusKey])
+	return err == nil && said[settings.RolloutStateKey] == string(freshness.Complete) && status.UpdatedReadyReplicas == replicas
 }
 
 // waitEmpty waits until no member is stored, and asks for one at most.

@@ -9,11 +9,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/recorder"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/demo/counts"
 	"github.com/freshbind/freshbind/test/scenario"
@@ -145,7 +144,7 @@ func (w *world) many(ctx context.Context, count, perPool int) (*many, error) {
 	}
 	for i := range count {
 		pool := builders.MakePool(m.ns.Name, fmt.Sprintf("p%d", i+1)).APIVersion(w.Version).Template(manyTemplate).Replicas(int64(perPool)).
-			Strategy(scenario.OnReplenish).Annotation(advice.StrategyKey, string(freshness.Recreate))
+			Strategy(scenario.OnReplenish).Annotation(settings.StrategyKey, string(freshness.Recreate))
 		if err := m.ns.Create(ctx, pool.Obj()); err != nil {
 			return nil, err
 		}
@@ -165,7 +164,7 @@ func (m *many) waitComplete(ctx context.Context, was string) error {
 		}
 		done := 0
 		for i := range list.Items {
-			if upToDate(&list.Items[i], m.perPool) && list.Items[i].GetAnnotations()[platform.RolloutRevisionKey] != was {
+			if upToDate(&list.Items[i], m.perPool) && list.Items[i].GetAnnotations()[settings.RolloutRevisionKey] != was {
 				done++
 			}
 		}
@@ -193,7 +192,7 @@ func (w *world) edit(ctx context.Context, m *many) (replaced, error) {
 		return replaced{}, err
 	}
 	edit := counts.Edit{RV: checker.RV(version), At: time.Now(), Image: image}
-	if err := m.waitComplete(ctx, first.GetAnnotations()[platform.RolloutRevisionKey]); err != nil {
+	if err := m.waitComplete(ctx, first.GetAnnotations()[settings.RolloutRevisionKey]); err != nil {
 		return replaced{}, err
 	}
 	if err := m.rec.CatchUp(ctx); err != nil {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/checker"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -241,7 +241,7 @@ func (c *contest) enter(ctx context.Context, version string, t treatment) error 
 		return err
 	}
 	if t == refusing {
-		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"false"}}}`, advice.RepairKey)
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"false"}}}`, settings.RepairKey)
 		if _, err := s.ns.Resource(upstream.SandboxWarmPools).Patch(ctx, s.pool.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 			return fmt.Errorf("switch off repair: %w", err)
 		}

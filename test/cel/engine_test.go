@@ -20,8 +20,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/utils/ptr"
 
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/webhooks"
 )
@@ -143,7 +143,7 @@ func (h hook) matches(t testing.TB, a *admission.VersionedAttributes) bool {
 }
 
 // enforced are the labels of a namespace that enforces.
-var enforced = labels.Set{corev1.LabelMetadataName: "ns", platform.EnforcementKey: string(webhooks.Enforce)}
+var enforced = labels.Set{corev1.LabelMetadataName: "ns", settings.EnforcementKey: string(settings.Enforce)}
 
 // asked returns the webhooks that are asked about a write in a namespace with those
 // labels.

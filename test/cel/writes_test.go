@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/webhooks"
 )
@@ -69,10 +69,10 @@ func wanted(op freshness.Operation) []string {
 func TestWrites(t *testing.T) {
 	r := render(t)
 	marked := func(refs ...metav1.OwnerReference) *builders.Sandbox {
-		return builders.SandboxFrom(owned(refs...)).Annotation(platform.BoundToKey, "uid-claim")
+		return builders.SandboxFrom(owned(refs...)).Annotation(settings.BoundToKey, "uid-claim")
 	}
 	const owners, used, stamp, born = "freshbind-owners", "freshbind-used", "freshbind-stamp", "freshbind-born"
-	made := builders.SandboxFrom(member).Annotation(platform.CreatedByKey, platform.CreatedByPool).Obj()
+	made := builders.SandboxFrom(member).Annotation(settings.CreatedByKey, settings.CreatedByPool).Obj()
 	cases := map[string]struct {
 		write
 		want    freshness.Operation
@@ -121,9 +121,9 @@ func TestWrites(t *testing.T) {
 		"a birth's mark by anybody":               {write{nil, made, "tenant"}, freshness.Birth, []string{born}},
 		"a birth's mark later":                    {write{member, made, "tenant"}, "", []string{stamp}},
 		"a birth's mark gone":                     {write{made, member, "tenant"}, "", []string{stamp}},
-		"what the pool asked for, gone":           {write{builders.SandboxFrom(member).Label(platform.EnforcementKey, "enforce").Obj(), member, "tenant"}, "", []string{stamp}},
-		"a stamp changed":                         {write{member, builders.SandboxFrom(member).Label(platform.StampKey, "v1-b").Obj(), "tenant"}, "", []string{stamp}},
-		"a stamp changed by Freshbind":            {write{member, builders.SandboxFrom(member).Label(platform.StampKey, "v1-b").Obj(), self}, "", nil},
+		"what the pool asked for, gone":           {write{builders.SandboxFrom(member).Label(settings.EnforcementKey, "enforce").Obj(), member, "tenant"}, "", []string{stamp}},
+		"a stamp changed":                         {write{member, builders.SandboxFrom(member).Label(settings.StampKey, "v1-b").Obj(), "tenant"}, "", []string{stamp}},
+		"a stamp changed by Freshbind":            {write{member, builders.SandboxFrom(member).Label(settings.StampKey, "v1-b").Obj(), self}, "", nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestEveryBirthIsStampedOnce(t *testing.T) {
 		"by a pool's controller":           {write{nil, member, agentsandbox.ControllerUser}, []string{webhooks.BirthHook.Name, webhooks.StampBirthHook.Name}},
 		"by somebody else":                 {write{nil, member, "tenant"}, []string{webhooks.BirthHook.Name, webhooks.StampHook.Name}},
 		"a claim's by a pool's controller": {write{nil, owned(claimRef), agentsandbox.ControllerUser}, []string{webhooks.ColdStartHook.Name, webhooks.StampHook.Name}},
-		"nobody's with a birth's mark":     {write{nil, builders.SandboxFrom(owned()).Annotation(platform.CreatedByKey, "x").Obj(), "tenant"}, []string{webhooks.StampHook.Name}},
+		"nobody's with a birth's mark":     {write{nil, builders.SandboxFrom(owned()).Annotation(settings.CreatedByKey, "x").Obj(), "tenant"}, []string{webhooks.StampHook.Name}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, r.asked(t, tc.write, enforced)); diff != "" {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freshbind/freshbind/internal/advice"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -94,7 +94,7 @@ func (w *world) rollingPool(t *testing.T, members int) (*scenario.Namespace, sce
 	w.must(t, ns.Create(t.Context(),
 		builders.MakeTemplate(ns.Name, p.Template).APIVersion(ns.Version).Image(p.Image).Obj(),
 		builders.MakePool(ns.Name, p.Name).APIVersion(ns.Version).Template(p.Template).Replicas(int64(members)).Strategy(p.Strategy).
-			Annotation(advice.StrategyKey, "RollingUpdate").Annotation(advice.MinReadySecondsKey, "3600").Obj()))
+			Annotation(settings.StrategyKey, "RollingUpdate").Annotation(settings.MinReadySecondsKey, "3600").Obj()))
 	_, err = ns.WaitPool(t.Context(), p, "", within)
 	w.must(t, err)
 	return ns, p
@@ -125,12 +125,12 @@ func (w *world) hidden(t *testing.T, ns *scenario.Namespace, p scenario.Pool, wa
 // what its user wrote.
 func (w *world) unmarked(t *testing.T, ns *scenario.Namespace) {
 	t.Helper()
-	theirs := []string{advice.StrategyKey, advice.MinReadySecondsKey}
+	theirs := []string{settings.StrategyKey, settings.MinReadySecondsKey}
 	for _, r := range []string{"sandboxes", "pods", "sandboxwarmpools", "sandboxclaims"} {
 		for _, o := range w.metadata(t, ns, r) {
 			for _, keys := range []map[string]string{o.Labels, o.Annotations} {
 				for key := range keys {
-					if strings.HasPrefix(key, advice.Prefix) && !slices.Contains(theirs, key) {
+					if strings.HasPrefix(key, settings.Prefix) && !slices.Contains(theirs, key) {
 						t.Errorf("%s %s still has %s", r, o.Name, key)
 					}
 				}

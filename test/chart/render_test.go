@@ -17,6 +17,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/config"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/scheduler"
 	"github.com/freshbind/freshbind/webhooks"
 )
@@ -256,7 +257,7 @@ func TestConfigurationFileIsUnderstood(t *testing.T) {
 				"ports.webhook=9443", "ports.health=10251", "scheduling.mode=Extender", "scheduling.weights.image=3"),
 			func(c *config.Configuration) {
 				c.Namespaces, c.ReplacementBudget, c.Revisions.Digests = []string{"a", "b"}, 7, true
-				c.Floors = []config.Floor{{MinimumEnforcement: config.Enforce}}
+				c.Floors = []config.Floor{{MinimumEnforcement: string(settings.Enforce)}}
 				c.SelfTest.Namespace, c.SelfTest.Interval.Duration = "b", c.SelfTest.Interval.Duration*2
 				c.Webhook.BindAddress, c.Health.BindAddress = ":9443", ":10251"
 				c.Scheduling.Mode, c.Scheduling.Weights.Image = config.SchedulingExtender, 3

@@ -22,8 +22,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/fixture"
@@ -243,7 +243,7 @@ func (s *theft) attempts() map[string]attempt {
 		"put a Pod into a Service":                                                 s.patch("v1", "Pod", "sandboxed", mark("labels", "role", `""`)),
 		"give a Pod another owner":                                                 s.patch("v1", "Pod", "web", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"a"}]}}`),
 		"keep a Pod from going":                                                    s.patch("v1", "Pod", "web", `{"metadata":{"finalizers":["a/b"]}}`),
-		"change the stamp of a member, and of its Pod":                             s.patch("v1", "Pod", "sandboxed", mark("labels", platform.StampKey, `"v1-x"`)),
+		"change the stamp of a member, and of its Pod":                             s.patch("v1", "Pod", "sandboxed", mark("labels", settings.StampKey, `"v1-x"`)),
 		"create a Pod":                                                             s.make(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "new"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}),
 		"run a command, or a debug container, in a Pod":                            s.debug("web"),
 		"change what a Sandbox runs":                                               s.patch(agents, "Sandbox", "idle", `{"spec":{"podTemplate":{"spec":{"containers":[{"name":"c","image":"evil"}]}}}}`),
@@ -251,13 +251,13 @@ func (s *theft) attempts() map[string]attempt {
 		"create a Sandbox, outside of the self-test's namespace":                   s.sandboxIn(victim, "new"),
 		"give a Sandbox to another claim":                                          s.patch(agents, "Sandbox", "idle", `{"metadata":{"ownerReferences":[{"apiVersion":"`+extensions+`","kind":"SandboxClaim","name":"a","uid":"a","controller":true}]}}`),
 		"show or hide a member":                                                    s.patch(agents, "Sandbox", "idle", mark("labels", agentsandbox.TemplateRefHashLabel, `null`)),
-		"mark an idle Sandbox as used":                                             s.patch(agents, "Sandbox", "idle", mark("annotations", platform.BoundToKey, `"x"`)),
+		"mark an idle Sandbox as used":                                             s.patch(agents, "Sandbox", "idle", mark("annotations", settings.BoundToKey, `"x"`)),
 		"say of a Sandbox that it is ready, or where it is":                        s.status("idle", `{"podIPs":["192.0.2.1"]}`),
 		"end a claim's sandbox":                                                    s.delete(agents, "Sandbox", "used"),
 		"change what a claim asks for":                                             s.patch(extensions, "SandboxClaim", "c", `{"spec":{"warmPoolRef":{"name":"other"}}}`),
 		"change the size or the template of a pool":                                s.patch(extensions, "SandboxWarmPool", "python", `{"spec":{"replicas":1000}}`),
-		"change the mode or the strategy of a pool":                                s.patch(extensions, "SandboxWarmPool", "python", mark("annotations", platform.EnforcementKey, `"audit"`)),
-		"say that a pool may give out stale members":                               s.patch(extensions, "SandboxWarmPool", "python", mark("annotations", platform.AdmitKey, `"any"`)),
+		"change the mode or the strategy of a pool":                                s.patch(extensions, "SandboxWarmPool", "python", mark("annotations", settings.EnforcementKey, `"audit"`)),
+		"say that a pool may give out stale members":                               s.patch(extensions, "SandboxWarmPool", "python", mark("annotations", settings.AdmitKey, `"any"`)),
 		"change a template":                                                        s.patch(extensions, "SandboxTemplate", "python", `{"metadata":{"labels":{"a":"b"}}}`),
 		"rewrite the history of a DaemonSet or StatefulSet":                        s.rewrite("daemonset"),
 		"delete the history of a DaemonSet or StatefulSet":                         s.delete("apps/v1", "ControllerRevision", "daemonset"),

@@ -19,9 +19,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/freshbind/freshbind/controllers/history"
 	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/recorder"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -213,7 +213,7 @@ func removeRights(ctx context.Context, client kubernetes.Interface) error {
 // revisions are what Freshbind records of the cluster's templates, by UID.
 func revisions(ctx context.Context, client kubernetes.Interface) (map[types.UID]appsv1.ControllerRevision, error) {
 	list, err := client.AppsV1().ControllerRevisions(metav1.NamespaceAll).List(ctx,
-		metav1.ListOptions{LabelSelector: history.TemplateUIDLabel})
+		metav1.ListOptions{LabelSelector: settings.TemplateUIDLabel})
 	if err != nil {
 		return nil, fmt.Errorf("list recorded revisions: %w", err)
 	}

@@ -9,11 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
-	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/recorder"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/demo/counts"
 	"github.com/freshbind/freshbind/test/scenario"
@@ -68,7 +67,7 @@ func beginRolling(ctx context.Context, admin *rest.Config, ns *scenario.Namespac
 	// The strategy is an annotation: the pool's own spec does not know it.
 	pool := builders.MakePool(ns.Name, poolName).APIVersion(ns.Version).Template(poolName).Replicas(rollingSize).
 		Strategy(scenario.OnReplenish).
-		Annotation(advice.StrategyKey, string(freshness.RollingUpdate)).Annotation(advice.MaxUnavailableKey, maxMissing)
+		Annotation(settings.StrategyKey, string(freshness.RollingUpdate)).Annotation(settings.MaxUnavailableKey, maxMissing)
 	return r, ns.Create(ctx, template.Obj(), pool.Obj())
 }
 
@@ -136,16 +135,16 @@ func (r *rolling) complete(ctx context.Context, patience time.Duration) error {
 			return false, err
 		}
 		said = pool.GetAnnotations()
-		return said[platform.RolloutStateKey] == string(freshness.Complete) && said[platform.RolloutRevisionKey] != r.was, nil
+		return said[settings.RolloutStateKey] == string(freshness.Complete) && said[settings.RolloutRevisionKey] != r.was, nil
 	})
 	switch {
 	case err == nil:
-		r.was = said[platform.RolloutRevisionKey]
+		r.was = said[settings.RolloutRevisionKey]
 		return nil
 	case context.Cause(ctx) != nil:
 		return fmt.Errorf("wait for the rollout: %w", context.Cause(ctx))
 	case wait.Interrupted(err):
-		r.late = append(r.late, fmt.Sprintf("the rollout is %s after %s: %s", said[platform.RolloutStateKey], patience, said[platform.RolloutStatusKey]))
+		r.late = append(r.late, fmt.Sprintf("the rollout is %s after %s: %s", said[settings.RolloutStateKey], patience, said[settings.RolloutStatusKey]))
 		return nil
 	}
 	return fmt.Errorf("wait for the rollout: %w", err)

@@ -20,7 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/freshbind/freshbind/internal/checker"
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
@@ -166,7 +166,7 @@ func (s *stage) seen(stamped bool) {
 			if err != nil || cached.GetResourceVersion() != stored.GetResourceVersion() {
 				return stored.GetName() + " is another in the cache", false
 			}
-			if stamped && stored.GetLabels()[platform.StampKey] == "" {
+			if stamped && stored.GetLabels()[settings.StampKey] == "" {
 				return stored.GetName() + " has no stamp", false
 			}
 		}

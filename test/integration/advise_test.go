@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/scenario"
@@ -93,7 +93,7 @@ func (s *stage) written() map[string]string {
 		s.must(err)
 		for _, o := range list.Items {
 			said := o.GetAnnotations()
-			for _, ours := range []string{platform.RolloutStatusKey, platform.RolloutStateKey, platform.RolloutReasonKey} {
+			for _, ours := range []string{settings.RolloutStatusKey, settings.RolloutStateKey, settings.RolloutReasonKey} {
 				delete(said, ours)
 			}
 			out[r.Resource+"/"+o.GetName()] = fmt.Sprint(o.GetUID(), o.GetGeneration(), o.GetLabels(), said)

@@ -3,7 +3,7 @@ package integration
 import (
 	"testing"
 
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
 )
@@ -15,7 +15,7 @@ func TestBackfillWhenANamespaceIsEnforced(t *testing.T) {
 	p := s.pool(scenario.Pool{Replicas: 12, Strategy: scenario.Recreate})
 	before := s.uids(p)
 	for _, sandbox := range s.list(upstream.Sandboxes) {
-		if stamp := sandbox.GetLabels()[platform.StampKey]; stamp != "" {
+		if stamp := sandbox.GetLabels()[settings.StampKey]; stamp != "" {
 			t.Errorf("%s has stamp %s although nobody said enforce", sandbox.GetName(), stamp)
 		}
 	}

@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/freshbind/freshbind/internal/advice"
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -30,15 +29,15 @@ func TestAuditBrakesWhateverIsCached(t *testing.T) {
 		namespace, pool string
 		brake           func(*stage, scenario.Pool)
 	}{
-		"by the namespace": {"enforce", "audit", func(s *stage, _ scenario.Pool) { s.label(platform.EnforcementKey, "audit") }},
+		"by the namespace": {"enforce", "audit", func(s *stage, _ scenario.Pool) { s.label(settings.EnforcementKey, "audit") }},
 		"by a pool": {"audit", "enforce", func(s *stage, p scenario.Pool) {
-			s.annotate(p, platform.EnforcementKey, "audit")
+			s.annotate(p, settings.EnforcementKey, "audit")
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := w.namespace(t, nil)
-			s.label(platform.EnforcementKey, tc.namespace)
-			p := s.rolling(6, advice.MaxUnavailableKey, "1", platform.EnforcementKey, tc.pool)
+			s.label(settings.EnforcementKey, tc.namespace)
+			p := s.rolling(6, settings.MaxUnavailableKey, "1", settings.EnforcementKey, tc.pool)
 			s.state(p, "Complete", "")
 			held := []schema.GroupResource{namespaceResource, upstream.SandboxWarmPools}
 			for _, r := range held {
@@ -59,8 +58,8 @@ func TestAuditBrakesWhateverIsCached(t *testing.T) {
 			s.full(p, "")
 			s.braked(deleted, "with its watches released")
 
-			s.label(platform.EnforcementKey, "enforce")
-			s.annotate(p, platform.EnforcementKey, "enforce")
+			s.label(settings.EnforcementKey, "enforce")
+			s.annotate(p, settings.EnforcementKey, "enforce")
 			s.full(p, "sandbox:v2")
 			if deleted() == 0 {
 				t.Error("no delete was seen once the brake was off: this test shows nothing")
@@ -105,9 +104,9 @@ func TestUndecidedWaitsWhereAPoolEnforces(t *testing.T) {
 	var proxy *controlplane.Proxy
 	w := ownWorld(t, scenario.WorldOptions{Reach: through(&proxy)})
 	s := w.namespace(t, nil)
-	s.label(platform.EnforcementKey, "audit")
+	s.label(settings.EnforcementKey, "audit")
 	p := s.pool(scenario.Pool{Replicas: 2, Strategy: scenario.Recreate})
-	s.annotate(p, platform.EnforcementKey, "enforce")
+	s.annotate(p, settings.EnforcementKey, "enforce")
 	s.state(p, "Complete", "")
 	undecided := func(mode string) float64 {
 		return w.metric(t, "freshbind_bind_verdicts_total", `verdict="error"`, `mode="`+mode+`"`)

@@ -7,8 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -31,7 +31,7 @@ var inputFaults = map[string]faultCase{
 	},
 	"template A B A": {
 		reason: freshness.StaleRevision, strategy: scenario.OnReplenish, rollout: scenario.Recreate,
-		prepare: func(r *row) { r.annotate(r.pool, advice.RepairKey, "false") },
+		prepare: func(r *row) { r.annotate(r.pool, settings.RepairKey, "false") },
 		provoke: func(r *row) {
 			r.image(r.pool, "sandbox:v2")
 			r.claim()

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -321,6 +321,6 @@ func (r *row) putBackUnenforced(name, back string) {
 func (r *row) enforce(mode string) {
 	r.t.Helper()
 	_, err := r.w.core.Resource(podResource.GroupVersion().WithResource("namespaces")).Patch(r.t.Context(), r.Name, mergePatch,
-		[]byte(`{"metadata":{"labels":{"`+platform.EnforcementKey+`":"`+mode+`"}}}`), patchOptions)
+		[]byte(`{"metadata":{"labels":{"`+settings.EnforcementKey+`":"`+mode+`"}}}`), patchOptions)
 	r.must(err)
 }

@@ -7,10 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/config"
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
 )
@@ -37,12 +36,12 @@ floors:
   minimumEnforcement: enforce
   minimumStrategy: Recreate
 `)}}})
-	s := w.namespace(t, map[string]string{platform.EnforcementKey: "audit", "tier": "prod"})
+	s := w.namespace(t, map[string]string{settings.EnforcementKey: "audit", "tier": "prod"})
 	free := w.namespace(t, nil)
 	pools := map[*stage]scenario.Pool{}
 	for _, in := range []*stage{s, free} {
 		p := in.pool(scenario.Pool{Replicas: 3, Strategy: scenario.OnReplenish})
-		in.annotate(p, advice.StrategyKey, scenario.OnReplenish)
+		in.annotate(p, settings.StrategyKey, scenario.OnReplenish)
 		pools[in] = p
 		in.image(p, "sandbox:v2")
 	}

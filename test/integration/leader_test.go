@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/freshbind/freshbind/internal/advice"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
 )
@@ -18,7 +18,7 @@ func TestAnotherReplicaGoesOnWithARollout(t *testing.T) {
 	lead := []string{"--leader-elect=true", "--leader-election-namespace=default"}
 	w := ownWorld(t, scenario.WorldOptions{Guard: fixture.Options{Args: lead}})
 	s := w.enforced(t)
-	p := s.rolling(12, advice.MaxUnavailableKey, "1", advice.MinReadySecondsKey, "1")
+	p := s.rolling(12, settings.MaxUnavailableKey, "1", settings.MinReadySecondsKey, "1")
 	was := s.state(p, "Complete", "")
 	w.startSecond(t, lead)
 	ready := s.followReady(p)

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
@@ -204,7 +204,7 @@ func testOldUpdate(t *testing.T, w *oldWorld) {
 
 	s.fullOf("sandbox:v2")
 	s.eventually("no outcome of a rollout that nobody can see", func(context.Context) (string, bool) {
-		state := s.get(upstream.SandboxWarmPools, s.pool.Name).GetAnnotations()[platform.RolloutStateKey]
+		state := s.get(upstream.SandboxWarmPools, s.pool.Name).GetAnnotations()[settings.RolloutStateKey]
 		return state, state == ""
 	})
 	warm := scenario.Names("w", 2)

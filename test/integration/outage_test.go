@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/freshbind/freshbind/controllers/waiting"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -66,7 +66,7 @@ func TestWebhookStopped(t *testing.T) {
 	s.must(s.WaitClaims(t.Context(), within, claims...))
 	t.Logf("all waiting claims ready %.1f s after the start of Freshbind", time.Since(back).Seconds())
 	woken := slices.DeleteFunc(slices.Clone(claims), func(claim string) bool {
-		return s.get(upstream.SandboxClaims, claim).GetAnnotations()[waiting.NudgedAnnotation] == ""
+		return s.get(upstream.SandboxClaims, claim).GetAnnotations()[settings.RequeuedAtKey] == ""
 	})
 	// On a slow machine the pause of one can end just before it is woken.
 	if len(woken) == 0 {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
@@ -101,7 +101,7 @@ func TestAPlatformComesChangesAndGoes(t *testing.T) {
 	e.logged(waiting, 1)
 	kube, err := kubernetes.NewForConfig(e.cluster.Config())
 	e.must(err)
-	wrong := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "wrong", Labels: map[string]string{platform.EnforcementKey: "sometimes"}}}
+	wrong := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "wrong", Labels: map[string]string{settings.EnforcementKey: "sometimes"}}}
 	err = scenario.Poll(t.Context(), within, func(ctx context.Context) (bool, error) {
 		_, err := kube.CoreV1().Namespaces().Create(ctx, wrong, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err != nil && strings.Contains(err.Error(), "advise.freshbind.dev"), nil

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
 )
@@ -35,7 +35,7 @@ func TestClaimsRaceWithTheDeletesOfARollout(t *testing.T) {
 		bursts = claims / each
 	}
 	s := sharedWorld(t).enforced(t)
-	p := s.rolling(each, advice.MaxUnavailableKey, "50%")
+	p := s.rolling(each, settings.MaxUnavailableKey, "50%")
 	s.state(p, "Complete", "")
 	lost := s.watchLosses()
 	deletes := s.countDeletes()

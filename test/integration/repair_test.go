@@ -20,8 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -85,7 +85,7 @@ func coldStartsAreRepaired(t *testing.T, w *world) {
 		if got, want := builtLike(sandbox), wantedLike(name); !cmp.Equal(got, want) {
 			t.Errorf("claim %s (-want,+got):\n%s", name, cmp.Diff(want, got))
 		}
-		if note := sandbox.GetAnnotations()[platform.RepairedKey]; !platform.IsRepaired(note) {
+		if note := sandbox.GetAnnotations()[settings.RepairedKey]; !platform.IsRepaired(note) {
 			t.Errorf("the sandbox of claim %s has the note %q", name, note)
 		}
 		pod, err := w.dynamic.Resource(podResource).Namespace(s.Name).Get(t.Context(), name, metav1.GetOptions{})
@@ -173,7 +173,7 @@ func TestAPoolWithoutRepairWaitsForTheCache(t *testing.T) {
 	s.claim(p, "c1")
 	sandbox, err := s.SandboxOf(t.Context(), "c1")
 	s.must(err)
-	if note, ok := sandbox.GetAnnotations()[platform.RepairedKey]; ok {
+	if note, ok := sandbox.GetAnnotations()[settings.RepairedKey]; ok {
 		t.Errorf("the sandbox was repaired: %s", note)
 	}
 	s.told("c1", "StaleRevision")
@@ -245,7 +245,7 @@ func (s *stage) spoil() (stop func()) {
 				},
 			}},
 			MatchConditions: []admissionregistrationv1.MatchCondition{{
-				Name: "repaired", Expression: `'` + platform.RepairedKey + `' in object.metadata.?annotations.orValue({})`,
+				Name: "repaired", Expression: `'` + settings.RepairedKey + `' in object.metadata.?annotations.orValue({})`,
 			}},
 		}},
 	}, createOptions)
@@ -266,7 +266,7 @@ func TestSomebodysEditIsNotRepaired(t *testing.T) {
 	w := sharedWorld(t)
 	s := w.enforced(t)
 	p := s.pool(scenario.Pool{Name: "none", Strategy: scenario.Recreate})
-	s.annotate(p, advice.InjectedPathsKey, "podTemplate.spec.hostname")
+	s.annotate(p, settings.InjectedPathsKey, "podTemplate.spec.hostname")
 	s.inject("hostname", `"added"`)
 	release := s.hold(upstream.SandboxTemplates)
 	s.image(p, "sandbox:v2")
@@ -290,7 +290,7 @@ func TestSomebodysEditIsNotRepaired(t *testing.T) {
 	sandbox, err := s.SandboxOf(t.Context(), "c1")
 	s.must(err)
 	added, _, _ := unstructured.NestedString(sandbox.Object, "spec", "podTemplate", "spec", "hostname")
-	if note, ok := sandbox.GetAnnotations()[platform.RepairedKey]; ok || added != "added" {
+	if note, ok := sandbox.GetAnnotations()[settings.RepairedKey]; ok || added != "added" {
 		t.Errorf("the sandbox has the note %q and the added field %q, want no note, and the field", note, added)
 	}
 	s.fresh(1)
@@ -310,7 +310,7 @@ func TestDryRunShowsTheRepair(t *testing.T) {
 	got, err := w.controllers(t).Resource(upstream.Sandboxes.WithVersion(s.Version)).Namespace(s.Name).
 		Create(t.Context(), stale, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	s.must(err)
-	if note := got.GetAnnotations()[platform.RepairedKey]; !platform.IsRepaired(note) || scenario.ImageOf(got) != "sandbox:v2" {
+	if note := got.GetAnnotations()[settings.RepairedKey]; !platform.IsRepaired(note) || scenario.ImageOf(got) != "sandbox:v2" {
 		t.Errorf("shown with image %s and the note %q", scenario.ImageOf(got), note)
 	}
 	if n := w.metric(t, "freshbind_repairs_total"); n != before {
@@ -325,7 +325,7 @@ func TestRolloutsNeedNoCurrentCache(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			w := repairWorld(t, version)
 			s := w.enforced(t)
-			p := s.rolling(4, advice.MaxUnavailableKey, "25%")
+			p := s.rolling(4, settings.MaxUnavailableKey, "25%")
 			was := s.state(p, "Complete", "")
 			births := func(result string) float64 {
 				return w.metric(t, "freshbind_repairs_total", `operation="birth"`, `result="`+result+`"`)

@@ -12,10 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/checker"
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
 )
@@ -24,7 +23,7 @@ import (
 func (s *stage) rolling(replicas int, annotations ...string) scenario.Pool {
 	s.t.Helper()
 	p := s.pool(scenario.Pool{Replicas: replicas, Strategy: scenario.OnReplenish})
-	s.annotate(p, append(annotations, advice.StrategyKey, "RollingUpdate")...)
+	s.annotate(p, append(annotations, settings.StrategyKey, "RollingUpdate")...)
 	return p
 }
 
@@ -43,8 +42,8 @@ func (s *stage) state(p scenario.Pool, state, was string) (revision string) {
 	s.t.Helper()
 	s.eventually("rollout "+state, func(context.Context) (string, bool) {
 		said := s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()
-		revision = said[platform.RolloutRevisionKey]
-		return said[platform.RolloutStatusKey], said[platform.RolloutStateKey] == state && revision != was
+		revision = said[settings.RolloutRevisionKey]
+		return said[settings.RolloutStatusKey], said[settings.RolloutStateKey] == state && revision != was
 	})
 	return revision
 }
@@ -131,7 +130,7 @@ func TestRollingUpdateKeepsAPoolServing(t *testing.T) {
 }
 
 func keepsServing(t *testing.T, s *stage) {
-	p := s.rolling(20, advice.MaxUnavailableKey, "25%")
+	p := s.rolling(20, settings.MaxUnavailableKey, "25%")
 	was := s.state(p, "Complete", "")
 	ready := s.followReady(p)
 
@@ -147,8 +146,8 @@ func keepsServing(t *testing.T, s *stage) {
 			t.Errorf("member %s is hidden after the rollout", m.Name)
 		}
 	}
-	if admit := s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()[platform.AdmitKey]; admit != "" {
-		t.Errorf("%s is %q after the rollout, want none", platform.AdmitKey, admit)
+	if admit := s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()[settings.AdmitKey]; admit != "" {
+		t.Errorf("%s is %q after the rollout, want none", settings.AdmitKey, admit)
 	}
 	s.claim(p, scenario.Names("c", 5)...)
 	if sum := s.fresh(5); sum.Warm != 5 {
@@ -164,7 +163,7 @@ func TestARolloutThatCannotStart(t *testing.T) {
 }
 
 func cannotStart(t *testing.T, s *stage) {
-	p := s.rolling(12, advice.MaxUnavailableKey, "25%", advice.ProgressDeadlineKey, "3s")
+	p := s.rolling(12, settings.MaxUnavailableKey, "25%", settings.ProgressDeadlineKey, "3s")
 	good := s.state(p, "Complete", "")
 
 	s.patch(upstream.SandboxTemplates, p.Template, `{"spec":{"podTemplate":{"spec":{"schedulerName":"nobody"}}}}`)
@@ -200,7 +199,7 @@ func cannotStart(t *testing.T, s *stage) {
 	s.patch(upstream.SandboxTemplates, p.Template, `{"spec":{"podTemplate":{"spec":{"schedulerName":null}}}}`)
 	s.eventually("rolled back", func(context.Context) (string, bool) {
 		said := s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()
-		return said[platform.RolloutStatusKey], said[platform.RolloutStateKey] == "Complete" && said[platform.RolloutRevisionKey] == good
+		return said[settings.RolloutStatusKey], said[settings.RolloutStateKey] == "Complete" && said[settings.RolloutRevisionKey] == good
 	})
 	s.atRest(p)
 	s.claim(p, scenario.Names("d", 12)...)
@@ -219,7 +218,7 @@ func restarts(t *testing.T, s *stage) {
 	for _, m := range s.full(p, "") {
 		before[m.UID] = true
 	}
-	s.annotate(p, advice.PausedKey, "true", advice.RestartedAtKey, time.Now().UTC().Format(time.RFC3339))
+	s.annotate(p, settings.PausedKey, "true", settings.RestartedAtKey, time.Now().UTC().Format(time.RFC3339))
 	s.state(p, "Paused", "")
 	left := func() int {
 		members, err := s.Members(t.Context(), p.Name)
@@ -235,7 +234,7 @@ func restarts(t *testing.T, s *stage) {
 	if n := left(); n != 4 {
 		t.Errorf("%d of 4 members left while the pool is paused", n)
 	}
-	s.annotate(p, advice.PausedKey, "false")
+	s.annotate(p, settings.PausedKey, "false")
 	s.eventually("every member replaced", func(context.Context) (string, bool) { return fmt.Sprint(left()), left() == 0 })
 	s.full(p, "")
 	if got := s.state(p, "Complete", ""); got != revision {

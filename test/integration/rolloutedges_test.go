@@ -8,8 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/freshbind/freshbind/internal/advice"
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
 )
@@ -17,7 +16,7 @@ import (
 // KEDA scales a pool to nothing in the middle of a rollout, and back.
 func TestAPoolScaledInMidRollout(t *testing.T) {
 	s := sharedWorld(t).enforced(t)
-	p := s.rolling(8, advice.MaxUnavailableKey, "1", advice.MinReadySecondsKey, "2")
+	p := s.rolling(8, settings.MaxUnavailableKey, "1", settings.MinReadySecondsKey, "2")
 	was := s.state(p, "Complete", "")
 	s.image(p, "sandbox:v2")
 	s.state(p, "Progressing", was)
@@ -44,7 +43,7 @@ func TestAPoolScaledInMidRollout(t *testing.T) {
 // and nothing of it stays.
 func TestANewerTemplateInMidRollout(t *testing.T) {
 	s := sharedWorld(t).enforced(t)
-	p := s.rolling(8, advice.MaxUnavailableKey, "25%", advice.MinReadySecondsKey, "1")
+	p := s.rolling(8, settings.MaxUnavailableKey, "25%", settings.MinReadySecondsKey, "1")
 	first := s.state(p, "Complete", "")
 	ready := s.followReady(p)
 	s.image(p, "sandbox:v2")
@@ -52,8 +51,8 @@ func TestANewerTemplateInMidRollout(t *testing.T) {
 	s.image(p, "sandbox:v3")
 	s.eventually("the third revision rolled out", func(context.Context) (string, bool) {
 		said := s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()
-		revision := said[platform.RolloutRevisionKey]
-		return said[platform.RolloutStatusKey], said[platform.RolloutStateKey] == "Complete" && revision != first && revision != second
+		revision := said[settings.RolloutRevisionKey]
+		return said[settings.RolloutStatusKey], said[settings.RolloutStateKey] == "Complete" && revision != first && revision != second
 	})
 	s.full(p, "sandbox:v3")
 	if low := ready.lowest(); low < 6 {
@@ -64,7 +63,7 @@ func TestANewerTemplateInMidRollout(t *testing.T) {
 // Members whose Pods somebody else holds back, as Kueue does, are left to him.
 func TestGatedMembersAreLeftToWhoGatesThem(t *testing.T) {
 	s := sharedWorld(t).enforced(t)
-	p := s.rolling(4, advice.MaxUnavailableKey, "2")
+	p := s.rolling(4, settings.MaxUnavailableKey, "2")
 	was := s.state(p, "Complete", "")
 	s.patch(upstream.SandboxTemplates, p.Template, `{"spec":{"podTemplate":{"spec":{"schedulingGates":[{"name":"example.com/queue"}]}}}}`)
 	gated := map[types.UID]string{}
@@ -85,7 +84,7 @@ func TestGatedMembersAreLeftToWhoGatesThem(t *testing.T) {
 	s.patch(upstream.SandboxTemplates, p.Template, `{"spec":{"podTemplate":{"spec":{"schedulingGates":null}}}}`)
 	s.image(p, "sandbox:v2")
 	s.eventually("a plan for the newer template", func(context.Context) (string, bool) {
-		revision := s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()[platform.RolloutRevisionKey]
+		revision := s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()[settings.RolloutRevisionKey]
 		return revision, revision != was && revision != queued
 	})
 	for uid, name := range gated {
@@ -100,8 +99,8 @@ func TestGatedMembersAreLeftToWhoGatesThem(t *testing.T) {
 	}
 	s.eventually("the newer template rolled out once the gates are lifted", func(context.Context) (string, bool) {
 		said := s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()
-		revision := said[platform.RolloutRevisionKey]
-		return said[platform.RolloutStatusKey], said[platform.RolloutStateKey] == "Complete" && revision != was && revision != queued
+		revision := said[settings.RolloutRevisionKey]
+		return said[settings.RolloutStatusKey], said[settings.RolloutStateKey] == "Complete" && revision != was && revision != queued
 	})
 	s.full(p, "sandbox:v2")
 }

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
 )
@@ -148,7 +148,7 @@ func TestARolloutUnderLoad(t *testing.T) { eachRollout(t, rollsUnderLoad) }
 
 func rollsUnderLoad(t *testing.T, s *stage) {
 	const members, unavailable, claims = 20, 5, 40
-	p := s.rolling(members, advice.MaxUnavailableKey, "25%", advice.MinReadySecondsKey, "1")
+	p := s.rolling(members, settings.MaxUnavailableKey, "25%", settings.MinReadySecondsKey, "1")
 	was := s.state(p, "Complete", "")
 	l, stop := s.follow(p)
 	s.image(p, "sandbox:v2")

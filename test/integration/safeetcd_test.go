@@ -15,10 +15,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -45,7 +44,7 @@ func (w *world) playOld(t *testing.T, r schema.GroupResource) {
 	s := w.enforced(t)
 	recreated := s.pool(scenario.Pool{Name: "recreated", Replicas: 4, Strategy: scenario.Recreate})
 	rolled := s.pool(scenario.Pool{Name: "rolled", Replicas: 4, Strategy: scenario.OnReplenish})
-	s.annotate(rolled, advice.StrategyKey, "RollingUpdate", advice.MaxUnavailableKey, "50%")
+	s.annotate(rolled, settings.StrategyKey, "RollingUpdate", settings.MaxUnavailableKey, "50%")
 	s.state(rolled, "Complete", "")
 
 	etcd := w.Cluster.EtcdProxy(1)
@@ -142,7 +141,7 @@ func (s *stage) servesFresh(p scenario.Pool) {
 	s.t.Helper()
 	still := 0
 	s.eventually("claims given fresh members only", func(context.Context) (string, bool) {
-		admit := s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()[platform.AdmitKey]
+		admit := s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()[settings.AdmitKey]
 		if still++; admit == string(freshness.AdmitAny) {
 			still = 0
 		}

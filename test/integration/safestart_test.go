@@ -13,8 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/freshbind/freshbind/internal/advice"
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -69,9 +68,9 @@ func (w *world) startBlind(t *testing.T, proxy *controlplane.Proxy, b blindness)
 	fresh := s.pool(scenario.Pool{Name: "fresh", Replicas: 4, Strategy: scenario.Recreate})
 	kept := s.uids(fresh)
 	recreated := s.pool(scenario.Pool{Name: "recreated", Replicas: 6, Strategy: scenario.OnReplenish})
-	s.annotate(recreated, advice.StrategyKey, "Recreate")
+	s.annotate(recreated, settings.StrategyKey, "Recreate")
 	rolled := s.pool(scenario.Pool{Name: "rolled", Replicas: 6, Strategy: scenario.OnReplenish})
-	s.annotate(rolled, advice.StrategyKey, "RollingUpdate", advice.MaxUnavailableKey, "50%")
+	s.annotate(rolled, settings.StrategyKey, "RollingUpdate", settings.MaxUnavailableKey, "50%")
 	s.must(w.Guard.Stop())
 	s.enforce()
 	s.image(recreated, "sandbox:v2")
@@ -186,11 +185,11 @@ func (s *stage) stampedAll(p scenario.Pool, before map[types.UID]bool) {
 	s.eventually("stamps on all members and pods", func(ctx context.Context) (string, bool) {
 		n := 0
 		for _, sandbox := range s.list(upstream.Sandboxes) {
-			if sandbox.GetLabels()[platform.StampKey] == want && before[sandbox.GetUID()] {
+			if sandbox.GetLabels()[settings.StampKey] == want && before[sandbox.GetUID()] {
 				n++
 			}
 		}
-		pods, err := s.kube().CoreV1().Pods(s.Name).List(ctx, metav1.ListOptions{LabelSelector: platform.StampKey + "=" + want})
+		pods, err := s.kube().CoreV1().Pods(s.Name).List(ctx, metav1.ListOptions{LabelSelector: settings.StampKey + "=" + want})
 		s.must(err)
 		return fmt.Sprintf("%d members, %d pods", n, len(pods.Items)), n == p.Replicas && len(pods.Items) >= p.Replicas
 	})

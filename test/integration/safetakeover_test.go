@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
@@ -43,7 +43,7 @@ func TestAnotherReplicaGoesOnWithABackfill(t *testing.T) {
 	stamped := func() (sandboxes map[types.UID]string, n int) {
 		sandboxes = map[types.UID]string{}
 		for _, o := range s.list(upstream.Sandboxes) {
-			if sandboxes[o.GetUID()] = o.GetLabels()[platform.StampKey]; sandboxes[o.GetUID()] != "" {
+			if sandboxes[o.GetUID()] = o.GetLabels()[settings.StampKey]; sandboxes[o.GetUID()] != "" {
 				n++
 			}
 		}
@@ -88,7 +88,7 @@ func (s *stage) mixed(p scenario.Pool, newer int) map[types.UID]string {
 	s.t.Helper()
 	older := s.printedHash(s.get(upstream.SandboxTemplates, p.Template))
 	s.eventually("the older revision recorded", func(ctx context.Context) (string, bool) {
-		list, err := s.kube().AppsV1().ControllerRevisions(s.Name).List(ctx, metav1.ListOptions{LabelSelector: platform.StampKey + "=" + older})
+		list, err := s.kube().AppsV1().ControllerRevisions(s.Name).List(ctx, metav1.ListOptions{LabelSelector: settings.StampKey + "=" + older})
 		s.must(err)
 		return fmt.Sprintf("%d revisions", len(list.Items)), len(list.Items) == 1
 	})
@@ -148,8 +148,8 @@ func (s *stage) podsStampedAs(sandboxes map[types.UID]string) {
 			continue
 		}
 		if want, ok := sandboxes[owner.UID]; ok {
-			if n++; pods.Items[i].Labels[platform.StampKey] != want {
-				s.t.Errorf("pod %s is stamped %q, want %s", pods.Items[i].Name, pods.Items[i].Labels[platform.StampKey], want)
+			if n++; pods.Items[i].Labels[settings.StampKey] != want {
+				s.t.Errorf("pod %s is stamped %q, want %s", pods.Items[i].Name, pods.Items[i].Labels[settings.StampKey], want)
 			}
 		}
 	}

@@ -14,8 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/freshbind/freshbind/internal/advice"
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -34,7 +33,7 @@ func TestAForeignWebhookSuspendsAttribution(t *testing.T) {
 	var said map[string]string
 	s.eventually("attribution suspended", func(context.Context) (string, bool) {
 		said = s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()
-		return said[platform.RolloutStatusKey], said[platform.AttributionKey] != ""
+		return said[settings.RolloutStatusKey], said[settings.AttributionKey] != ""
 	})
 	s.full(p, "")
 	s.claim(p, scenario.Names("c", replicas)...)
@@ -51,15 +50,15 @@ func TestAForeignWebhookSuspendsAttribution(t *testing.T) {
 		t.Errorf("%d events say so, want 1", n)
 	}
 
-	copied := regexp.MustCompile(advice.InjectedPathsKey + `: ([^"\\ ]+)`).FindStringSubmatch(said[platform.RolloutStatusKey])
+	copied := regexp.MustCompile(settings.InjectedPathsKey + `: ([^"\\ ]+)`).FindStringSubmatch(said[settings.RolloutStatusKey])
 	if copied == nil {
-		t.Fatalf("the status names no path to copy: %s", said[platform.RolloutStatusKey])
+		t.Fatalf("the status names no path to copy: %s", said[settings.RolloutStatusKey])
 	}
 	before := deletes()
-	s.annotate(p, advice.InjectedPathsKey, copied[1])
+	s.annotate(p, settings.InjectedPathsKey, copied[1])
 	s.eventually("attribution as before", func(context.Context) (string, bool) {
 		said = s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()
-		return said[platform.RolloutStatusKey], said[platform.AttributionKey] == "" && said[platform.RolloutReasonKey] == "MembersUpToDate"
+		return said[settings.RolloutStatusKey], said[settings.AttributionKey] == "" && said[settings.RolloutReasonKey] == "MembersUpToDate"
 	})
 	s.claim(p, scenario.Names("d", replicas)...)
 	if n := deletes() - before; n != 0 {
@@ -130,7 +129,7 @@ func (s *stage) inject(field, value string) {
 func (s *stage) inForce(field string) {
 	s.t.Helper()
 	probe := builders.MakeMember(builders.MakePool(s.Name, "probe").Obj(), builders.MakeTemplate(s.Name, "probe").Obj()).
-		Name("probe").Owners().Annotation(platform.RepairedKey, "v1-a -> v1-b").Obj()
+		Name("probe").Owners().Annotation(settings.RepairedKey, "v1-a -> v1-b").Obj()
 	s.eventually("injection in force", func(ctx context.Context) (string, bool) {
 		created, err := s.Resource(upstream.Sandboxes).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil {

@@ -3,7 +3,7 @@ package integration
 import (
 	"testing"
 
-	"github.com/freshbind/freshbind/internal/advice"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/upstream"
 )
@@ -12,7 +12,7 @@ import (
 // does, and a pause holds it.
 func TestASwitchOfTemplatesRolls(t *testing.T) {
 	s := sharedWorld(t).enforced(t)
-	p := s.rolling(6, advice.MaxUnavailableKey, "1", advice.PausedKey, "true")
+	p := s.rolling(6, settings.MaxUnavailableKey, "1", settings.PausedKey, "true")
 	first := s.state(p, "Complete", "")
 	s.must(s.Create(t.Context(), builders.MakeTemplate(s.Name, "python-2").APIVersion(s.Version).Image("sandbox:v2").Obj()))
 	deleted, ready := s.countDeletes(), s.followReady(p)
@@ -24,7 +24,7 @@ func TestASwitchOfTemplatesRolls(t *testing.T) {
 	if n := deleted(); n > 0 {
 		t.Errorf("%d members were deleted while the pool is paused", n)
 	}
-	s.annotate(p, advice.PausedKey, "false")
+	s.annotate(p, settings.PausedKey, "false")
 	s.state(p, "Complete", first)
 	s.full(p, "sandbox:v2")
 	if low := ready.lowest(); low < p.Replicas-1 {

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -61,7 +61,7 @@ func TestHistoryNamesWhatIsStale(t *testing.T) {
 		}
 		numbers := map[string]int64{}
 		for _, r := range list.Items {
-			numbers[r.Labels[platform.StampKey]] = r.Revision
+			numbers[r.Labels[settings.StampKey]] = r.Revision
 		}
 		want := hashOf(t, s.get(upstream.SandboxTemplates, p.Template))
 		return fmt.Sprint(numbers), len(numbers) == 3 && numbers[want] == 4

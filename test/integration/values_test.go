@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
 )
@@ -42,7 +42,7 @@ func hashOf(t *testing.T, template *unstructured.Unstructured) string {
 }
 
 const (
-	stampKey   = platform.StampKey
+	stampKey   = settings.StampKey
 	mergePatch = types.MergePatchType
 )
 

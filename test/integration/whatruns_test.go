@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/scenario"
@@ -200,7 +200,7 @@ func TestWhatAdmissionAddsToPods(t *testing.T) {
 			len(pod.Spec.Containers[0].Resources.Requests) < 3 || len(pod.Spec.Tolerations) < 4 {
 			t.Fatalf("admission and the scheduler's gate added too little for this test: generation %d, %+v", pod.Generation, pod.Spec)
 		}
-		if stamp, own := pod.Labels[platform.StampKey], s.get(upstream.Sandboxes, m.Name).GetLabels()[platform.StampKey]; stamp == "" || stamp != own {
+		if stamp, own := pod.Labels[settings.StampKey], s.get(upstream.Sandboxes, m.Name).GetLabels()[settings.StampKey]; stamp == "" || stamp != own {
 			t.Errorf("pod %s is stamped %q, its sandbox %q", m.Name, stamp, own)
 		}
 	}

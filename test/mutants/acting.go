@@ -9,45 +9,59 @@ var answering = slices.Concat(at("internal/platform/agentsandbox/answers.go", []
 	{check: "a cold start is answered AlreadyExists", old: `return http.StatusConflict, metav1.StatusReasonAlreadyExists`, broken: `return http.StatusConflict, metav1.StatusReasonConflict`, test: "TestAnswer/cold start, whatever"},
 	{check: "a birth is answered 403", old: `case op == freshness.Birth, `, broken: `case `, test: "TestAnswer/birth of a stale member"},
 }), at("webhooks/mode.go", []mutant{
-	{check: "undecided: what a member says it was made for", old: `Mode(asked) == Enforce || m.Pools == nil {`, broken: `m.Pools == nil {`, test: "TestGuard/undecided, the member says so"},
-	{check: "undecided: a member switches no pool off", old: `Mode(asked) == Enforce || m.Pools == nil {`, broken: `asked != "" || m.Pools == nil {`, test: "TestGuard/undecided, the pool enforces, whatever the member says"},
-	{check: "undecided: where no pool enforces it passes", old: `return Mode(pool.GetAnnotations()[platform.EnforcementKey]) == Enforce`, broken: `return true`, test: "TestGuard/undecided, the pool audits"},
+	{check: "undecided: what a member says it was made for", old: `settings.Mode(asked) == settings.Enforce || m.Pools == nil {`, broken: `m.Pools == nil {`, test: "TestGuard/undecided, the member says so"},
+	{check: "undecided: a member switches no pool off", old: `settings.Mode(asked) == settings.Enforce || m.Pools == nil {`, broken: `asked != "" || m.Pools == nil {`, test: "TestGuard/undecided, the pool enforces, whatever the member says"},
+	{check: "undecided: where no pool enforces it passes", old: `return settings.Pool(pool.GetAnnotations()).Enforces()`, broken: `return true`, test: "TestGuard/undecided, the pool audits"},
 }), at("webhooks/guard.go", []mutant{
 	{check: "mode audit denies nothing", old: `resp := admission.Allowed("")
 	switch {
-	case o.mode != Enforce:`, broken: `resp := admission.Allowed("")
+	case o.mode != settings.Enforce:`, broken: `resp := admission.Allowed("")
 	switch {
 	case false:`, test: "TestGuard/audited, not denied"},
 	{check: "undecided: where a pool enforces it is refused", old: `asked = g.Modes.mayBeAsked(ctx, w.Judged())`, broken: `asked = ""`, test: "TestGuard/undecided, the pool enforces"},
 	{check: "what is judged is asked of its own pool only", old: `	if err != nil {
 		asked = g.Modes.mayBeAsked`, broken: `	if true {
 		asked = g.Modes.mayBeAsked`, test: "TestGuard/judged, another pool enforces"},
-	{check: "mode audit deletes and hides nothing", old: `if o.Allowed || o.mode != Enforce {`, broken: `if o.Allowed {`, test: "TestGuard/audited, not denied"},
+	{check: "mode audit deletes and hides nothing", old: `if o.Allowed || o.mode != settings.Enforce {`, broken: `if o.Allowed {`, test: "TestGuard/audited, not denied"},
 	{check: "mode enforce denies", old: `resp = g.denied(w, o)`, broken: ``, test: "TestGuard/the member's fault"},
 	{check: "undecided is an error", old: `case o.err != nil && g.FailOpen:`, broken: `case o.err != nil:`, test: "TestGuard/undecided"},
 	{check: "a dry run leaves nothing behind", old: `if !dryRun {`, broken: `if true {`, test: "TestGuard/dry run leaves nothing behind"},
 	{check: "the controllers are told of a refusal", old: `g.Observer.Refused(w.Old, o.Reason.Fault())`, broken: ``, test: "TestGuard/the claim's fault"},
 	{check: "the owners are told of a refusal", old: `g.Observer.Denied(Denial{Write: denied, Verdict: o.Verdict, Pool: o.pool, Mode: o.mode})`, broken: ``, test: "TestGuard/audited, not denied"},
 	{check: "OwnerMismatch: the claim that a UID is of is told", old: `cmp.Or(w.Claim.Name, o.claim)`, broken: `cmp.Or(w.Claim.Name)`, test: "TestGuardTellsTheClaimThatAnotherKindPretendsToBe"},
-	{check: "a Pod that left its pool is looked at once more", old: `if o.mode == Enforce && w.Operation == freshness.Release && !o.byPerson && g.Released != nil {`, broken: `if false {`, test: "TestGuardOfBarePods/release"},
-	{check: "not in mode audit", old: `if o.mode == Enforce && w.Operation == freshness.Release && !o.byPerson && g.Released != nil {`, broken: `if w.Operation == freshness.Release && !o.byPerson && g.Released != nil {`, test: "TestGuardOfBarePods/release, audited"},
+	{check: "a Pod that left its pool is looked at once more", old: `if o.mode == settings.Enforce && w.Operation == freshness.Release && !o.byPerson && g.Released != nil {`, broken: `if false {`, test: "TestGuardOfBarePods/release"},
+	{check: "not in mode audit", old: `if o.mode == settings.Enforce && w.Operation == freshness.Release && !o.byPerson && g.Released != nil {`, broken: `if w.Operation == freshness.Release && !o.byPerson && g.Released != nil {`, test: "TestGuardOfBarePods/release, audited"},
 	{check: "a Pod that a person took out of its pool is theirs", old: `freshness.Release && !o.byPerson && g.Released`, broken: `freshness.Release && g.Released`, test: "TestGuardOfBarePods/release, by a person"},
 }), at("webhooks/mode.go", []mutant{
-	{check: "a pool tightens the mode", old: `if Mode(pool) == Enforce {`, broken: `if false {`, test: "TestGuard/tightened by the pool"},
-	{check: "the mode that was known decides how to fail", old: `return m.lastKnown(ctx, namespace), fmt.Errorf(`, broken: `return m.Default, fmt.Errorf(`, test: "TestGuard/mode unreadable, was enforced"},
+	{check: "a pool tightens the mode", old: `if settings.Mode(pool) == settings.Enforce {`, broken: `if false {`, test: "TestGuard/tightened by the pool"},
+	{check: "the mode that was known decides how to fail", old: `return m.lastKnown(ctx, name), fmt.Errorf(`, broken: `return m.Defaults.Mode, fmt.Errorf(`, test: "TestGuard/mode unreadable, was enforced"},
+	{check: "rounds: a namespace that was read is not read again", old: `if !namespace.Started() {`, broken: `if true {`, test: "TestRoundsOfReads/a bind"},
+}), at("webhooks/guard.go", []mutant{
+	{check: "rounds: the mode comes with the snapshot", old: `facts.Namespace, asked)`, broken: `platform.Namespace{}, asked)`, test: "TestRoundsOfReads/a bind"},
+}), at("webhooks/stamp.go", []mutant{
+	{check: "rounds: so does that of what is named", old: `req.Namespace, stamp.Namespace, `, broken: `req.Namespace, platform.Namespace{}, `, test: "TestRoundsOfReads/a cold start, named"},
+}), at("internal/platform/namespace.go", []mutant{
+	{check: "rounds: a namespace is read beside the rest", old: `go func() {`, broken: `func() {`, pkg: "webhooks", test: "TestRoundsOfReads/a bind"},
+	{check: "a namespace that nobody read says nothing", old: `err := errors.New("the read ended without an answer")`, broken: `var err error`, test: "TestANamespaceThatCannotBeRead"},
+}), at("internal/settings/defaults.go", []mutant{
+	{check: "no label goes below a floor", old: ` || d.Floors.Enforces(namespace)`, broken: ``, test: "TestModeOf/nothing goes below a floor"},
+	{check: "a pool's word on its mode counts", old: `Mode(pool) == Enforce || `, broken: ``, test: "TestModeOf/a pool tightens"},
+	{check: "no strategy goes below a floor", old: `stricter(resolveStrategy(annotation, spec, d.Strategy), least)`, broken: `resolveStrategy(annotation, spec, d.Strategy)`, pkg: "internal/platform/agentsandbox", test: "TestStrategyIsNotBelowTheFloor/below"},
+}), at("internal/platform/agentsandbox/extract.go", []mutant{
+	{check: "no floors for strategies, no read", old: `if !p.Defaults.Floors.HasStrategy() {`, broken: `if false {`, test: "TestWithoutFloorsForStrategiesNoNamespaceIsReadForThem"},
 }), at("webhooks/protect.go", []mutant{
-	{check: "protect: denies", old: `if !v.Allowed && mode == Enforce {`, broken: `if false {`, test: "TestProtect/in use"},
-	{check: "protect: not in mode audit", old: `if !v.Allowed && mode == Enforce {`, broken: `if !v.Allowed {`, test: "TestProtect/in use, audited"},
+	{check: "protect: denies", old: `if !v.Allowed && mode == settings.Enforce {`, broken: `if false {`, test: "TestProtect/in use"},
+	{check: "protect: not in mode audit", old: `if !v.Allowed && mode == settings.Enforce {`, broken: `if !v.Allowed {`, test: "TestProtect/in use, audited"},
 	{check: "protect: answers NotFound", old: `Reason: metav1.StatusReasonNotFound,`, broken: `Reason: metav1.StatusReasonForbidden,`, test: "TestProtect/in use"},
 	{check: "protect: no delete waits for a read", old: `log.Info("Let a delete pass unjudged", "sandbox", member.GetName(), "reason", err.Error())
 		return admission.Allowed("")`, broken: `return admission.Errored(http.StatusInternalServerError, err)`, test: "TestProtect/undecided never waits"},
-	{check: "protect: no delete waits for a mode", old: `mode = Audit`, broken: `mode = Enforce`, test: "TestProtect/mode unreadable, passes"},
+	{check: "protect: no delete waits for a mode", old: `mode = settings.Audit`, broken: `mode = settings.Enforce`, test: "TestProtect/mode unreadable, passes"},
 }), at("webhooks/stamp.go", []mutant{
 	{check: "stamps: a forged one is replaced", old: `case value == carried:`, broken: `case value == carried || there:`, test: "TestStamp/forged"},
 	{check: "stamps: a forged one does not stay", old: `case value == "" && there:`, broken: `case value == "":
 		case value == "" && there:`, test: "TestStamp/forged, not found"},
 	{check: "stamps: a Pod's comes from the Pod", old: `find = s.Revisions.PodRevision`, broken: ``, test: "TestStamp/a pod"},
-	{check: "stamps: none in mode audit", old: `err != nil || mode != Enforce {`, broken: `err != nil || mode == "" {`, test: "TestStamp/audit"},
+	{check: "stamps: none in mode audit", old: `err != nil || mode != settings.Enforce {`, broken: `err != nil || mode == "" {`, test: "TestStamp/audit"},
 }))
 
 // installing is what the API server is told.
@@ -66,14 +80,14 @@ var installing = slices.Concat(at("webhooks/install.go", []mutant{
 	{check: "protect: not an idle bare Pod", old: "`.exists(o, `+poolOwner+` || `+controls+` && !(`", broken: "`.exists(o, `+controls+` && !(`", pkg: "webhooks", test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/agent-sandbox's own"},
 }), at("webhooks/policies.go", []mutant{
 	{check: "policies: they deny", old: `admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}`, broken: `admissionregistrationv1.ValidationAction{admissionregistrationv1.Audit}`, test: "TestPoliciesHoldWhereverBindsAreEnforced/where a label says so"},
-	{check: "policies: where binds are enforced", old: `platform.EnforcementKey: string(Enforce)`, broken: `platform.EnforcementKey: string(Audit)`, test: "TestPoliciesHoldWhereverBindsAreEnforced/where a label says so"},
+	{check: "policies: where binds are enforced", old: `settings.EnforcementKey: string(settings.Enforce)`, broken: `settings.EnforcementKey: string(settings.Audit)`, test: "TestPoliciesHoldWhereverBindsAreEnforced/where a label says so"},
 	{check: "policies: where a floor says so", old: `range s.Enforced {`, broken: `range s.Enforced[:0] {`, test: "TestPoliciesHoldWhereverBindsAreEnforced/by floors"},
 	{check: "policies: where a pool says so", old: `namespaces: s.namespaces(), objects: enforcing()}`, broken: `namespaces: s.namespaces()}`, test: "TestPoliciesHoldWhereverBindsAreEnforced/where a label says so"},
 	{check: "policies: stamps are ours to write", old: `"freshbind-stamp", update, notUs,`, broken: `"freshbind-stamp", update, nil,`, test: "TestWhomThePoliciesExempt"},
 	{check: "policies: nobody gives a used sandbox back", old: `r.Name, update, r.Conditions, r.Validations...)`, broken: `r.Name, update, append(notUs, r.Conditions...), r.Validations...)`, test: "TestWhomThePoliciesExempt"},
 }), asked, at("webhooks/stamp.go", []mutant{
 	{check: "a birth is marked where it is the pool's", old: `if s.Birth {`, broken: `if true {`, test: "TestStamp/a member"},
-	{check: "a pool's mode is on what it was made for", old: `if Mode(stamp.Enforcement) == Enforce {`, broken: `if false {`, test: "TestStamp/tightened"},
+	{check: "a pool's mode is on what it was made for", old: `if settings.Mode(stamp.Enforcement) == settings.Enforce {`, broken: `if false {`, test: "TestStamp/tightened"},
 }), at("webhooks/restamp.go", []mutant{
 	{check: "stamps are put back where binds are enforced", old: `err != nil || !act {`, broken: `err != nil || !act && false {`, test: "TestRestamp/audited"},
 }))
@@ -123,7 +137,7 @@ var settling = slices.Concat(at("controllers/pools/slowstart.go", []mutant{
 	{check: "a Pod that a claim waits for stays", old: `case waits && !served && !fault:`, broken: `case !waits && !served && !fault:`, test: "TestSettlingARefusedPod/given to a claim that waits"},
 	{check: "a Pod that was never a pool's stays", old: `if !p.released.WasMember(pod, facts.Pool) {`, broken: `if false {`, test: "TestSettlingARefusedPod/never a pool's"},
 	{check: "a Pod that v0.1.0 took just now stays", old: `case claim == "" && !fault && !overdue:`, broken: `case false:`, test: "TestSettlingARefusedPod/released and not marked, a moment ago"},
-	{check: "a Pod that left its pool is given time", old: `p.hints.note(overdue, released)`, broken: `p.hints.note(overdue, 0)`, test: "TestWhenPodsAreLookedAt/released"},
+	{check: "a Pod that left its pool is given time", old: `p.hints.Note(overdue, released)`, broken: `p.hints.Note(overdue, 0)`, test: "TestWhenPodsAreLookedAt/released"},
 }), at("controllers/pools/setup.go", []mutant{
 	{check: "NodeLeaving: pools of Pods hear of it", old: `if v.hasBarePods(v.kinds.Pools) {`, broken: `if false {`, test: "TestPoolsOnANode/leaving, bare pods"},
 	{check: "nodes that stay concern nobody", old: `node.Leaving(nil) == "" {`, broken: `node.Leaving(nil) == "never" {`, test: "TestPoolsOnANode/stays, bare pods"},
@@ -160,7 +174,7 @@ var returning = slices.Concat(at("controllers/pools/controller.go", []mutant{
 }), at("controllers/holdings/controller.go", []mutant{
 	{check: "enforcement: of what was made while nobody looked", old: `if err == nil && !enforced && said == "" {`, broken: `if false {`, test: "TestMark/made while nobody looked"},
 }), at("internal/manager/asked.go", []mutant{
-	{check: "enforcement: claims are read where pools say something", old: `[platform.EnforcementKey] != "" {`, broken: `[platform.EnforcementKey] != "never" {`, test: "TestAskedByPools"},
+	{check: "enforcement: claims are read where pools say something", old: `[settings.EnforcementKey] != "" {`, broken: `[settings.EnforcementKey] != "never" {`, test: "TestAskedByPools"},
 }), at("internal/platform/agentsandbox/foreign.go", []mutant{
 	{check: "OwnerMismatch: the claim's name is the stored one", old: `claimOf(claim), claim.GetName()`, broken: `claimOf(claim), ""`, test: "TestAControllerOfAnotherKindIsNoClaim/a claim's UID"},
 }))
@@ -171,10 +185,10 @@ var scoping = at("webhooks/scope.go", []mutant{
 	{check: "a path says that its failurePolicy is Ignore", old: `h.Path += "/open"`, broken: ``, test: "TestFailurePoliciesOfBindsAndColdStarts/binds open"},
 	{check: "one webhook for each namespace", old: `h.not = s.Open`, broken: ``, test: "TestABindWaitsWhereEnforceIsSaid/open"},
 	{check: "open in the open namespaces only", old: `OpenPrefix+h.Name, s.Open`, broken: `OpenPrefix+h.Name, nil`, test: "TestABindWaitsWhereEnforceIsSaid/open elsewhere"},
-	{check: "policies: where that is the default", old: `says(selector, metav1.LabelSelectorOpNotIn, Audit)`, broken: `selector.MatchLabels = enforcing().MatchLabels`, test: "TestPoliciesHoldWhereverBindsAreEnforced/by default"},
+	{check: "policies: where that is the default", old: `says(selector, metav1.LabelSelectorOpNotIn, settings.Audit)`, broken: `selector.MatchLabels = enforcing().MatchLabels`, test: "TestPoliciesHoldWhereverBindsAreEnforced/by default"},
 	{check: "audit does not wait for Freshbind", old: `AuditPrefix+hooks[i].Name, true`, broken: `AuditPrefix+hooks[i].Name, hooks[i].FailOpen`, test: "TestABindWaitsWhereEnforceIsSaid/a namespace that says nothing"},
-	{check: "audit is what the label says, against the default", old: `says(selector, metav1.LabelSelectorOpIn, Audit)`, broken: ``, test: "TestABindWaitsWhereEnforceIsSaid/by default"},
-	{check: "audit leaves out what is enforced by label", old: `says(selector, metav1.LabelSelectorOpNotIn, Enforce)`, broken: ``, test: "TestABindWaitsWhereEnforceIsSaid/its label says enforce"},
+	{check: "audit is what the label says, against the default", old: `says(selector, metav1.LabelSelectorOpIn, settings.Audit)`, broken: ``, test: "TestABindWaitsWhereEnforceIsSaid/by default"},
+	{check: "audit leaves out what is enforced by label", old: `says(selector, metav1.LabelSelectorOpNotIn, settings.Enforce)`, broken: ``, test: "TestABindWaitsWhereEnforceIsSaid/its label says enforce"},
 	{check: "audit leaves out what a floor enforces", old: `s.closed(s.besides(s.Enforced))`, broken: `s.closed(s.besides(nil))`, test: "TestABindWaitsWhereEnforceIsSaid/by a floor"},
 	{check: "floors do not ask twice", old: `s.besides(s.Enforced[:i])`, broken: `s.besides(nil)`, test: "TestABindWaitsWhereEnforceIsSaid/by two floors"},
 	{check: "floors select by their labels", old: `in.MatchLabels = floor.MatchLabels`, broken: ``, test: "TestABindWaitsWhereEnforceIsSaid/outside of a floor"},
@@ -197,7 +211,7 @@ var closing = slices.Concat(at("webhooks/closing.go", []mutant{
 	{check: "closing: what was closed opens again", old: `return strings.HasPrefix(h.Name, PoolPrefix)`, broken: `return false`, test: "TestPoolsCloseAsTheySayNow"},
 	{check: "closing: what was taken off audit comes back", old: `return m.Name == NoPoolCondition`, broken: `return false`, test: "TestPoolsCloseAsTheySayNow"},
 }), at("controllers/closing/controller.go", []mutant{
-	{check: "closing: by pools that enforce", old: `== webhooks.Enforce {`, broken: `!= "" {`, test: "TestTheConfigurationIsAsThePoolsSay/pools that audit"},
+	{check: "closing: by pools that enforce", old: `if settings.Pool(pools.Items[i].GetAnnotations()).Enforces() {`, broken: `if pools.Items[i].GetAnnotations()[settings.EnforcementKey] != "" {`, test: "TestTheConfigurationIsAsThePoolsSay/pools that audit"},
 	{check: "closing: it is looked again", old: `	return reconcile.Result{RequeueAfter: again}, nil
 }`, broken: `	return reconcile.Result{}, nil
 }`, test: "TestTheConfigurationIsAsThePoolsSay/pools that enforce"},

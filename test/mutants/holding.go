@@ -12,7 +12,7 @@ var holding = slices.Concat(at("webhooks/ownpolicies.go", in("test/chart", []mut
 	{check: "own policies: no finalizers", old: `unchanged("metadata.?finalizers"),`, broken: ``, test: stolen},
 	{check: "own policies: no label of others changes or comes", old: "after + `.all(k, ` + ours", broken: "after + `.all(k, true || ` + ours", test: stolen},
 	{check: "own policies: no label of others goes", old: "before + `.all(k, ` + ours", broken: "before + `.all(k, true || ` + ours", test: stolen},
-	{check: "own policies: no input is written", old: `keysBesides("annotations", writtenAnnotations)`, broken: `keysBesides("annotations", append(writtenAnnotations, platform.EnforcementKey))`, test: stolen},
+	{check: "own policies: no input is written", old: `keysBesides("annotations", writtenAnnotations)`, broken: `keysBesides("annotations", append(writtenAnnotations, settings.EnforcementKey))`, test: stolen},
 	{check: "own policies: no Sandbox is created", old: "deletesIt + ` && ` + own.Idle", broken: "createsIt + ` || ` + own.Idle", test: stolen},
 	{check: "own policies: revisions that were a template's", old: "ownersOf(\"oldObject\") + `.exists(o, ` + own.Template", broken: "ownersOf(\"oldObject\") + `.exists(o, true || ` + own.Template", test: stolen},
 	{check: "own policies: revisions that become a template's", old: "ownersOf(\"object\") + `.exists(o, ` + own.Template", broken: "ownersOf(\"object\") + `.exists(o, true || ` + own.Template", test: stolen},

@@ -8,7 +8,7 @@ var leaving = slices.Concat(at("internal/release/decide.go", []mutant{
 	{check: "release: nobody's sandbox is left alone", old: `d.Controller.Kind != freshness.OwnedByPool`, broken: `false && d.Controller.Kind != freshness.OwnedByPool`, test: "TestReleaseOfEachObject/nobody's", pkg: leavingTests},
 	{check: "release: what is being deleted is left alone", old: `member.GetDeletionTimestamp() != nil`, broken: `false`, test: "TestReleaseOfEachObject/being_deleted", pkg: leavingTests},
 	{check: "release: a member that is not ready is not offered", old: `case d.Shown && d.ReadySince.IsZero():`, broken: `case false:`, test: "TestReleaseOfEachObject/starting", pkg: leavingTests},
-	{check: "release: what the user says to a pool stays", old: `keysOf(pool.GetAnnotations(), advice.IsOutput)`, broken: `keysOf(pool.GetAnnotations(), nil)`, test: "TestReleaseOfEachObject", pkg: leavingTests},
+	{check: "release: what the user says to a pool stays", old: `keysOf(pool.GetAnnotations(), settings.IsOutput)`, broken: `keysOf(pool.GetAnnotations(), nil)`, test: "TestReleaseOfEachObject", pkg: leavingTests},
 }), at("internal/release/release.go", []mutant{
 	{check: "release: marks go", old: `if err := r.unmark(ctx, sandbox, marksOf(sandbox)); err != nil {`, broken: `if err := r.unmark(ctx, sandbox, marks{}); err != nil {`, test: "TestReleaseOfEachObject", pkg: leavingTests},
 	{check: "release: a member that was shown is not offered once more", old: `is != shownReady || done ||`, broken: `is == foreign || done && false ||`, test: "TestReleaseOfEachObject", pkg: leavingTests},

@@ -14,7 +14,7 @@ var repairing = slices.Concat(at("internal/freshness/repair.go", []mutant{
 	{check: "repair: as it was rendered", old: `To: v.Expected, Plain: true}`, broken: `To: v.Expected}`, test: "TestRepairOf/without secure defaults"},
 }), at("internal/platform/agentsandbox/repair.go", []mutant{
 	{check: "repair: off", old: `if p.RepairOff || `, broken: `if `, test: "TestWhatIsNotRepaired/switched off"},
-	{check: "repair: off for a pool", old: `objs.pool.GetAnnotations()[repairKey] == "false"`, broken: `false`, test: "TestWhatIsNotRepaired/switched off for the pool"},
+	{check: "repair: off for a pool", old: `settings.Pool(objs.pool.GetAnnotations()).RefusesRepair()`, broken: `false`, test: "TestWhatIsNotRepaired/switched off for the pool"},
 	{check: "repair: with the claim's own values", old: `coldSpec(objs.template, objs.claim)`, broken: `coldSpec(objs.template, &unstructured.Unstructured{})`, test: "TestRepairKeepsTheClaims"},
 	{check: "repair: without secure defaults where there were none", old: `case found.Plain:`, broken: `case false:`, test: "TestRepairWithoutSecureDefaults"},
 	{check: "repair: volumes, too", old: `{"volumeClaimTemplates"}, `, broken: ``, test: "TestRepairs/a volume grown"},
@@ -23,7 +23,7 @@ var repairing = slices.Concat(at("internal/freshness/repair.go", []mutant{
 	{check: "repair: a note of what it is not", old: `|| !ok || to != hash || !older {`, broken: `|| !ok || to == "" || !older {`, test: "TestForgedNotesOfRepairs/to what it is not"},
 	{check: "repair: a note from nowhere", old: `|| !ok || to != hash || !older {`, broken: `|| !ok || to != hash || older && false {`, test: "TestForgedNotesOfRepairs/from what never was"},
 	{check: "repair: a note on a member", old: `if !mayBe || !ok`, broken: `if !ok || mayBe && false`, test: "TestForgedNotesOfRepairs/on a member"},
-	{check: "repair: a member is no older one to upstream", old: `Value: NameHash(platform.Domain + "/" + revision)`, broken: `Value: str(sandbox.Object, at...)`, test: "TestBirthsAreRepaired"},
+	{check: "repair: a member is no older one to upstream", old: `Value: NameHash(settings.Domain + "/" + revision)`, broken: `Value: str(sandbox.Object, at...)`, test: "TestBirthsAreRepaired"},
 	{check: "repair: a member gets no claim's values", old: `case f.Operation == freshness.Birth:`, broken: `case false:`, test: "TestBirthsAreRepaired"},
 }), at("internal/platform/agentsandbox/stamp.go", []mutant{
 	{check: "repair: not what runs in a bare pod", old: `&& namesBarePod(sandbox) {`, broken: `&& false {`, test: "TestWhatIsNotRepaired/one that names a bare pod"},
@@ -37,14 +37,14 @@ var repairing = slices.Concat(at("internal/freshness/repair.go", []mutant{
 	{check: "refusal cache: for a moment", old: `known && f.clock.Since(r.at) < refusalKeptFor`, broken: `known`, test: "TestRefusalCache/too late"},
 	{check: "refusal cache: refusals only", old: `if f == nil || v.Allowed {`, broken: `if f == nil {`, test: "TestRefusalCache/what is allowed"},
 }), at("webhooks/stamp.go", []mutant{
-	{check: "repair: in mode enforce only", old: `err != nil || mode != Enforce {
-		return admission.Allowed("")`, broken: `err != nil && mode != Enforce {
+	{check: "repair: in mode enforce only", old: `err != nil || mode != settings.Enforce {
+		return admission.Allowed("")`, broken: `err != nil && mode != settings.Enforce {
 		return admission.Allowed("")`, test: "TestStamp/to be repaired, audit"},
 	{check: "repair: fields that are to go", old: `if f.Value == nil {`, broken: `if false {`, test: "TestStamp/repaired"},
-	{check: "repair: the note is not the writer's", old: `, platform.RepairedKey: stamp.Repaired,`, broken: `,`, test: "TestStamp/never repaired"},
+	{check: "repair: the note is not the writer's", old: `, settings.RepairedKey: stamp.Repaired,`, broken: `,`, test: "TestStamp/never repaired"},
 }), at("webhooks/guard.go", []mutant{
 	{check: "repair: told once it is let through", old: `if o.repaired != "" && w.Claim.Name != "" {`, broken: `if false {`, test: "TestWhoIsToldOfARepair/let through"},
-	{check: "repair: not told in mode audit", old: `w.Operation == freshness.Birth) && o.mode == Enforce {`, broken: `w.Operation == freshness.Birth) {`, test: "TestWhoIsToldOfARepair/mode audit"},
+	{check: "repair: not told in mode audit", old: `w.Operation == freshness.Birth) && o.mode == settings.Enforce {`, broken: `w.Operation == freshness.Birth) {`, test: "TestWhoIsToldOfARepair/mode audit"},
 	{check: "repair: only what is a note", old: `platform.IsRepaired(note) {`, broken: `true {`, test: "TestWhoIsToldOfARepair/of nobody's note"},
 }), at("webhooks/coldstarts.go", []mutant{
 	{check: "repair: a wrong one is counted", old: `c.repaired(w, o, repairRefused)`, broken: ``, test: "TestRepairsAreCounted/refused, then let"},

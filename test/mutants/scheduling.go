@@ -33,8 +33,8 @@ var scheduling = slices.Concat(at("scheduler/placed.go", []mutant{
 	{check: "answers: so do nodes", old: `r.Nodes == q.Nodes && q.nodes != ""`, broken: `q.nodes != ""`, test: "TestAnswersAreThoseOfEncodingJSON"},
 	{check: "answers: strings are quoted", old: `c < ' ' || c > '~' || c == '"' || c == '\\'`, broken: `c < ' ' || c > '~' || c == '\\'`, test: "TestAnswersAreThoseOfEncodingJSON"},
 }), at("internal/platform/agentsandbox/inspect.go", []mutant{
-	{check: "dispositions read no floor", old: `least, err := f.KnownFloor(ctx, pool.GetNamespace())`, broken: `least, err := f.floorOf(ctx, pool.GetNamespace())`, test: "TestStrategyIsNotBelowTheFloor"},
-	{check: "dispositions of bare Pods read no floor", old: `, floor: f.KnownFloor}`, broken: `}`, test: "TestStrategyIsNotBelowTheFloor"},
+	{check: "dispositions read no floor", old: `return f.inspect(ctx, pool, template, f.Cached)`, broken: `return f.inspect(ctx, pool, template, f.NamespaceLabels)`, test: "TestStrategyIsNotBelowTheFloor"},
+	{check: "dispositions of bare Pods read no floor", old: `return f.inspectBarePod(ctx, pool, template, pod, f.Cached)`, broken: `return f.inspectBarePod(ctx, pool, template, pod, f.NamespaceLabels)`, test: "TestStrategyIsNotBelowTheFloor"},
 }), at("internal/manager/platformpart.go", []mutant{
 	{check: "nobody asks all the time what is served", old: `since < sureFor && `, broken: `since < 1 && `, test: "TestThePlatformPartAsksSeldom"},
 	{check: "a doubt is looked into", old: ` && !p.doubted.Swap(false)`, broken: ``, test: "TestThePlatformPartAsksSeldom"},

@@ -73,9 +73,9 @@ var suspensions = slices.Concat(at("internal/freshness/judge.go", []mutant{
 
 // planning decides which members are replaced.
 var planning = slices.Concat(at("internal/freshness/replacementpolicy.go", []mutant{
-	{check: "what can never be bound goes, under every strategy", old: `case m.Class == Lost:
-		return !m.Leaving`, broken: `case m.Class == Lost:
-		return !m.Leaving && o.replaces()`, test: "TestMakePlan/lost ones go under every strategy"},
+	{check: "what can never be bound goes, under every strategy", old: `case m.Class == Unusable:
+		return !m.Leaving`, broken: `case m.Class == Unusable:
+		return !m.Leaving && o.replaces()`, test: "TestMakePlan/unusable ones go under every strategy"},
 	{check: "unknown members stay while attribution is suspended", old: `return !o.Suspended && (`, broken: `return (`, test: "TestMakePlan/recreate, attribution suspended: only what is known to be stale"},
 	{check: "unknown members stay until one is born current", old: `o.Understood || !m.bornSince(o.Started)`, broken: `true`, test: "TestMakePlan/recreate: unknown ones born of this revision wait for one that is current"},
 	{check: "a rollout that makes no progress stops", old: `o.Failed && o.Strategy == RollingUpdate`, broken: `false`, test: "TestAFailedRolloutReplacesNothing/overdue"},
@@ -93,7 +93,7 @@ var planning = slices.Concat(at("internal/freshness/replacementpolicy.go", []mut
 	{check: "a plan keeps to its grant", old: `most := max(already, p.Granted)`, broken: `most := len(p.Members)`, test: "TestAPlanKeepsToItsGrant"},
 	{check: "what cannot be written to holds up nobody", old: `!m.BackedOff && which(m)`, broken: `which(m)`, test: "TestMakePlan/rolling: what claims have replaced is no progress"},
 	{check: "what claims have replaced is no progress", old: `p.awaits && m.ReadySince`, broken: `m.ReadySince`, test: "TestMakePlan/rolling: what claims have replaced is no progress"},
-	{check: "nobody is given what is of another template", old: `case m.Class == Lost, m.Class == Former:`, broken: `case m.Class == Lost:`, test: "TestFormerMembers/on replenish, paused"},
+	{check: "nobody is given what is of another template", old: `case m.Class == Unusable, m.Class == Former:`, broken: `case m.Class == Unusable:`, test: "TestFormerMembers/on replenish, paused"},
 	{check: "where the platform deletes hidden members none is hidden", old: `case !served && m.Shown && p.Hideable && !goes[i]:`, broken: `case !served && m.Shown && !goes[i]:`, test: "TestMakePlan/rolling: the platform would delete what is hidden"},
 	{check: "no ghosts: what is current again is shown", old: `case served && !m.Shown:`, broken: `case false:`, test: "TestMakePlan/a rollback shows what is current again"},
 }))
@@ -147,10 +147,10 @@ var reasons = slices.Concat(at("internal/freshness/reasons.go", []mutant{
 	{check: "a used member is at fault itself", old: `MemberUsed:        FaultMember,`, broken: ``, test: "TestEveryDenialHasAFault"},
 	{check: "a confused claim leaves the member to others", old: `ClaimHoldsAnother: FaultClaim,`, broken: `ClaimHoldsAnother: FaultMember,`, pkg: "internal/platform/agentsandbox", test: "TestAnswer/bind, the claim's fault"},
 	{check: "no Pod yet is nobody's fault", old: `NodeLeaving:       FaultMember,`, broken: `NodeLeaving: FaultMember, PodNotYet: FaultMember,`, test: "TestEveryDenialHasAFault"},
-}), at("internal/freshness/strategy.go", []mutant{
-	{check: "what cannot be parsed is strict", old: `if err != nil || st == RollingUpdate`, broken: `if err == nil && st == RollingUpdate`, test: "TestResolveStrategy/annotation cannot be parsed"},
-	{check: "no rolling where upstream recreates", old: `st == RollingUpdate && spec == string(Recreate)`, broken: `false`, test: "TestResolveStrategy/rolling, while upstream deletes"},
-	{check: "a strategy of the platform's own is left to it", old: `return PlatformOwned`, broken: `return byDefault`, test: "TestResolveStrategy/a strategy of theirs"},
+}), at("internal/settings/strategy.go", []mutant{
+	{check: "what cannot be parsed is strict", old: `if err != nil || st == freshness.RollingUpdate`, broken: `if err == nil && st == freshness.RollingUpdate`, test: "TestResolveStrategy/annotation cannot be parsed"},
+	{check: "no rolling where upstream recreates", old: `st == freshness.RollingUpdate && spec == string(freshness.Recreate)`, broken: `false`, test: "TestResolveStrategy/rolling, while upstream deletes"},
+	{check: "a strategy of the platform's own is left to it", old: `return freshness.PlatformOwned`, broken: `return byDefault`, test: "TestResolveStrategy/a strategy of theirs"},
 }))
 
 // contents are the rules by which two blueprints are the same.

@@ -27,12 +27,16 @@ var recognising = slices.Concat(at("internal/platform/agentsandbox/classify.go",
 }))
 
 // extracting is what a verdict takes from the objects.
-var extracting = slices.Concat(at("internal/platform/agentsandbox/extract.go", []mutant{
+var extracting = slices.Concat(at("internal/settings/pool.go", []mutant{
+	{check: "injected paths: from the pool", old: `revision.ParseList(p[InjectedPathsKey])`, broken: `revision.ParseList("")`, pkg: "internal/platform/agentsandbox", test: "TestSnapshotHasWhatEachReasonDependsOn/a leaf that its pool's owner has"},
+	{check: "a restart that cannot be read is none", old: `return time.Time{}`, broken: `return time.Now()`, test: "TestPool/nothing that can be read"},
+	{check: "taken by name only: whatever the pool says", old: `p[ClaimsKey] != ""`, broken: `p[ClaimsKey] == byName`, test: "TestPool/by name, misspelt"},
+}), at("internal/platform/agentsandbox/extract.go", []mutant{
 	{check: "MemberTerminating: from the Sandbox", old: `Controller: controllerOf(obj), Deleting: obj.GetDeletionTimestamp() != nil,`, broken: `Controller: controllerOf(obj),`, test: "TestSnapshotHasWhatEachReasonDependsOn/member being deleted"},
 	{check: "MemberUsed: from the Sandbox", old: `wasClaimed(obj)`, broken: `false`, test: "TestSnapshotHasWhatEachReasonDependsOn/member used before"},
 	{check: "MemberUsed: upstream's mark", old: `sandbox.GetLabels()[claimUIDLabel] != ""`, broken: `false`, test: "TestWasClaimed/mark on the sandbox only"},
 	{check: "MemberUsed: upstream's mark on the Pod", old: `podLabels[claimUIDLabel] != ""`, broken: `false && podLabels != nil`, test: "TestWasClaimed/mark on the pod only"},
-	{check: "MemberUsed: our mark", old: `sandbox.GetAnnotations()[platform.BoundToKey] != ""`, broken: `false`, test: "TestWasClaimed/our mark"},
+	{check: "MemberUsed: our mark", old: `sandbox.GetAnnotations()[settings.BoundToKey] != ""`, broken: `false`, test: "TestWasClaimed/our mark"},
 	{check: "named first: known by the release's label", old: `obj.GetLabels()[podTemplateHashLabel] != ""`, broken: `false`, test: "TestSnapshotHasWhatEachReasonDependsOn/claim names nothing"},
 	{check: "the Pod's name after the write", old: `PodNameOf(w.New)`, broken: `m.PodName`, test: "TestSnapshotHasWhatEachReasonDependsOn/the bind changes the pod"},
 	{check: "generation: from the Sandbox", old: `Generation: obj.GetGeneration(),
@@ -46,9 +50,8 @@ var extracting = slices.Concat(at("internal/platform/agentsandbox/extract.go", [
 	{check: "PodTerminating: from the Pod", old: `Deleting: obj.GetDeletionTimestamp() != nil,
 		Content: content,`, broken: `Content: content,`, test: "TestSnapshotHasWhatEachReasonDependsOn/pod being deleted"},
 	{check: "PodFinished: from the Pod", old: `case "Failed", "Succeeded":`, broken: `case "Failed":`, test: "TestSnapshotHasWhatEachReasonDependsOn/pod done"},
-	{check: "injected paths: from the pool", old: `pool.GetAnnotations()[injectedPathKey]`, broken: `""`, test: "TestSnapshotHasWhatEachReasonDependsOn/a leaf that its pool's owner has"},
-	{check: "rolling: admit any, from the pool", old: `annotations[admitKey] == "any"`, broken: `annotations[admitKey] != ""`, test: "TestPoolOf/admits fresh"},
-	{check: "taken by name only: from the pool", old: `annotations[claimsKey] != ""`, broken: `false`, test: "TestPoolsThatAreTakenByName"},
+	{check: "rolling: admit any, from the pool", old: `said.AdmitsAny()`, broken: `said[settings.AdmitKey] != ""`, test: "TestPoolOf/admits fresh"},
+	{check: "taken by name only: from the pool", old: `said.ByName()`, broken: `false`, test: "TestPoolsThatAreTakenByName"},
 	{check: "a claim that wants no pool gets none", old: `case "none":`, broken: `case "none!":`, test: "TestClaimOf/v1alpha1, no pool"},
 	{check: "ClaimNamesAnother: the annotation", old: `claim.GetAnnotations()[sandboxNameKey], `, broken: ``, test: "TestClaimOf/annotation"},
 	{check: "ClaimNamesAnother: the label", old: `, claim.GetLabels()[sandboxNameKey]}`, broken: `}`, test: "TestClaimOf/v1alpha1, label"},

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/webhooks"
@@ -140,16 +140,16 @@ func TestAUsedSandboxStaysUsedHoweverEnforceIsSaid(t *testing.T) {
 	s := newStageIn(t, webhooks.Scope{
 		EnforcedByDefault: true, Enforced: []metav1.LabelSelector{{MatchLabels: map[string]string{"tier": "prod"}}},
 	})
-	audit := map[string]string{platform.EnforcementKey: string(webhooks.Audit)}
+	audit := map[string]string{settings.EnforcementKey: string(settings.Audit)}
 	for name, labels := range map[string]map[string]string{
-		"unsaid": nil, "misspelt": {platform.EnforcementKey: "enforced"}, "audit": audit,
-		"floor": {platform.EnforcementKey: string(webhooks.Audit), "tier": "prod"},
+		"unsaid": nil, "misspelt": {settings.EnforcementKey: "enforced"}, "audit": audit,
+		"floor": {settings.EnforcementKey: string(settings.Audit), "tier": "prod"},
 	} {
 		if err := s.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	byPool := func(b *builders.Sandbox) { b.Label(platform.EnforcementKey, string(webhooks.Enforce)) }
+	byPool := func(b *builders.Sandbox) { b.Label(settings.EnforcementKey, string(settings.Enforce)) }
 	cases := map[string]struct {
 		namespace string
 		change    func(*builders.Sandbox)

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/fixture"
@@ -67,7 +67,7 @@ func newStageIn(t *testing.T, scope webhooks.Scope, apiServerFlags ...string) *s
 		t.Fatal(err)
 	}
 	for name, labels := range map[string]map[string]string{
-		"enforced": {platform.EnforcementKey: string(webhooks.Enforce)}, "audited": nil,
+		"enforced": {settings.EnforcementKey: string(settings.Enforce)}, "audited": nil,
 	} {
 		if err := admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}); err != nil {
 			t.Fatal(err)
@@ -82,11 +82,11 @@ func newStageIn(t *testing.T, scope webhooks.Scope, apiServerFlags ...string) *s
 // they are stored.
 func (s *stage) waitInForce(t *testing.T) {
 	t.Helper()
-	probe := s.sandbox(t, "enforced", "probe", func(b *builders.Sandbox) { b.Label(platform.StampKey, "v1-a") })
-	bound := s.sandbox(t, "enforced", "probe-used", func(b *builders.Sandbox) { b.Annotation(platform.BoundToKey, "somebody") })
+	probe := s.sandbox(t, "enforced", "probe", func(b *builders.Sandbox) { b.Label(settings.StampKey, "v1-a") })
+	bound := s.sandbox(t, "enforced", "probe-used", func(b *builders.Sandbox) { b.Annotation(settings.BoundToKey, "somebody") })
 	var stamp, used error
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
-		stamp = s.patch(ctx, s.admin, probe, `{"metadata":{"labels":{"`+platform.StampKey+`":"v1-b"}}}`, client.DryRunAll)
+		stamp = s.patch(ctx, s.admin, probe, `{"metadata":{"labels":{"`+settings.StampKey+`":"v1-b"}}}`, client.DryRunAll)
 		used = s.patch(ctx, s.admin, bound, ownersPatch("SandboxWarmPool"), client.DryRunAll)
 		return apierrors.IsInvalid(stamp) && apierrors.IsInvalid(used), nil
 	})
@@ -127,15 +127,15 @@ func (*stage) patch(ctx context.Context, c client.Client, obj *unstructured.Unst
 
 func TestPolicies(t *testing.T) {
 	s := newStage(t)
-	member := func(b *builders.Sandbox) { b.Label(platform.StampKey, "v1-a") }
+	member := func(b *builders.Sandbox) { b.Label(settings.StampKey, "v1-a") }
 	bound := func(b *builders.Sandbox) { b.Owners(owner("SandboxClaim")) }
-	marked := func(b *builders.Sandbox) { b.Owners().Annotation(platform.BoundToKey, "somebody") }
-	stamp := func(v string) string { return `{"metadata":{"labels":{"` + platform.StampKey + `":` + v + `}}}` }
-	mark := func(v string) string { return `{"metadata":{"annotations":{"` + platform.BoundToKey + `":` + v + `}}}` }
+	marked := func(b *builders.Sandbox) { b.Owners().Annotation(settings.BoundToKey, "somebody") }
+	stamp := func(v string) string { return `{"metadata":{"labels":{"` + settings.StampKey + `":` + v + `}}}` }
+	mark := func(v string) string { return `{"metadata":{"annotations":{"` + settings.BoundToKey + `":` + v + `}}}` }
 
-	repaired := func(b *builders.Sandbox) { b.Annotation(platform.RepairedKey, "v1-a -> v1-b") }
+	repaired := func(b *builders.Sandbox) { b.Annotation(settings.RepairedKey, "v1-a -> v1-b") }
 	note := func(v string) string {
-		return `{"metadata":{"annotations":{"` + platform.RepairedKey + `":` + v + `}}}`
+		return `{"metadata":{"annotations":{"` + settings.RepairedKey + `":` + v + `}}}`
 	}
 
 	cases := map[string]struct {
@@ -159,7 +159,7 @@ func TestPolicies(t *testing.T) {
 		"used, owner gone, then a pool":    {"enforced", marked, s.admin, ownersPatch("SandboxWarmPool"), "ownerReferences"},
 		"used, given back, audited":        {"audited", bound, s.admin, ownersPatch("SandboxWarmPool"), ""},
 		"used, owner taken away":           {"enforced", bound, s.admin, `{"metadata":{"ownerReferences":null}}`, "ownerReferences"},
-		"used, owner taken away, marked":   {"enforced", func(b *builders.Sandbox) { b.Owners(owner("SandboxClaim")).Annotation(platform.BoundToKey, "u") }, s.admin, `{"metadata":{"ownerReferences":null}}`, ""},
+		"used, owner taken away, marked":   {"enforced", func(b *builders.Sandbox) { b.Owners(owner("SandboxClaim")).Annotation(settings.BoundToKey, "u") }, s.admin, `{"metadata":{"ownerReferences":null}}`, ""},
 		"the mark removed":                 {"enforced", marked, s.admin, mark(`null`), "bound-to"},
 		"the mark changed":                 {"enforced", marked, s.admin, mark(`"me"`), "bound-to"},
 		"a member bound":                   {"enforced", member, s.admin, ownersPatch("SandboxClaim"), ""},

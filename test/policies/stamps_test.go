@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/fixture"
 )
 
@@ -55,7 +55,7 @@ func TestAPodsStampIsPutBackWithoutMutatingPolicies(t *testing.T) {
 }
 
 func labelPatch(stamp, more string) client.Patch {
-	return client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+platform.StampKey+`":`+stamp+more+`}}}`))
+	return client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+settings.StampKey+`":`+stamp+more+`}}}`))
 }
 
 func (s *stage) pod(t *testing.T, name string, labels map[string]string) *corev1.Pod {
@@ -73,16 +73,16 @@ func (s *stage) pod(t *testing.T, name string, labels map[string]string) *corev1
 // putsStampsBack changes the stamps of Pods in a namespace that enforces.
 func (s *stage) putsStampsBack(t *testing.T) {
 	t.Helper()
-	stamped := s.pod(t, "stamped", map[string]string{platform.StampKey: "v1-a", "keep": "1"})
+	stamped := s.pod(t, "stamped", map[string]string{settings.StampKey: "v1-a", "keep": "1"})
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
 		tried := stamped.DeepCopy()
 		err := s.admin.Patch(ctx, tried, labelPatch(`"v1-b"`, ""), client.DryRunAll)
-		return tried.Labels[platform.StampKey] == "v1-a", err
+		return tried.Labels[settings.StampKey] == "v1-a", err
 	})
 	if err != nil {
 		t.Fatalf("waiting until changes are undone: %v", err)
 	}
-	alone := s.pod(t, "alone", map[string]string{platform.StampKey: "v1-a"})
+	alone := s.pod(t, "alone", map[string]string{settings.StampKey: "v1-a"})
 	plain := s.pod(t, "plain", map[string]string{"keep": "1"})
 	wipe := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))
 	for name, tc := range map[string]struct {
@@ -90,10 +90,10 @@ func (s *stage) putsStampsBack(t *testing.T) {
 		patch client.Patch
 		want  map[string]string
 	}{
-		"changed":     {stamped, labelPatch(`"v1-b"`, ""), map[string]string{platform.StampKey: "v1-a", "keep": "1"}},
-		"removed":     {stamped, labelPatch(`null`, ""), map[string]string{platform.StampKey: "v1-a", "keep": "1"}},
-		"beside":      {stamped, labelPatch(`"v1-b"`, `,"more":"2"`), map[string]string{platform.StampKey: "v1-a", "keep": "1", "more": "2"}},
-		"all removed": {alone, wipe, map[string]string{platform.StampKey: "v1-a"}},
+		"changed":     {stamped, labelPatch(`"v1-b"`, ""), map[string]string{settings.StampKey: "v1-a", "keep": "1"}},
+		"removed":     {stamped, labelPatch(`null`, ""), map[string]string{settings.StampKey: "v1-a", "keep": "1"}},
+		"beside":      {stamped, labelPatch(`"v1-b"`, `,"more":"2"`), map[string]string{settings.StampKey: "v1-a", "keep": "1", "more": "2"}},
+		"all removed": {alone, wipe, map[string]string{settings.StampKey: "v1-a"}},
 		"added":       {plain, labelPatch(`"v1-b"`, `,"more":"2"`), map[string]string{"keep": "1", "more": "2"}},
 		"nothing":     {plain, labelPatch(`null`, ""), map[string]string{"keep": "1"}},
 	} {
@@ -107,10 +107,10 @@ func (s *stage) putsStampsBack(t *testing.T) {
 			}
 		})
 	}
-	if err := s.admin.Patch(t.Context(), stamped, labelPatch(`"v1-b"`, "")); err != nil || stamped.Labels[platform.StampKey] != "v1-a" {
-		t.Errorf("stored is the stamp %q (error %v), want v1-a", stamped.Labels[platform.StampKey], err)
+	if err := s.admin.Patch(t.Context(), stamped, labelPatch(`"v1-b"`, "")); err != nil || stamped.Labels[settings.StampKey] != "v1-a" {
+		t.Errorf("stored is the stamp %q (error %v), want v1-a", stamped.Labels[settings.StampKey], err)
 	}
-	if err := s.self.Patch(t.Context(), stamped, labelPatch(`"v1-c"`, "")); err != nil || stamped.Labels[platform.StampKey] != "v1-c" {
-		t.Errorf("Freshbind's own stamp is %q (error %v), want v1-c", stamped.Labels[platform.StampKey], err)
+	if err := s.self.Patch(t.Context(), stamped, labelPatch(`"v1-c"`, "")); err != nil || stamped.Labels[settings.StampKey] != "v1-c" {
+		t.Errorf("Freshbind's own stamp is %q (error %v), want v1-c", stamped.Labels[settings.StampKey], err)
 	}
 }

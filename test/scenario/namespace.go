@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/upstream"
 )
 
@@ -30,7 +30,7 @@ const (
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
 // Enforce are the labels of a namespace in which Freshbind denies.
-func Enforce() map[string]string { return map[string]string{platform.EnforcementKey: "enforce"} }
+func Enforce() map[string]string { return map[string]string{settings.EnforcementKey: "enforce"} }
 
 // Namespace is a namespace in which a scenario is played.
 type Namespace struct {

@@ -181,7 +181,7 @@ func (w *world) metric(ctx context.Context, begins string) (float64, error) {
 const (
 	refusals      = `freshbind_scheduler_requests_total{result="refused",verb="filter"}`
 	noPreemptions = `freshbind_scheduler_requests_total{result="refused",verb="preempt"}`
-	nudges        = `freshbind_scheduler_nudges_total`
+	requeues      = `freshbind_scheduler_requeues_total`
 )
 
 var namespaces atomic.Int64

@@ -126,7 +126,7 @@ func TestRollbackBringsRefusedPodsToRun(t *testing.T) {
 	})
 	s.waitPods("pending", replicas, func(pod *corev1.Pod) bool { return scheduled(pod).Status == corev1.ConditionFalse })
 	f := s.follow()
-	refused, kept, nudged := s.metric(refusals), s.metric(noPreemptions), s.metric(nudges)
+	refused, kept, requeued := s.metric(refusals), s.metric(noPreemptions), s.metric(requeues)
 
 	// Nothing of the new revision ever starts, so that the budget is used up.
 	s.move(p, "nowhere")
@@ -153,7 +153,7 @@ func TestRollbackBringsRefusedPodsToRun(t *testing.T) {
 	})
 	s.waitSome("that were refused and run", refusedBefore)
 	t.Logf("refused pods ran %.1f s after the rollback", time.Since(start).Seconds())
-	s.waitMetric(nudges, nudged)
+	s.waitMetric(requeues, requeued)
 	s.full(p, v1)
 	pod, err := s.w.kube.CoreV1().Pods(s.Name).Get(t.Context(), innocent.Name, metav1.GetOptions{})
 	if err != nil || pod.UID != innocent.UID || pod.DeletionTimestamp != nil {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/config"
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/webhooks"
 )
@@ -76,12 +76,12 @@ type place struct {
 	labels, pool map[string]string
 }
 
-var auditing = map[string]string{platform.EnforcementKey: "audit"}
+var auditing = map[string]string{settings.EnforcementKey: "audit"}
 
 var places = [...]place{
 	{how: "label", labels: scenario.Enforce()},
 	{how: "default"},
-	{how: "floor", labels: map[string]string{platform.EnforcementKey: "audit", tier: prod}},
+	{how: "floor", labels: map[string]string{settings.EnforcementKey: "audit", tier: prod}},
 	{how: "pool", labels: auditing, pool: scenario.Enforce()},
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // loss is the end of a Sandbox that belonged to a claim.
@@ -95,7 +95,7 @@ func (s *ends) live(e checker.Event) {
 // hear notes when a pool changes what it says.
 func (s *ends) hear(e checker.Event) {
 	key := types.NamespacedName{Namespace: e.Object.GetNamespace(), Name: e.Object.GetName()}
-	serves := e.Object.GetAnnotations()[platform.AdmitKey] == string(freshness.AdmitAny)
+	serves := e.Object.GetAnnotations()[settings.AdmitKey] == string(freshness.AdmitAny)
 	said := s.pools[key]
 	if len(said) == 0 || said[len(said)-1].serves != serves {
 		s.pools[key] = append(said, say{checker.RV(e.Object.GetResourceVersion()), serves, e.SeenAt})

@@ -16,9 +16,8 @@ import (
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
-	"github.com/freshbind/freshbind/internal/advice"
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/revision"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -166,7 +165,7 @@ func (t *tenant) floods(ctx context.Context, _ []scenario.Member, pick uint64) e
 			count = revision.MaxPaths
 		}
 		list := strings.Repeat(fmt.Sprintf("podTemplate.spec.containers[name=c].env[name=V%d],", i), count)
-		paths := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, advice.InjectedPathsKey, list)
+		paths := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, settings.InjectedPathsKey, list)
 		_, err = t.flood.Resource(upstream.SandboxWarmPools).Patch(ctx, t.spare.Name, types.MergePatchType, []byte(paths), write)
 		if err := tried(err); err != nil {
 			return err
@@ -315,7 +314,7 @@ func (t *tenant) putBack(ctx context.Context, like scenario.Member, put func(use
 	labels := map[string]any{builders.LabelClaimUID: nil}
 	for key, value := range model.GetLabels() {
 		// Freshbind's own are refused by themselves.
-		if !strings.HasPrefix(key, advice.Prefix) {
+		if !strings.HasPrefix(key, settings.Prefix) {
 			labels[key] = value
 		}
 	}
@@ -328,7 +327,7 @@ func (t *tenant) own(ctx context.Context, sandbox string, labels map[string]any,
 	meta := map[string]any{"ownerReferences": owners}
 	object := map[string]any{"metadata": meta}
 	if labels != nil {
-		meta["labels"], meta["annotations"] = labels, map[string]any{platform.BoundToKey: nil}
+		meta["labels"], meta["annotations"] = labels, map[string]any{settings.BoundToKey: nil}
 		object["spec"] = map[string]any{"podTemplate": map[string]any{"metadata": map[string]any{"labels": labels}}}
 	}
 	patch, err := json.Marshal(object)

@@ -19,9 +19,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/recorder"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/fixture"
@@ -223,7 +223,7 @@ func (w *world) warmPool(o poolOptions, p scenario.Pool) *unstructured.Unstructu
 		warm.Annotation(key, value)
 	}
 	if o.strategy == rollingUpdate {
-		return warm.Strategy(scenario.OnReplenish).Annotation(advice.StrategyKey, rollingUpdate).Obj()
+		return warm.Strategy(scenario.OnReplenish).Annotation(settings.StrategyKey, rollingUpdate).Obj()
 	}
 	return warm.Strategy(o.strategy).Obj()
 }

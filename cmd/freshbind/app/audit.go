@@ -12,6 +12,7 @@ import (
 	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/cli"
 	"github.com/freshbind/freshbind/internal/config"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // errAuditFound is what makes the exit code 1 when the judgement found something.
@@ -77,7 +78,7 @@ func auditOptions(file string) (checker.Options, error) {
 		if err != nil {
 			return checker.Options{}, fmt.Errorf("--config: reading the namespace selector of a floor: %w", err)
 		}
-		o.Floors = append(o.Floors, checker.Floor{Namespaces: selector, Enforce: f.MinimumEnforcement == config.Enforce, Strategy: f.MinimumStrategy})
+		o.Floors = append(o.Floors, checker.Floor{Namespaces: selector, Enforce: settings.Mode(f.MinimumEnforcement) == settings.Enforce, Strategy: f.MinimumStrategy})
 	}
 	return o, nil
 }

@@ -20,11 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/cli"
 	"github.com/freshbind/freshbind/internal/cli/clitest"
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -63,7 +62,7 @@ func newTerminal(t *testing.T, objs ...client.Object) *terminal {
 func (t *terminal) command() *cobra.Command {
 	r := env{
 		streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &t.out, ErrOut: &t.errOut}, program: "kubectl freshbind",
-		connect: func(_ *genericclioptions.ConfigFlags, d cli.Defaults) (*cli.Cluster, error) {
+		connect: func(_ *genericclioptions.ConfigFlags, d settings.Defaults) (*cli.Cluster, error) {
 			t.cluster.Defaults = d
 			return t.cluster, nil
 		},
@@ -123,7 +122,7 @@ func templateAt(image string) *unstructured.Unstructured {
 
 func poolNamed(name string) *builders.Pool {
 	return builders.MakePool("prod", name).Template("python").Replicas(2).Strategy("OnReplenish").
-		Annotation(advice.StrategyKey, "RollingUpdate")
+		Annotation(settings.StrategyKey, "RollingUpdate")
 }
 
 func memberNamed(p *builders.Pool, template *unstructured.Unstructured, name string) *builders.Sandbox {
@@ -131,7 +130,7 @@ func memberNamed(p *builders.Pool, template *unstructured.Unstructured, name str
 }
 
 func namespaceIn(mode string) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "prod", Labels: map[string]string{platform.EnforcementKey: mode}}}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "prod", Labels: map[string]string{settings.EnforcementKey: mode}}}
 }
 
 // halfway has a pool with one stale and one current member, and another pool

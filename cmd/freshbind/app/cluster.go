@@ -25,7 +25,7 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/platform"
-	"github.com/freshbind/freshbind/webhooks"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 const (
@@ -49,11 +49,11 @@ type env struct {
 	streams genericiooptions.IOStreams
 	// program is how this program is called.
 	program string
-	connect func(*genericclioptions.ConfigFlags, cli.Defaults) (*cli.Cluster, error)
+	connect func(*genericclioptions.ConfigFlags, settings.Defaults) (*cli.Cluster, error)
 }
 
 func newEnv(streams genericiooptions.IOStreams) env {
-	return env{streams: streams, program: calledAs(os.Args[0]), connect: func(flags *genericclioptions.ConfigFlags, d cli.Defaults) (*cli.Cluster, error) {
+	return env{streams: streams, program: calledAs(os.Args[0]), connect: func(flags *genericclioptions.ConfigFlags, d settings.Defaults) (*cli.Cluster, error) {
 		return connect(streams, flags, d)
 	}}
 }
@@ -63,7 +63,7 @@ const readTimeout = 30 * time.Second
 
 // connect reaches the cluster of a kubeconfig. What the API server warns of,
 // Freshbind's own advice included, goes to the error stream.
-func connect(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags, defaults cli.Defaults) (*cli.Cluster, error) {
+func connect(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags, defaults settings.Defaults) (*cli.Cluster, error) {
 	cfg, err := flags.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
@@ -113,7 +113,7 @@ type target struct {
 func newTarget(r env) *target {
 	return &target{
 		env: r, config: genericclioptions.NewConfigFlags(true),
-		enforcement: cli.Audit, strategy: string(freshness.OnReplenish),
+		enforcement: string(settings.Audit), strategy: string(freshness.OnReplenish),
 	}
 }
 
@@ -150,30 +150,28 @@ func (t *target) reachCluster() (*cli.Cluster, string, error) {
 }
 
 // defaults are what the manager was started with, by its file or by flags.
-func (t *target) defaults() (cli.Defaults, error) {
-	d := cli.Defaults{Mode: t.enforcement}
+func (t *target) defaults() (settings.Defaults, error) {
 	if t.configFile != "" {
 		if t.changed("default-enforcement") || t.changed("default-rollout-strategy") {
-			return cli.Defaults{}, usage("--config has the defaults: leave out --default-enforcement and --default-rollout-strategy")
+			return settings.Defaults{}, usage("--config has the defaults: leave out --default-enforcement and --default-rollout-strategy")
 		}
 		f, err := config.Load(t.configFile)
 		if err != nil {
-			return cli.Defaults{}, usage("--config: %w", err)
+			return settings.Defaults{}, usage("--config: %w", err)
 		}
-		floors, err := floorsOf(f.Floors)
+		d, err := defaultsOf(f.Defaults.Enforcement, f.Defaults.RolloutStrategy, f.Floors)
 		if err != nil {
-			return cli.Defaults{}, usage("--config: %w", err)
+			return settings.Defaults{}, usage("--config: %w", err)
 		}
-		return cli.Defaults{Mode: f.Defaults.Enforcement, Strategy: freshness.Strategy(f.Defaults.RolloutStrategy), Floors: floors}, nil
+		return d, nil
 	}
-	if _, err := webhooks.ParseMode(t.enforcement); err != nil {
-		return cli.Defaults{}, usage("--default-enforcement: %w", err)
+	if _, err := settings.ParseMode(t.enforcement); err != nil {
+		return settings.Defaults{}, usage("--default-enforcement: %w", err)
 	}
-	var err error
-	if d.Strategy, err = freshness.ParseStrategy(t.strategy); err != nil {
-		return cli.Defaults{}, usage("--default-rollout-strategy: %w", err)
+	if _, err := settings.ParseStrategy(t.strategy); err != nil {
+		return settings.Defaults{}, usage("--default-rollout-strategy: %w", err)
 	}
-	return d, nil
+	return defaultsOf(t.enforcement, t.strategy, nil)
 }
 
 func (t *target) selection(name string) (cli.Selection, error) {

@@ -19,6 +19,7 @@ import (
 	"github.com/freshbind/freshbind/internal/config"
 	"github.com/freshbind/freshbind/internal/doctor"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
@@ -92,7 +93,7 @@ func (o *doctorOptions) doctor() (*doctor.Doctor, error) {
 		}
 		c = f.Configuration
 	}
-	floors, err := floorsOf(c.Floors)
+	defaults, err := defaultsOf(c.Defaults.Enforcement, c.Defaults.RolloutStrategy, c.Floors)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +111,6 @@ func (o *doctorOptions) doctor() (*doctor.Doctor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating client for discovery: %w", err)
 	}
-	modes := &webhooks.Modes{Default: webhooks.Mode(c.Defaults.Enforcement), Floors: floors}
 	mutating, validating := webhooks.Configurations(admission(), webhooks.Endpoint{}, webhooks.Scope{})
 	scope := scopeOf(c.Defaults.Enforcement, c.Floors)
 	scope.Self = o.user
@@ -118,7 +118,7 @@ func (o *doctorOptions) doctor() (*doctor.Doctor, error) {
 	d := &doctor.Doctor{
 		Client: api, Mutating: mutating, Validating: validating, Policies: append(policies.WithoutMutating().Objects(), webhooks.NewOwnPolicies(admission(), o.user).Objects()...),
 		Floors:   webhooks.FloorConfigurations(admission(), webhooks.Endpoint{}, scope),
-		Enforced: func(namespace labels.Set) bool { return modes.By(namespace) == webhooks.Enforce },
+		Enforced: func(namespace labels.Set) bool { return defaults.ModeOf(namespace, "") == settings.Enforce },
 		User:     o.user, Platform: builtIn.Kinds(), Name: platformName, BarePodLabel: barePodLabel,
 		Namespaces: c.Namespaces, TestNamespace: c.SelfTest.Namespace,
 		Now: time.Now,

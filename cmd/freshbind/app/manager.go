@@ -44,7 +44,7 @@ func (o *ManagerOptions) Run(ctx context.Context) error {
 	}
 	RegisterBuildInfo(metrics.Registry, "manager", Version())
 	ctrl.Log.WithName("manager").Info("Starting", "version", Version(), "webhookAddress", o.WebhookAddress,
-		"defaultEnforcement", o.Enforcement, "defaultRolloutStrategy", o.Strategy)
+		"defaultEnforcement", o.enforcement, "defaultRolloutStrategy", o.strategy)
 	return manager.Run(ctx, cfg, o.Options)
 }
 

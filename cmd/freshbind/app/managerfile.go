@@ -8,19 +8,19 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/freshbind/freshbind/internal/config"
-	"github.com/freshbind/freshbind/internal/floor"
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
-// setting is one that both a flag and the configuration file have.
-type setting struct {
+// fileFlag is a flag whose value the configuration file may have instead.
+type fileFlag struct {
 	flag, path string
 	// value is the file's, as the flag takes it.
 	value func(*config.File) string
 }
 
-var settings = []setting{
+var fileFlags = []fileFlag{
 	{"default-enforcement", "defaults.enforcement", func(f *config.File) string { return f.Defaults.Enforcement }},
 	{"default-rollout-strategy", "defaults.rolloutStrategy", func(f *config.File) string { return f.Defaults.RolloutStrategy }},
 	{"repair", "repair", func(f *config.File) string { return strconv.FormatBool(f.Repair) }},
@@ -72,7 +72,7 @@ func (o *ManagerOptions) readFile(flags *pflag.FlagSet) error {
 	if err != nil {
 		return fmt.Errorf("--config: %w", err)
 	}
-	for _, s := range settings {
+	for _, s := range fileFlags {
 		if !f.Says(s.path) {
 			continue
 		}
@@ -80,7 +80,7 @@ func (o *ManagerOptions) readFile(flags *pflag.FlagSet) error {
 			return fmt.Errorf("--%s and %s in %s say the same: keep one of them", s.flag, s.path, o.ConfigFile)
 		}
 	}
-	for _, s := range settings {
+	for _, s := range fileFlags {
 		if !f.Says(s.path) {
 			continue
 		}
@@ -97,23 +97,24 @@ func (o *ManagerOptions) readFile(flags *pflag.FlagSet) error {
 
 // scopeOf says where policies hold, by the default mode and by floors.
 func scopeOf(enforcement string, said []config.Floor) webhooks.Scope {
-	s := webhooks.Scope{EnforcedByDefault: webhooks.Mode(enforcement) == webhooks.Enforce}
+	s := webhooks.Scope{EnforcedByDefault: settings.Mode(enforcement) == settings.Enforce}
 	for _, f := range said {
-		if f.MinimumEnforcement == config.Enforce {
+		if settings.Mode(f.MinimumEnforcement) == settings.Enforce {
 			s.Enforced = append(s.Enforced, *f.NamespaceSelector)
 		}
 	}
 	return s
 }
 
-func floorsOf(said []config.Floor) (floor.Floors, error) {
-	var out floor.Floors
-	for _, f := range said {
-		next, err := floor.New(f.NamespaceSelector, f.MinimumEnforcement == config.Enforce, freshness.Strategy(f.MinimumStrategy))
+// defaultsOf are what the administrator says, by flags or by a file.
+func defaultsOf(enforcement, strategy string, floors []config.Floor) (settings.Defaults, error) {
+	out := settings.Defaults{Mode: settings.Mode(enforcement), Strategy: freshness.Strategy(strategy)}
+	for _, f := range floors {
+		next, err := settings.NewFloor(f.NamespaceSelector, settings.Mode(f.MinimumEnforcement) == settings.Enforce, freshness.Strategy(f.MinimumStrategy))
 		if err != nil {
-			return nil, err
+			return settings.Defaults{}, err
 		}
-		out = append(out, next)
+		out.Floors = append(out.Floors, next)
 	}
 	return out, nil
 }

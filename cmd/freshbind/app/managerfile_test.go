@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/freshbind/freshbind/internal/config"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 func readTestFile(t *testing.T, content string, args ...string) (*ManagerOptions, error) {
@@ -67,7 +68,7 @@ logging: {level: 2, format: text}
 		Certificate: config.Certificate{SecretName: "tls", SecretNamespace: "d"}, Floors: 1,
 	}
 	got := plain{
-		Enforcement: o.Enforcement, Strategy: o.Strategy, Limit: o.RevisionLimit, Budget: o.Budget, Digests: o.RevisionDigests,
+		Enforcement: o.enforcement, Strategy: o.strategy, Limit: o.RevisionLimit, Budget: o.Budget, Digests: o.RevisionDigests,
 		Elect: o.LeaderElect, SelfTest: o.SelfTest.Enabled, LeaseNamespace: o.LeaderElectNamespace, Namespaces: o.Namespaces,
 		Webhook: o.WebhookAddress, Metrics: o.MetricsAddress, Health: o.HealthAddress, SelfTests: o.SelfTest.Namespace,
 		Profile: o.ProfileAddress,
@@ -86,8 +87,8 @@ func TestFlagsMayAddToTheFileButNotSayTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.RevisionLimit != 3 || o.Budget != 4 || o.Enforcement != config.Audit {
-		t.Errorf("limit %d, budget %d, enforcement %s; want 3, 4, audit", o.RevisionLimit, o.Budget, o.Enforcement)
+	if o.RevisionLimit != 3 || o.Budget != 4 || o.enforcement != string(settings.Audit) {
+		t.Errorf("limit %d, budget %d, enforcement %s; want 3, 4, audit", o.RevisionLimit, o.Budget, o.enforcement)
 	}
 	for content, flag := range map[string]string{
 		"revisions: {limit: 3}":                     "--revision-history-limit=3",
@@ -110,7 +111,7 @@ func TestDefaultsAreTheFiles(t *testing.T) {
 	fs := pflag.NewFlagSet("manager", pflag.ContinueOnError)
 	NewManagerOptions().AddFlags(fs)
 	f := &config.File{Configuration: config.Default()}
-	for _, s := range settings {
+	for _, s := range fileFlags {
 		flag := fs.Lookup(s.flag)
 		if flag == nil {
 			t.Errorf("there is no flag --%s", s.flag)

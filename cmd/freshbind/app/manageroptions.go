@@ -13,9 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/freshbind/freshbind/internal/config"
-	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/manager"
-	"github.com/freshbind/freshbind/webhooks"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // ManagerOptions configure the process that serves webhooks and controllers.
@@ -30,6 +29,7 @@ type ManagerOptions struct {
 
 	manager.Options
 
+	enforcement, strategy string
 	// floors, Certificate and most of SelfTest can be said in a file only.
 	floors []config.Floor
 	log    zap.Options
@@ -39,7 +39,7 @@ type ManagerOptions struct {
 func NewManagerOptions() *ManagerOptions {
 	c := config.Default()
 	return &ManagerOptions{
-		WebhookAddress: c.Webhook.BindAddress,
+		WebhookAddress: c.Webhook.BindAddress, enforcement: c.Defaults.Enforcement, strategy: c.Defaults.RolloutStrategy,
 		Options: manager.Options{
 			CertDir:              c.Webhook.Certificate.Directory,
 			HealthAddress:        c.Health.BindAddress,
@@ -48,8 +48,6 @@ func NewManagerOptions() *ManagerOptions {
 			GracePeriod:          c.GracePeriod.Duration,
 			LeaderElect:          c.LeaderElection.Enabled,
 			LeaderElectNamespace: c.LeaderElection.Namespace,
-			Enforcement:          c.Defaults.Enforcement,
-			Strategy:             c.Defaults.RolloutStrategy,
 			Repair:               c.Repair,
 			RevisionLimit:        c.Revisions.Limit,
 			RevisionDigests:      c.Revisions.Digests,
@@ -75,8 +73,8 @@ func (o *ManagerOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.GracePeriod, "grace-period", o.GracePeriod, "How long running requests may take after a stop signal.")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Elect a leader, which runs the controllers; all replicas serve webhooks.")
 	fs.StringVar(&o.LeaderElectNamespace, "leader-election-namespace", o.LeaderElectNamespace, "Namespace of the lease; empty for the namespace this runs in.")
-	fs.StringVar(&o.Enforcement, "default-enforcement", o.Enforcement, "Mode where neither namespace nor pool sets one: audit or enforce.")
-	fs.StringVar(&o.Strategy, "default-rollout-strategy", o.Strategy, "Strategy where the pool sets none: OnReplenish, Recreate or RollingUpdate.")
+	fs.StringVar(&o.enforcement, "default-enforcement", o.enforcement, "Mode where neither namespace nor pool sets one: audit or enforce.")
+	fs.StringVar(&o.strategy, "default-rollout-strategy", o.strategy, "Strategy where the pool sets none: OnReplenish, Recreate or RollingUpdate.")
 	fs.BoolVar(&o.Repair, "repair", o.Repair, "Rewrite a cold start that was rendered from an older revision to the one in force, in mode enforce; without it, and for pools with the annotation freshbind.dev/repair=false, it is refused.")
 	fs.IntVar(&o.RevisionLimit, "revision-history-limit", o.RevisionLimit, "How many revisions of a template to keep, not counting those in use.")
 	fs.BoolVar(&o.RevisionDigests, "revision-digests", o.RevisionDigests, "Keep digests of a revision's values in mode enforce, too, as everywhere in mode audit: stale members are still named, but a rollout cannot be undone from history.")
@@ -102,17 +100,17 @@ func (o *ManagerOptions) Complete() error {
 	if len(o.Namespaces) > 0 && !slices.Contains(o.Namespaces, o.SelfTest.Namespace) {
 		o.SelfTest.Namespace = o.Namespaces[0]
 	}
-	o.Scope = scopeOf(o.Enforcement, o.floors)
-	o.Floors, err = floorsOf(o.floors)
+	o.Scope = scopeOf(o.enforcement, o.floors)
+	o.Defaults, err = defaultsOf(o.enforcement, o.strategy, o.floors)
 	return err
 }
 
 // Validate reports the first option that cannot be used.
 func (o *ManagerOptions) Validate() error {
-	if _, err := webhooks.ParseMode(o.Enforcement); err != nil {
+	if _, err := settings.ParseMode(o.enforcement); err != nil {
 		return fmt.Errorf("--default-enforcement: %w", err)
 	}
-	if _, err := freshness.ParseStrategy(o.Strategy); err != nil {
+	if _, err := settings.ParseStrategy(o.strategy); err != nil {
 		return fmt.Errorf("--default-rollout-strategy: %w", err)
 	}
 	if o.RevisionLimit < 1 {

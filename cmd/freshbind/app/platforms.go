@@ -23,9 +23,11 @@ func admission() platform.Admission { return agentsandbox.Admission() }
 
 // judging judges for commands, which read no more than they are given.
 func judging(s cli.Sources) cli.Judging {
-	return &agentsandbox.Platform{
-		Reader: s.Reader, Resolver: s.Resolver, History: s.History, DefaultStrategy: s.DefaultStrategy, Floor: s.Floor,
+	p := &agentsandbox.Platform{Reader: s.Reader, Resolver: s.Resolver, History: s.History, Defaults: s.Defaults}
+	if s.Namespaces == nil {
+		return p
 	}
+	return agentsandbox.CachedInspector{Platform: p, Cached: s.Namespaces}
 }
 
 // routed says where the platform's sandboxes can be reached.

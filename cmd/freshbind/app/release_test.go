@@ -20,11 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/cli"
 	"github.com/freshbind/freshbind/internal/cli/clitest"
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/webhooks"
 )
@@ -245,8 +244,8 @@ func keyOf(obj client.Object) string {
 // What a release does to each object: hidden members are shown, ready ones are
 // put before claims again, and what is somebody else's is left alone.
 func TestReleaseOfEachObject(t *testing.T) {
-	v1, pool := templateAt("v1"), poolNamed("a").Annotation(platform.Domain+"/rollout-state", "Progressing")
-	member := func() *builders.Sandbox { return memberNamed(pool, v1, "m").Label(platform.StampKey, "v1-0") }
+	v1, pool := templateAt("v1"), poolNamed("a").Annotation(settings.Domain+"/rollout-state", "Progressing")
+	member := func() *builders.Sandbox { return memberNamed(pool, v1, "m").Label(settings.StampKey, "v1-0") }
 	hidden := func(s *builders.Sandbox) *builders.Sandbox { return s.NoLabel(agentsandbox.TemplateRefHashLabel) }
 	claim := metav1.OwnerReference{APIVersion: "extensions.agents.x-k8s.io/v1beta1", Kind: "SandboxClaim", Name: "c", UID: "c", Controller: ptr.To(true)}
 	for name, tc := range map[string]struct {
@@ -283,10 +282,10 @@ func TestReleaseOfEachObject(t *testing.T) {
 			if agentsandbox.Shown(got) != tc.wantShown {
 				t.Errorf("shown is %v, want %v", agentsandbox.Shown(got), tc.wantShown)
 			}
-			if stamp, there := got.GetLabels()[platform.StampKey]; there {
+			if stamp, there := got.GetLabels()[settings.StampKey]; there {
 				t.Errorf("the stamp %q stays", stamp)
 			}
-			if is, yours := term.annotation("a", platform.Domain+"/rollout-state"), term.annotation("a", advice.StrategyKey); is != "" || yours == "" {
+			if is, yours := term.annotation("a", settings.Domain+"/rollout-state"), term.annotation("a", settings.StrategyKey); is != "" || yours == "" {
 				t.Errorf("rollout-state is %q, and the user's strategy %q", is, yours)
 			}
 		})

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/cli"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 const exitCodes = "Exit codes: 0 done or complete, 1 failed, 2 wrong usage, 3 not complete in time, 4 paused."
@@ -75,7 +75,7 @@ func newPauseCommand(r env) *cobra.Command {
 	s := &annotationCommand{
 		target: newTarget(r), done: "paused", already: "already paused", is: isPaused,
 		write: func(ctx context.Context, c *cli.Cluster, p *cli.Pool, dry cli.DryRun) error {
-			return c.Annotate(ctx, p.Object, advice.PausedKey, "true", dry)
+			return c.Annotate(ctx, p.Object, settings.PausedKey, "true", dry)
 		},
 	}
 	return s.command("pause", "Stop replacing members",
@@ -88,7 +88,7 @@ func newResumeCommand(r env) *cobra.Command {
 	s := &annotationCommand{
 		target: newTarget(r), done: "resumed", already: "not paused", is: func(p *cli.Pool) bool { return !isPaused(p) },
 		write: func(ctx context.Context, c *cli.Cluster, p *cli.Pool, dry cli.DryRun) error {
-			return c.Annotate(ctx, p.Object, advice.PausedKey, "", dry)
+			return c.Annotate(ctx, p.Object, settings.PausedKey, "", dry)
 		},
 	}
 	return s.command("resume", "Replace members again", "Resume ends a pause.", "  freshbind rollout resume template/python")
@@ -107,7 +107,7 @@ func newRestartCommand(r env) *cobra.Command {
 		"  freshbind rollout restart pool/python\n  freshbind rollout restart template/python && freshbind rollout status template/python")
 }
 
-func isPaused(p *cli.Pool) bool { return p.Object.GetAnnotations()[advice.PausedKey] == "true" }
+func isPaused(p *cli.Pool) bool { return p.Object.GetAnnotations()[settings.PausedKey] == "true" }
 
 func (s *annotationCommand) run(ctx context.Context, args []string) error {
 	subject, err := parseResourceName(args)
@@ -163,7 +163,7 @@ func (s *annotationCommand) report(p *cli.Pool, dry cli.DryRun) error {
 	if _, err := fmt.Fprintf(s.streams.Out, "%s %s%s\n", cli.PoolName(*p), s.done, dry.Suffix()); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
-	if p.Mode == cli.Audit {
+	if p.Mode == settings.Audit {
 		return warn(s.streams.ErrOut, fmt.Sprintf("Warning: pool %s is in mode audit, where Freshbind replaces nothing.", p.Name))
 	}
 	return nil

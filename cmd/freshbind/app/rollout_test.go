@@ -7,16 +7,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/cli"
 	"github.com/freshbind/freshbind/internal/cli/clitest"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
 func TestSteering(t *testing.T) {
 	const stamp = "2026-01-31T12:00:00Z"
 	objs := func(t *testing.T) []client.Object {
-		paused := poolNamed("c").Annotation(advice.PausedKey, "true")
+		paused := poolNamed("c").Annotation(settings.PausedKey, "true")
 		return append(halfway(t, "enforce"), paused.Obj())
 	}
 	prefix := "sandboxwarmpool.extensions.agents.x-k8s.io/"
@@ -26,16 +26,16 @@ func TestSteering(t *testing.T) {
 		key                string
 		want               map[string]string
 	}{
-		"pause":                {args: "pause pool/a", out: prefix + "a paused\n", key: advice.PausedKey, want: map[string]string{"a": "true", "b": "", "c": "true"}},
-		"pause a paused one":   {args: "pause pool/c", errText: `pool "c" is already paused`, code: 1, key: advice.PausedKey, want: map[string]string{"c": "true"}},
-		"pause a template":     {args: "pause template/python", out: prefix + "a paused\n" + prefix + "b paused\n", key: advice.PausedKey, want: map[string]string{"a": "true", "b": "true", "c": "true"}},
-		"pause, dry run":       {args: "pause pool/a --dry-run", out: prefix + "a paused (dry run)\n", key: advice.PausedKey, want: map[string]string{"a": ""}},
-		"pause, server":        {args: "pause pool/a --dry-run=server", out: prefix + "a paused (server dry run)\n", key: advice.PausedKey, want: map[string]string{"a": ""}},
-		"resume":               {args: "resume pool/c", out: prefix + "c resumed\n", key: advice.PausedKey, want: map[string]string{"c": ""}},
-		"resume what goes on":  {args: "resume pool/a", errText: `pool "a" is not paused`, code: 1, key: advice.PausedKey, want: map[string]string{"a": ""}},
-		"restart":              {args: "restart pool a", out: prefix + "a restarted\n", key: advice.RestartedAtKey, want: map[string]string{"a": stamp, "b": ""}},
-		"restart a template":   {args: "restart template/python", out: prefix + "a restarted\n" + prefix + "b restarted\n" + prefix + "c restarted\n", key: advice.RestartedAtKey, want: map[string]string{"a": stamp, "b": stamp, "c": stamp}},
-		"restart once, in dry": {args: "restart pool/a --dry-run=client", out: prefix + "a restarted (dry run)\n", key: advice.RestartedAtKey, want: map[string]string{"a": ""}},
+		"pause":                {args: "pause pool/a", out: prefix + "a paused\n", key: settings.PausedKey, want: map[string]string{"a": "true", "b": "", "c": "true"}},
+		"pause a paused one":   {args: "pause pool/c", errText: `pool "c" is already paused`, code: 1, key: settings.PausedKey, want: map[string]string{"c": "true"}},
+		"pause a template":     {args: "pause template/python", out: prefix + "a paused\n" + prefix + "b paused\n", key: settings.PausedKey, want: map[string]string{"a": "true", "b": "true", "c": "true"}},
+		"pause, dry run":       {args: "pause pool/a --dry-run", out: prefix + "a paused (dry run)\n", key: settings.PausedKey, want: map[string]string{"a": ""}},
+		"pause, server":        {args: "pause pool/a --dry-run=server", out: prefix + "a paused (server dry run)\n", key: settings.PausedKey, want: map[string]string{"a": ""}},
+		"resume":               {args: "resume pool/c", out: prefix + "c resumed\n", key: settings.PausedKey, want: map[string]string{"c": ""}},
+		"resume what goes on":  {args: "resume pool/a", errText: `pool "a" is not paused`, code: 1, key: settings.PausedKey, want: map[string]string{"a": ""}},
+		"restart":              {args: "restart pool a", out: prefix + "a restarted\n", key: settings.RestartedAtKey, want: map[string]string{"a": stamp, "b": ""}},
+		"restart a template":   {args: "restart template/python", out: prefix + "a restarted\n" + prefix + "b restarted\n" + prefix + "c restarted\n", key: settings.RestartedAtKey, want: map[string]string{"a": stamp, "b": stamp, "c": stamp}},
+		"restart once, in dry": {args: "restart pool/a --dry-run=client", out: prefix + "a restarted (dry run)\n", key: settings.RestartedAtKey, want: map[string]string{"a": ""}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

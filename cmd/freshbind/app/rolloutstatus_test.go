@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/cli"
 	"github.com/freshbind/freshbind/internal/cli/clitest"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -24,7 +24,7 @@ func TestRolloutStatus(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p.Annotation(platform.RolloutStateKey, "Failed").Annotation(platform.RolloutStatusKey, string(raw))
+		return p.Annotation(settings.RolloutStateKey, "Failed").Annotation(settings.RolloutStatusKey, string(raw))
 	}
 	complete := []client.Object{v2, poolNamed("b").Replicas(1).Obj(), namespaceIn("enforce"), memberNamed(poolNamed("b"), v2, "b-1").Obj(), clitest.Revision(t, v2, 8, clitest.Now)}
 	title := "revision 8 (" + cli.Short(clitest.Hash(t, v2)) + ")"
@@ -58,7 +58,7 @@ func TestRolloutStatus(t *testing.T) {
 			errText: `pool "a" exceeded its progress deadline (10m): 0 of 2 up to date; 1 older members keep serving. Undo: kubectl freshbind rollout undo template/python`,
 		},
 		"paused": {
-			objs: append(complete, poolNamed("a").Annotation(advice.PausedKey, "true").Obj(), memberNamed(poolNamed("a"), v1, "a-1").Obj(), clitest.Revision(t, v1, 7, clitest.Now)),
+			objs: append(complete, poolNamed("a").Annotation(settings.PausedKey, "true").Obj(), memberNamed(poolNamed("a"), v1, "a-1").Obj(), clitest.Revision(t, v1, 7, clitest.Now)),
 			args: "template/python", code: cli.ExitPaused,
 			out:     `pool "b" successfully rolled out: 1 of 1 up to date, ` + title + "\n",
 			errText: `pool "a" is paused: 0 of 2 up to date. Resume: kubectl freshbind rollout resume pool/a`,

@@ -15,7 +15,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/cli"
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/webhooks"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 type simulateOptions struct {
@@ -31,7 +31,7 @@ type simulateOptions struct {
 func NewSimulateCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &simulateOptions{
 		streams: streams, config: genericclioptions.NewConfigFlags(true),
-		enforcement: string(webhooks.Audit), strategy: string(freshness.OnReplenish),
+		enforcement: string(settings.Audit), strategy: string(freshness.OnReplenish),
 	}
 	cmd := &cobra.Command{
 		Use:   "simulate -f FILE",
@@ -74,10 +74,10 @@ func (o *simulateOptions) validate(args []string) error {
 	if err := o.output.Validate(); err != nil {
 		return err
 	}
-	if _, err := webhooks.ParseMode(o.enforcement); err != nil {
+	if _, err := settings.ParseMode(o.enforcement); err != nil {
 		return fmt.Errorf("--default-enforcement: %w", err)
 	}
-	if _, err := freshness.ParseStrategy(o.strategy); err != nil {
+	if _, err := settings.ParseStrategy(o.strategy); err != nil {
 		return fmt.Errorf("--default-rollout-strategy: %w", err)
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/internal/revision"
-	"github.com/freshbind/freshbind/webhooks"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // simulateDifferences bounds how many differences one line lists.
@@ -90,13 +90,13 @@ func newSimulation(o *simulateOptions) (*simulation, error) {
 		return nil, fmt.Errorf("create client: %w", err)
 	}
 	p := &agentsandbox.Platform{
-		Reader: liveread.NewReader(getter, nil), Resolver: resolver, DefaultStrategy: freshness.Strategy(o.strategy),
+		Reader: liveread.NewReader(getter, nil), Resolver: resolver,
+		Defaults: settings.Defaults{Mode: settings.Mode(o.enforcement), Strategy: freshness.Strategy(o.strategy)},
 	}
-	modes := &webhooks.Modes{Live: p, Cached: api, Default: webhooks.Mode(o.enforcement)}
 	return &simulation{
 		platform: p, defaults: defaults, namespace: namespace, forced: forced,
 		adviser: &agentsandbox.Adviser{
-			Platform: p, Enforced: modes.Enforced, Lister: &agentsandbox.Lister{API: api, Resolver: resolver},
+			Platform: p, Lister: &agentsandbox.Lister{API: api, Resolver: resolver},
 		},
 	}, nil
 }
@@ -198,9 +198,9 @@ func (s *simulation) predictTemplate(ctx context.Context, stored, obj *unstructu
 	out.Before, out.After = change.Before, change.After
 	out.Warnings = append(out.Warnings, change.Lines()...)
 	for _, p := range change.Pools {
-		mode := webhooks.Audit
+		mode := settings.Audit
 		if p.Enforced {
-			mode = webhooks.Enforce
+			mode = settings.Enforce
 		}
 		out.Pools = append(out.Pools, simulatedPool{
 			Name: p.Name, Mode: string(mode), Strategy: string(p.Strategy()), Idle: p.Idle,

@@ -62,7 +62,7 @@ func TestStatusAsJSON(t *testing.T) {
 		"apiVersion": cli.APIVersion, "kind": "PoolStatus",
 		"namespace": "prod", "name": "a", "template": "python", "strategy": "RollingUpdate", "mode": "enforce", "replicas": 2.0,
 		"readyReplicas": 2.0, "updatedReplicas": 1.0, "updatedReadyReplicas": 1.0, "claimableReplicas": 1.0, "staleReplicas": 1.0,
-		"unknownReplicas": 0.0, "lostReplicas": 0.0, "hiddenReplicas": 0.0, "terminatingReplicas": 0.0,
+		"unknownReplicas": 0.0, "unusableReplicas": 0.0, "hiddenReplicas": 0.0, "terminatingReplicas": 0.0,
 		"updateRevision": clitest.Hash(t, templateAt("v2")), "revision": 8.0, "state": "Pending", "staleAre": "Replaced",
 	}
 	if diff := cmp.Diff(want, got.Items[0]); diff != "" {

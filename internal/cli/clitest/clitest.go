@@ -27,6 +27,7 @@ import (
 	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // Now is the time of the cluster.
@@ -91,10 +92,14 @@ func New(t *testing.T, funcs interceptor.Funcs, objs ...client.Object) *cli.Clus
 		Client: c, Resolver: resolver{}, Reader: liveread.NewReader(getter{c}, nil),
 		Objects: agentsandbox.Objects{},
 		Judging: func(s cli.Sources) cli.Judging {
-			return &agentsandbox.Platform{Reader: s.Reader, Resolver: s.Resolver, History: s.History, DefaultStrategy: s.DefaultStrategy, Floor: s.Floor}
+			p := &agentsandbox.Platform{Reader: s.Reader, Resolver: s.Resolver, History: s.History, Defaults: s.Defaults}
+			if s.Namespaces == nil {
+				return p
+			}
+			return agentsandbox.CachedInspector{Platform: p, Cached: s.Namespaces}
 		},
 		History:  func(r client.Reader) platform.History { return history.NewReader(r, agentsandbox.Objects{}) },
-		Defaults: cli.Defaults{Mode: cli.Audit, Strategy: freshness.OnReplenish},
+		Defaults: settings.Defaults{Mode: settings.Audit, Strategy: freshness.OnReplenish},
 		Now:      func() time.Time { return Now },
 	}
 }
@@ -120,7 +125,7 @@ func Revision(t *testing.T, template *unstructured.Unstructured, number int64, s
 	return &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: template.GetNamespace(), Name: template.GetName() + "-" + hash, CreationTimestamp: metav1.NewTime(since),
-			Labels:          map[string]string{history.TemplateUIDLabel: string(template.GetUID()), platform.StampKey: hash},
+			Labels:          map[string]string{settings.TemplateUIDLabel: string(template.GetUID()), settings.StampKey: hash},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(template, template.GroupVersionKind())},
 		},
 		Data: runtime.RawExtension{Raw: raw}, Revision: number,

@@ -5,8 +5,8 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
-	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 const (
@@ -108,12 +108,12 @@ const (
 	celAnnotations    = `object.metadata.?annotations.orValue({})`
 	celOldAnnotations = `(` + isCreate + ` ? {} : oldObject.metadata)` + `.?annotations.orValue({})`
 	// An input that goes away never has to be refused.
-	setsAnnotation = celAnnotations + `.exists(k, k.startsWith('` + advice.Prefix + `') &&` +
+	setsAnnotation = celAnnotations + `.exists(k, k.startsWith('` + settings.Prefix + `') &&` +
 		` !(k in ` + celOldAnnotations + ` && ` + celOldAnnotations + `[k] == ` + celAnnotations + `[k]))`
 
 	// A strategy of the pool's own can contradict the annotation that it has.
 	updateStrategy   = `.spec.?updateStrategy.?type.orValue('')`
-	changesOwnPolicy = `!(` + isCreate + `) && '` + advice.StrategyKey + `' in ` + celAnnotations +
+	changesOwnPolicy = `!(` + isCreate + `) && '` + settings.StrategyKey + `' in ` + celAnnotations +
 		` && object` + updateStrategy + ` != oldObject` + updateStrategy
 )
 

@@ -9,20 +9,18 @@ import (
 
 	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/revision"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 const kindTemplate = "SandboxTemplate"
 
 // Adviser predicts what a write by a person leads to. What the write names is
 // read live, because it may have been written a moment ago; whatever is only
-// counted comes from the Shelf and may be late.
+// counted comes from the Lister and may be late.
 type Adviser struct {
 	Platform *Platform
 	Lister   *Lister
-	// Enforced reports whether Freshbind denies in a namespace.
-	Enforced func(ctx context.Context, namespace string) (bool, error)
 }
 
 // Inputs returns what an object of the platform says to Freshbind.
@@ -101,7 +99,7 @@ func (a *Adviser) TemplateChange(ctx context.Context, old, obj *unstructured.Uns
 	}
 	for _, pool := range pools {
 		count := advice.PoolChange{Name: pool.GetName(), Rollout: a.rollout(pool, in)}
-		injected := injectedPaths(pool)
+		injected := settings.Pool(pool.GetAnnotations()).InjectedPaths()
 		for _, m := range members[pool.GetUID()] {
 			tally(&count, m, obj.GetName(), before, after, injected)
 		}
@@ -144,20 +142,11 @@ func (a *Adviser) poolsOf(ctx context.Context, namespace, template string) ([]*u
 	}
 	var out []*unstructured.Unstructured
 	for _, pool := range all {
-		if a.Platform.poolOf(pool).Template == template && replicasOf(pool) > 0 {
+		if TemplateOf(pool) == template && Replicas(pool) > 0 {
 			out = append(out, pool)
 		}
 	}
 	return out, nil
-}
-
-// replicasOf is spec.replicas, which the CRD defaults to 1.
-func replicasOf(pool *unstructured.Unstructured) int {
-	n, found, err := unstructured.NestedInt64(pool.Object, "spec", "replicas")
-	if err != nil || !found {
-		return 1
-	}
-	return int(n)
 }
 
 // setting is what holds for all pools of a namespace.
@@ -167,23 +156,23 @@ type setting struct {
 }
 
 func (a *Adviser) setting(ctx context.Context, namespace string) (setting, error) {
-	enforced, err := a.Enforced(ctx, namespace)
+	labels, err := a.Platform.NamespaceLabels(ctx, namespace)
 	if err != nil {
 		return setting{}, err
 	}
-	floor, err := a.Platform.floorOf(ctx, namespace)
-	return setting{enforced, floor}, err
+	d := a.Platform.Defaults
+	return setting{d.ModeOf(labels, "") == settings.Enforce, d.Floors.Strategy(labels)}, nil
 }
 
 func (a *Adviser) rollout(pool *unstructured.Unstructured, in setting) advice.Rollout {
-	annotations := pool.GetAnnotations()
+	said := settings.Pool(pool.GetAnnotations())
 	return advice.Rollout{
 		Floor:      in.floor,
-		Annotation: annotations[strategyKey],
-		Spec:       str(pool.Object, "spec", "updateStrategy", "type"),
-		Default:    a.Platform.DefaultStrategy,
-		Enforced:   in.enforced || annotations[platform.EnforcementKey] == "enforce",
-		AdmitAny:   a.Platform.poolOf(pool).AdmitAny,
+		Annotation: said[settings.StrategyKey],
+		Spec:       strategyIn(pool),
+		Default:    a.Platform.Defaults.Strategy,
+		Enforced:   in.enforced || said.Enforces(),
+		AdmitAny:   said.AdmitsAny(),
 	}
 }
 

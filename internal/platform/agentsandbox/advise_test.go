@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/freshbind/freshbind/internal/advice"
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -73,9 +73,9 @@ func newLister(objs ...*unstructured.Unstructured) *lister {
 func newAdviser(cached, enforced bool, objs ...*unstructured.Unstructured) (*Adviser, *lister) {
 	l := newLister(objs...)
 	s := newStore(objs...)
-	a := &Adviser{
-		Platform: newPlatform(s, nil), Lister: &Lister{API: l, Resolver: s},
-		Enforced: func(context.Context, string) (bool, error) { return enforced, nil },
+	a := &Adviser{Platform: newPlatform(s, nil), Lister: &Lister{API: l, Resolver: s}}
+	if enforced {
+		a.Platform.Defaults.Mode = settings.Enforce
 	}
 	if cached {
 		a.Lister.Cache = l
@@ -105,11 +105,11 @@ func all(lists ...[]*unstructured.Unstructured) []*unstructured.Unstructured {
 }
 
 func stamped(hash string) func(*builders.Sandbox) {
-	return func(b *builders.Sandbox) { b.Label(platform.StampKey, hash) }
+	return func(b *builders.Sandbox) { b.Label(settings.StampKey, hash) }
 }
 
 func TestTemplateChange(t *testing.T) {
-	python := builders.MakePool("ns", "python").Replicas(4).Annotation(strategyKey, "Recreate").Obj()
+	python := builders.MakePool("ns", "python").Replicas(4).Annotation(settings.StrategyKey, "Recreate").Obj()
 	node := builders.MakePool("ns", "node").Replicas(2).Obj()
 	one := func(o ...*unstructured.Unstructured) []*unstructured.Unstructured { return o }
 	v1, v2, v3 := stampOf(t, adviseV1), stampOf(t, adviseV2), stampOf(t, adviseV3)
@@ -119,7 +119,7 @@ func TestTemplateChange(t *testing.T) {
 	type counts struct {
 		Pool                              string
 		Idle, Stale, Fresh, Stay, Guessed int
-		Fate                              advice.StalePolicy
+		Policy                            advice.StalePolicy
 	}
 	cases := map[string]struct {
 		stored   []*unstructured.Unstructured
@@ -155,7 +155,7 @@ func TestTemplateChange(t *testing.T) {
 			old:    adviseV1, new: adviseV2,
 		},
 		"what others inject": {
-			stored: all(one(builders.PoolFrom(python).Annotation(injectedPathKey, "podTemplate.spec.hostname").Obj()), idleMembers(python, adviseV1, "a", 2, sidecar)),
+			stored: all(one(builders.PoolFrom(python).Annotation(settings.InjectedPathsKey, "podTemplate.spec.hostname").Obj()), idleMembers(python, adviseV1, "a", 2, sidecar)),
 			old:    adviseV1, new: adviseV2, want: []counts{{"python", 2, 2, 0, 0, 0, advice.Deleted}},
 		},
 		"what others inject, unlisted": {
@@ -240,13 +240,10 @@ func TestPredictCannotTell(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, _ := newAdviser(true, true, stored...)
 			s := newStore(stored...)
-			if tc.pool != nil {
-				s.fail["sandboxwarmpool/python"] = tc.pool
-			}
+			s.fail["sandboxwarmpool/python"], s.fail["namespace/ns"] = tc.pool, tc.mode
 			a.Platform = newPlatform(s, nil)
-			a.Enforced = func(context.Context, string) (bool, error) { return true, tc.mode }
 			if effect, err := a.Predict(t.Context(), tc.old, tc.obj); err == nil {
-				t.Errorf("Foresee() = %v, want an error", effect)
+				t.Errorf("Predict() = %v, want an error", effect)
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/revision"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // Claim predicts what a claim that is about to be created gets.
@@ -26,7 +27,7 @@ func (a *Adviser) Claim(ctx context.Context, claim *unstructured.Unstructured) (
 		} else {
 			pools = []*unstructured.Unstructured{pool}
 			if out.NeedsPool {
-				out.Template = a.Platform.poolOf(pool).Template
+				out.Template = TemplateOf(pool)
 			}
 		}
 	}
@@ -48,7 +49,7 @@ func (a *Adviser) Claim(ctx context.Context, claim *unstructured.Unstructured) (
 			return advice.Claim{}, err
 		}
 		pools = slices.DeleteFunc(pools, func(p *unstructured.Unstructured) bool {
-			return p.GetAnnotations()[advice.ClaimsKey] == "by-name"
+			return settings.Pool(p.GetAnnotations()).ByName()
 		})
 	}
 	out.Pools, err = a.stocks(ctx, claim.GetNamespace(), pools, template)
@@ -117,10 +118,10 @@ func (a *Adviser) stocks(ctx context.Context, namespace string, pools []*unstruc
 func stock(pool *unstructured.Unstructured, rollout advice.Rollout, members []unclaimed, template string, current revision.Blueprint) advice.Stock {
 	ready, _, _ := unstructured.NestedInt64(pool.Object, "status", "readyReplicas")
 	s := advice.Stock{
-		Name: pool.GetName(), Replicas: replicasOf(pool), Ready: int(ready), Idle: len(members),
+		Name: pool.GetName(), Replicas: Replicas(pool), Ready: int(ready), Idle: len(members),
 		Strategy: string(rollout.Strategy()),
 	}
-	injected := injectedPaths(pool)
+	injected := settings.Pool(pool.GetAnnotations()).InjectedPaths()
 	for _, m := range members {
 		fresh, known := m.is(current, injected)
 		foreign := m.template != "" && m.template != template

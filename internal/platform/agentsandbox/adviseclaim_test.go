@@ -8,13 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freshbind/freshbind/internal/advice"
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
 func TestAdviceOnClaims(t *testing.T) {
 	python := builders.MakePool("ns", "python").Replicas(3).Strategy("OnReplenish").Set(3, "status", "readyReplicas").Obj()
-	strict := builders.PoolFrom(python).Annotation(strategyKey, "Recreate").Obj()
+	strict := builders.PoolFrom(python).Annotation(settings.StrategyKey, "Recreate").Obj()
 	pool := func(change func(*builders.Pool)) *unstructured.Unstructured {
 		b := builders.PoolFrom(python)
 		change(b)
@@ -45,7 +45,7 @@ func TestAdviceOnClaims(t *testing.T) {
 		"stale, refused":              {stored: all(one(strict, adviseV2), idleMembers(python, adviseV1, "a", 3)), claim: claim, outcome: advice.Cold, want: []string{cold + "pool python has no member for it (of 3 idle: 3 stale, which Recreate does not serve)"}},
 		"stale, refused, by stamps":   {stored: all(one(strict, adviseV2), idleMembers(python, adviseV1, "a", 3, stamped(stampOf(t, adviseV1)))), claim: claim, outcome: advice.Cold, want: []string{cold + "pool python has no member for it (of 3 idle: 3 stale, which Recreate does not serve)"}},
 		"stale, audited":              {stored: all(one(strict, adviseV2), idleMembers(python, adviseV1, "a", 3)), claim: claim, audited: true, outcome: advice.Warm},
-		"stale, enforced by the pool": {stored: all(one(builders.PoolFrom(strict).Annotation(advice.EnforcementKey, "enforce").Obj(), adviseV2), idleMembers(python, adviseV1, "a", 3)), claim: claim, audited: true, outcome: advice.Cold, want: []string{cold + "pool python has no member for it (of 3 idle: 3 stale, which Recreate does not serve)"}},
+		"stale, enforced by the pool": {stored: all(one(builders.PoolFrom(strict).Annotation(settings.EnforcementKey, "enforce").Obj(), adviseV2), idleMembers(python, adviseV1, "a", 3)), claim: claim, audited: true, outcome: advice.Cold, want: []string{cold + "pool python has no member for it (of 3 idle: 3 stale, which Recreate does not serve)"}},
 		"one is fresh":                {stored: all(one(strict, adviseV2), idleMembers(python, adviseV1, "a", 2), idleMembers(python, adviseV2, "b", 1)), claim: claim, outcome: advice.Warm},
 		"one is fresh, but hidden":    {stored: all(one(strict, adviseV2), idleMembers(python, adviseV1, "a", 2), idleMembers(python, adviseV2, "b", 1, hidden)), claim: claim, outcome: advice.Cold, want: []string{cold + "pool python has no member for it (of 3 idle: 2 stale, which Recreate does not serve; 1 hidden)"}},
 		"of another template":         {stored: all(one(python, adviseV2), idleMembers(python, builders.MakeTemplate("ns", "other").Image("sandbox:v2").Obj(), "a", 3)), claim: claim, outcome: advice.Cold, want: []string{cold + "pool python has no member for it (of 3 idle: 3 of another template)"}},
@@ -55,7 +55,7 @@ func TestAdviceOnClaims(t *testing.T) {
 		"v1alpha1, none":              {stored: one(adviseV2), claim: byTemplate("none"), outcome: advice.ColdByDesign},
 		"v1alpha1, no template":       {stored: one(python), claim: byTemplate("none"), outcome: advice.Waits, want: []string{"this claim waits: template python does not exist"}},
 		"v1alpha1, default":           {stored: all(one(python, adviseV2), idleMembers(python, adviseV2, "a", 3)), claim: byTemplate("default"), outcome: advice.Warm},
-		"v1alpha1, by name only":      {stored: all(one(builders.PoolFrom(python).Annotation(advice.ClaimsKey, "by-name").Obj(), adviseV2), idleMembers(python, adviseV2, "a", 3)), claim: byTemplate("default"), outcome: advice.ColdByDesign},
+		"v1alpha1, by name only":      {stored: all(one(builders.PoolFrom(python).Annotation(settings.ClaimsKey, "by-name").Obj(), adviseV2), idleMembers(python, adviseV2, "a", 3)), claim: byTemplate("default"), outcome: advice.ColdByDesign},
 		"v1alpha1, a pool":            {stored: all(one(python, adviseV2), idleMembers(python, adviseV2, "a", 3)), claim: byTemplate("python"), outcome: advice.Warm},
 		"v1alpha1, no such pool":      {stored: one(adviseV2), claim: byTemplate("python"), outcome: advice.Cold, want: []string{cold + "pool python does not exist"}},
 	}
@@ -117,8 +117,8 @@ func TestAdviceInputs(t *testing.T) {
 
 // The keys are written down twice: package advice knows no platform.
 func TestAdviceReadsTheSameKeys(t *testing.T) {
-	checked := []string{advice.StrategyKey, advice.InjectedPathsKey, advice.EnforcementKey}
-	if diff := cmp.Diff([]string{strategyKey, injectedPathKey, platform.EnforcementKey}, checked); diff != "" {
+	checked := []string{settings.StrategyKey, settings.InjectedPathsKey, settings.EnforcementKey}
+	if diff := cmp.Diff([]string{settings.StrategyKey, settings.InjectedPathsKey, settings.EnforcementKey}, checked); diff != "" {
 		t.Errorf("keys that verdicts read and that advice checks (-want,+got):\n%s", diff)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/freshbind/freshbind/internal/placement"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/revision"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // Up to v0.2.1 a pool's members are bare Pods, and a claim takes one in two
@@ -67,13 +68,13 @@ func namesBarePod(sandbox *unstructured.Unstructured) bool {
 
 // barePodSnapshot reads what the verdict on a member that is a bare Pod depends
 // on.
-func (p *Platform) barePodSnapshot(ctx context.Context, w platform.Write) (platform.Facts, error) {
+func (p *Platform) barePodSnapshot(ctx context.Context, namespace platform.Namespace, w platform.Write) (platform.Facts, error) {
 	pod := w.Judged()
 	own, err := podOf(pod)
 	if err != nil {
 		return platform.Facts{}, err
 	}
-	f := platform.Facts{Snapshot: freshness.Snapshot{Operation: w.Operation, Member: barePodMember(pod, own), Pod: own}}
+	f := platform.Facts{Namespace: namespace, Snapshot: freshness.Snapshot{Operation: w.Operation, Member: barePodMember(pod, own), Pod: own}}
 	if w.Operation == freshness.Release {
 		proposed, err := podOf(w.New)
 		if err != nil {
@@ -105,16 +106,12 @@ func (p *Platform) fillBarePod(ctx context.Context, f *platform.Facts, pod *unst
 		return err
 	}
 	if objs.pool != nil {
-		floor := objs.floor
-		if floor == nil {
-			floor = p.floorOf
-		}
-		least, err := floor(ctx, objs.pool.GetNamespace())
+		least, err := p.leastStrategy(f.Namespace.Labels)
 		if err != nil {
 			return err
 		}
-		f.Pool = p.poolAbove(objs.pool, least)
-		f.Enforcement = objs.pool.GetAnnotations()[platform.EnforcementKey]
+		f.Pool = p.poolOf(objs.pool, least)
+		f.Enforcement = objs.pool.GetAnnotations()[settings.EnforcementKey]
 		f.Member.Template = templateNamedBy(pod, f.Pool.Template)
 	}
 	if objs.template == nil {
@@ -138,16 +135,21 @@ func (p *Platform) fillBarePod(ctx context.Context, f *platform.Facts, pod *unst
 // InspectBarePod says what a bare Pod is beside its pool and template, both as
 // given: nothing is read. Its node is left aside.
 func (p *Platform) InspectBarePod(ctx context.Context, pool, template, pod *unstructured.Unstructured) (freshness.Verdict, error) {
-	return p.inspectBarePod(ctx, pod, stored{pool: pool, template: template})
+	return p.inspectBarePod(ctx, pool, template, pod, p.NamespaceLabels)
 }
 
-func (p *Platform) inspectBarePod(ctx context.Context, pod *unstructured.Unstructured, objs stored) (freshness.Verdict, error) {
+func (p *Platform) inspectBarePod(
+	ctx context.Context, pool, template, pod *unstructured.Unstructured, labels platform.NamespaceLabels,
+) (freshness.Verdict, error) {
 	own, err := podOf(pod)
 	if err != nil {
 		return freshness.Verdict{}, err
 	}
 	f := platform.Facts{Snapshot: freshness.Snapshot{Operation: freshness.Idle, Member: barePodMember(pod, own), Pod: own}}
-	if err := p.fillBarePod(ctx, &f, pod, objs); err != nil {
+	if p.Defaults.Floors.HasStrategy() {
+		f.Namespace = platform.StartNamespace(ctx, pod.GetNamespace(), labels)
+	}
+	if err := p.fillBarePod(ctx, &f, pod, stored{pool: pool, template: template}); err != nil {
 		return freshness.Verdict{}, err
 	}
 	return freshness.JudgeWithin(f.Snapshot, revision.NewBudget(freshness.MaxWork, ctx.Err))
@@ -155,8 +157,8 @@ func (p *Platform) inspectBarePod(ctx context.Context, pod *unstructured.Unstruc
 
 // barePodRevision returns the revision that a bare Pod, about to be created by
 // its pool, is built from.
-func (p *Platform) barePodRevision(ctx context.Context, pod *unstructured.Unstructured) (platform.Stamp, error) {
-	f, err := p.barePodSnapshot(ctx, platform.Write{Operation: freshness.Birth, New: pod})
+func (p *Platform) barePodRevision(ctx context.Context, namespace platform.Namespace, pod *unstructured.Unstructured) (platform.Stamp, error) {
+	f, err := p.barePodSnapshot(ctx, namespace, platform.Write{Operation: freshness.Birth, New: pod})
 	if err != nil {
 		return platform.Stamp{}, fmt.Errorf("finding the revision of a pod of pool %s: %w", controllerOf(pod).Name, err)
 	}
@@ -200,7 +202,7 @@ func (p *Platform) readForBarePod(ctx context.Context, pod *unstructured.Unstruc
 		return out, nil
 	}
 	var err error
-	out.template, err = p.Get(ctx, Templates, pod.GetNamespace(), p.poolOf(out.pool).Template)
+	out.template, err = p.Get(ctx, Templates, pod.GetNamespace(), TemplateOf(out.pool))
 	return out, err
 }
 

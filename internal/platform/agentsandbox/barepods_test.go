@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -71,7 +73,7 @@ func TestClassifyPods(t *testing.T) {
 func TestSnapshotOfBarePods(t *testing.T) {
 	v1 := builders.MakeTemplate("ns", "python").APIVersion(builders.V1Alpha1).Image("sandbox:v1").Obj()
 	v2 := builders.MakeTemplate("ns", "python").APIVersion(builders.V1Alpha1).Image("sandbox:v2").Obj()
-	strict := builders.MakePool("ns", "python").Annotation(strategyKey, "Recreate").Obj()
+	strict := builders.MakePool("ns", "python").Annotation(settings.StrategyKey, "Recreate").Obj()
 	claim := builders.MakeClaimV1Alpha1("ns", "c1", "python", "").Obj()
 	fresh, stale := barePod(v2), barePod(v1)
 	release := func(pod, claim *unstructured.Unstructured) platform.Write {
@@ -165,11 +167,15 @@ func TestReadsOfBarePods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			objs := []*unstructured.Unstructured{claim, testPool, template, released(pod, claim)}
 			s := newStore(objs...)
-			if _, err := newPlatform(s, nil).Snapshot(t.Context(), tc.write); err != nil {
+			facts, err := newPlatform(s, nil).Snapshot(t.Context(), tc.write)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := facts.Namespace.Labels(); err != nil {
 				t.Fatal(err)
 			}
 			slices.Sort(s.read)
-			if diff := cmp.Diff(tc.want, s.read); diff != "" {
+			if diff := cmp.Diff(append([]string{"namespace/ns"}, tc.want...), s.read); diff != "" {
 				t.Errorf("reads (-want,+got):\n%s", diff)
 			}
 			for _, key := range tc.want {
@@ -212,7 +218,7 @@ func TestStampsOfBarePods(t *testing.T) {
 		}
 		return b.Hash()
 	}
-	pool := builders.MakePool("ns", "python").Annotation(platform.EnforcementKey, "enforce").Obj()
+	pool := builders.MakePool("ns", "python").Annotation(settings.EnforcementKey, "enforce").Obj()
 	p := newPlatform(newStore(pool, v2), history{v2, v1})
 	for name, tc := range map[string]struct {
 		pod  *unstructured.Unstructured
@@ -227,7 +233,7 @@ func TestStampsOfBarePods(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(platform.Stamp{}, "Namespace")); diff != "" {
 				t.Errorf("PodRevision() (-want,+got):\n%s", diff)
 			}
 		})
@@ -258,9 +264,9 @@ func TestWasMember(t *testing.T) {
 
 func TestPoolsThatAreTakenByName(t *testing.T) {
 	for value, want := range map[string]bool{"": false, "by-name": true, "by name": true} {
-		pool := (&Platform{}).poolOf(builders.MakePool("ns", "p").Annotation(claimsKey, value).Obj())
+		pool := (&Platform{}).poolOf(builders.MakePool("ns", "p").Annotation(settings.ClaimsKey, value).Obj(), "")
 		if pool.ByName != want {
-			t.Errorf("%s=%q: ByName = %t, want %t", claimsKey, value, pool.ByName, want)
+			t.Errorf("%s=%q: ByName = %t, want %t", settings.ClaimsKey, value, pool.ByName, want)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -104,7 +104,7 @@ func TestWasClaimed(t *testing.T) {
 		"bound":                    {builders.Bound(testMember, testClaim, testTemplate).Obj(), true},
 		"mark on the sandbox only": {builders.SandboxFrom(testMember).Label(claimUIDLabel, "u").Obj(), true},
 		"mark on the pod only":     {builders.SandboxFrom(testMember).Set("u", "spec", "podTemplate", "metadata", "labels", claimUIDLabel).Obj(), true},
-		"our mark":                 {builders.SandboxFrom(testMember).Annotation(platform.BoundToKey, "u").Obj(), true},
+		"our mark":                 {builders.SandboxFrom(testMember).Annotation(settings.BoundToKey, "u").Obj(), true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -3,7 +3,7 @@ package agentsandbox
 import (
 	"strings"
 
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // What writes are, in the API server's language. Classify says the same in Go;
@@ -15,9 +15,9 @@ const (
 	celNewLabels  = `object.metadata.?labels.orValue({})`
 	celPoolLabel  = `'` + PodPoolLabel + `'`
 	celClaimLabel = `'` + PodClaimLabel + `'`
-	isStamped     = `'` + platform.StampKey + `' in object.metadata.?labels.orValue({})`
+	isStamped     = `'` + settings.StampKey + `' in object.metadata.?labels.orValue({})`
 	// saysWhoMadeIt: it says that a pool's controller made it.
-	saysWhoMadeIt = `'` + platform.CreatedByKey + `' in object.metadata.?annotations.orValue({})`
+	saysWhoMadeIt = `'` + settings.CreatedByKey + `' in object.metadata.?annotations.orValue({})`
 
 	// Of an owner o.
 	claimOwner = `o.kind == 'SandboxClaim' && o.apiVersion.startsWith('` + ExtensionsGroup + `/')`

@@ -1,9 +1,7 @@
 package agentsandbox
 
 import (
-	"context"
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,6 +11,7 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/revision"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // They are read all over this package.
@@ -79,7 +78,7 @@ func PodNameOf(sandbox metav1.Object) string {
 func wasClaimed(sandbox *unstructured.Unstructured) bool {
 	podLabels, _, _ := unstructured.NestedStringMap(sandbox.Object, "spec", "podTemplate", "metadata", "labels")
 	return sandbox.GetLabels()[claimUIDLabel] != "" || podLabels[claimUIDLabel] != "" ||
-		sandbox.GetAnnotations()[platform.BoundToKey] != ""
+		sandbox.GetAnnotations()[settings.BoundToKey] != ""
 }
 
 func nestedStrings(obj map[string]any, path ...string) []string {
@@ -120,22 +119,27 @@ func namesOn(claim *unstructured.Unstructured) []string {
 	return names
 }
 
-func (p *Platform) poolOf(obj *unstructured.Unstructured) *freshness.Pool {
-	annotations := obj.GetAnnotations()
+// poolOf reads a pool, whose strategy is not below the least strict one of its
+// namespace.
+func (p *Platform) poolOf(obj *unstructured.Unstructured, least freshness.Strategy) *freshness.Pool {
+	said, spec := settings.Pool(obj.GetAnnotations()), strategyIn(obj)
 	return &freshness.Pool{
-		Name:     obj.GetName(),
-		UID:      string(obj.GetUID()),
-		Deleting: obj.GetDeletionTimestamp() != nil,
-		Template: str(obj.Object, "spec", "sandboxTemplateRef", "name"),
-		Strategy: freshness.ResolveStrategy(annotations[strategyKey],
-			str(obj.Object, "spec", "updateStrategy", "type"), p.DefaultStrategy),
-		Replenishes: replenishes(str(obj.Object, "spec", "updateStrategy", "type")),
-		AdmitAny:    annotations[admitKey] == "any",
-		// What cannot be parsed counts as the strict value, the only one there is.
-		ByName:    annotations[claimsKey] != "",
-		Restarted: restartedAt(annotations),
-		Suspended: annotations[platform.AttributionKey],
+		Name:        obj.GetName(),
+		UID:         string(obj.GetUID()),
+		Deleting:    obj.GetDeletionTimestamp() != nil,
+		Template:    TemplateOf(obj),
+		Strategy:    p.Defaults.StrategyOf(said[settings.StrategyKey], spec, least),
+		Replenishes: replenishes(spec),
+		AdmitAny:    said.AdmitsAny(),
+		ByName:      said.ByName(),
+		Restarted:   said.Restarted(),
+		Suspended:   said[settings.AttributionKey],
 	}
+}
+
+// strategyIn is the strategy in a pool's spec; "" when it names none.
+func strategyIn(pool *unstructured.Unstructured) string {
+	return str(pool.Object, "spec", "updateStrategy", "type")
 }
 
 // replenishes reports whether the pool controller compares no member with its
@@ -144,54 +148,17 @@ func (p *Platform) poolOf(obj *unstructured.Unstructured) *freshness.Pool {
 // and compares nothing).
 func replenishes(spec string) bool { return spec == "" || spec == string(freshness.OnReplenish) }
 
-// poolInForce is poolOf with a strategy that is not below the namespace's floor.
-func (p *Platform) poolInForce(ctx context.Context, obj *unstructured.Unstructured) (*freshness.Pool, error) {
-	least, err := p.floorOf(ctx, obj.GetNamespace())
-	if err != nil {
-		return nil, err
-	}
-	return p.poolAbove(obj, least), nil
-}
-
-// poolAbove is poolOf with a strategy that is not below the given one.
-func (p *Platform) poolAbove(obj *unstructured.Unstructured, least freshness.Strategy) *freshness.Pool {
-	pool := p.poolOf(obj)
-	pool.Strategy = freshness.Stricter(pool.Strategy, least)
-	return pool
-}
-
-func (p *Platform) floorOf(ctx context.Context, namespace string) (freshness.Strategy, error) {
-	if p.Floor == nil {
+// leastStrategy returns the least strict one in a namespace, "" for any. It asks for
+// the labels only where there are floors for strategies.
+func (p *Platform) leastStrategy(labels func() (map[string]string, error)) (freshness.Strategy, error) {
+	if !p.Defaults.Floors.HasStrategy() {
 		return "", nil
 	}
-	least, err := p.Floor(ctx, namespace)
+	namespace, err := labels()
 	if err != nil {
-		return "", fmt.Errorf("finding the least strict strategy of namespace %s: %w", namespace, err)
+		return "", fmt.Errorf("finding the least strict strategy of the namespace: %w", err)
 	}
-	return least, nil
-}
-
-// restartedAt is zero for what cannot be parsed: it must not make every member
-// stale for ever.
-func restartedAt(annotations map[string]string) time.Time {
-	at, err := time.Parse(time.RFC3339, annotations[restartedAtKey])
-	if err != nil {
-		return time.Time{}
-	}
-	return at.UTC()
-}
-
-// injectedPaths returns the paths that the pool's owner vouches for. A value
-// that cannot be parsed, or is too long, allows nothing.
-func injectedPaths(pool *unstructured.Unstructured) revision.PathSet {
-	if pool == nil {
-		return revision.PathSet{}
-	}
-	set, err := revision.ParseList(pool.GetAnnotations()[injectedPathKey])
-	if err != nil {
-		return revision.PathSet{}
-	}
-	return set
+	return p.Defaults.Floors.Strategy(namespace), nil
 }
 
 func podOf(obj *unstructured.Unstructured) (*freshness.Pod, error) {

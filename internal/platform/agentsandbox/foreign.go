@@ -9,6 +9,7 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // foreignController reads whether the controller that a Sandbox is given has the
@@ -58,5 +59,5 @@ func (p *Platform) enforcementOf(ctx context.Context, claim *unstructured.Unstru
 	if err != nil || pool == nil {
 		return "", err
 	}
-	return pool.GetAnnotations()[platform.EnforcementKey], nil
+	return pool.GetAnnotations()[settings.EnforcementKey], nil
 }

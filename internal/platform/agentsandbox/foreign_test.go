@@ -11,7 +11,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -36,7 +36,7 @@ func (b byUID) Get(_ context.Context, ref liveread.Ref) (*unstructured.Unstructu
 func TestAControllerOfAnotherKindIsNoClaim(t *testing.T) {
 	claim := builders.MakeClaim("ns", "c1").UID("uid-claim").Obj()
 	later := builders.ClaimFrom(claim).UID("uid-later").Obj()
-	pool := builders.MakePool("ns", "python").Annotation(platform.EnforcementKey, "enforce").Obj()
+	pool := builders.MakePool("ns", "python").Annotation(settings.EnforcementKey, "enforce").Obj()
 	nobody := builders.ControllerRef(claim)
 	nobody.APIVersion, nobody.Kind, nobody.Name = "example.com/v1", "Nobody", "c9"
 	given := builders.SandboxFrom(testMember).Owners(nobody).Obj()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 const (
@@ -25,44 +26,40 @@ const (
 // Inspect prepares for a pool and the template that it refers to, as stored;
 // nil when that template does not exist.
 func (p *Platform) Inspect(ctx context.Context, pool, template *unstructured.Unstructured) (*platform.Inspection, error) {
-	least, err := p.floorOf(ctx, pool.GetNamespace())
-	if err != nil {
-		return nil, err
-	}
-	return p.inspect(ctx, pool, template, least)
+	return p.inspect(ctx, pool, template, p.NamespaceLabels)
 }
 
-// CachedInspector inspects as Platform does, but for floors, which it takes from a
-// cache: a prediction is not worth a read.
+// CachedInspector inspects as Platform does, but for labels of namespaces, which it
+// takes from a cache: a prediction is not worth a read.
 type CachedInspector struct {
 	*Platform
-	KnownFloor func(ctx context.Context, namespace string) (freshness.Strategy, error)
+	Cached platform.NamespaceLabels
 }
 
 // Inspect is that of Platform.
 func (f CachedInspector) Inspect(ctx context.Context, pool, template *unstructured.Unstructured) (*platform.Inspection, error) {
-	least, err := f.KnownFloor(ctx, pool.GetNamespace())
-	if err != nil {
-		return nil, err
-	}
-	return f.inspect(ctx, pool, template, least)
+	return f.inspect(ctx, pool, template, f.Cached)
 }
 
 // InspectBarePod is that of Platform.
 func (f CachedInspector) InspectBarePod(ctx context.Context, pool, template, pod *unstructured.Unstructured) (freshness.Verdict, error) {
-	return f.inspectBarePod(ctx, pod, stored{pool: pool, template: template, floor: f.KnownFloor})
+	return f.inspectBarePod(ctx, pool, template, pod, f.Cached)
 }
 
-func (p *Platform) inspect(ctx context.Context, pool, template *unstructured.Unstructured, least freshness.Strategy) (*platform.Inspection, error) {
+func (p *Platform) inspect(ctx context.Context, pool, template *unstructured.Unstructured, labels platform.NamespaceLabels) (*platform.Inspection, error) {
+	least, err := p.leastStrategy(func() (map[string]string, error) { return labels(ctx, pool.GetNamespace()) })
+	if err != nil {
+		return nil, err
+	}
 	f := platform.Facts{Snapshot: freshness.Snapshot{
-		Operation: freshness.Stored, Pool: p.poolAbove(pool, least), Injected: p.paths.injected(pool),
+		Operation: freshness.Stored, Pool: p.poolOf(pool, least), Injected: p.paths.injected(pool),
 	}}
 	if template != nil {
 		if err := p.renderInto(ctx, &f, stored{pool: pool, template: template}); err != nil {
 			return nil, err
 		}
 	}
-	return platform.NewInspection(p, f.Snapshot, pool.GetAnnotations()[injectedPathKey]), nil
+	return platform.NewInspection(p, f.Snapshot, pool.GetAnnotations()[settings.InjectedPathsKey]), nil
 }
 
 // TemplateOf returns the name of the template that a pool refers to.
@@ -94,7 +91,7 @@ func Shown(sandbox metav1.Object) bool {
 // Recreates reports whether the platform itself replaces the pool's stale
 // members; it then takes hidden ones for stale.
 func Recreates(pool *unstructured.Unstructured) bool {
-	return str(pool.Object, "spec", "updateStrategy", "type") == string(freshness.Recreate)
+	return strategyIn(pool) == string(freshness.Recreate)
 }
 
 // Replicas is how many members the pool is to have; 1 where it does not say, as

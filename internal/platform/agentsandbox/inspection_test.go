@@ -11,6 +11,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -82,13 +83,13 @@ func TestMembersAreTheSameHoweverTheyAreRead(t *testing.T) {
 		"older":               {builders.MakeMember(i.pool, i.v1).Name("m").Obj(), nil, freshness.Stale},
 		"unknown":             {member().PodSpec("kata", "runtimeClassName").Obj(), nil, freshness.Unknown},
 		"of another template": {builders.MakeMember(i.pool, i.other).Name("m").Obj(), nil, freshness.Former},
-		"used":                {member().Annotation(platform.BoundToKey, "c").Obj(), nil, freshness.Lost},
-		"deleting":            {member().Deleting(restarted).Obj(), nil, freshness.Lost},
+		"used":                {member().Annotation(settings.BoundToKey, "c").Obj(), nil, freshness.Unusable},
+		"deleting":            {member().Deleting(restarted).Obj(), nil, freshness.Unusable},
 		"pod, older image":    {member().Obj(), builders.MakePod(builders.MakeMember(i.pool, i.v1).Name("m").UID("m").Obj()).Stored("node-1").Obj(), freshness.Stale},
-		"pod, debugged":       {member().Obj(), pod().Set([]any{map[string]any{"name": "d", "image": "b"}}, "spec", "ephemeralContainers").Obj(), freshness.Lost},
-		"older, and debugged": {builders.MakeMember(i.pool, i.v1).Name("m").UID("m").Obj(), pod().Set([]any{map[string]any{"name": "d", "image": "b"}}, "spec", "ephemeralContainers").Obj(), freshness.Lost},
+		"pod, debugged":       {member().Obj(), pod().Set([]any{map[string]any{"name": "d", "image": "b"}}, "spec", "ephemeralContainers").Obj(), freshness.Unusable},
+		"older, and debugged": {builders.MakeMember(i.pool, i.v1).Name("m").UID("m").Obj(), pod().Set([]any{map[string]any{"name": "d", "image": "b"}}, "spec", "ephemeralContainers").Obj(), freshness.Unusable},
 		"pod of another":      {member().Obj(), builders.MakePod(builders.MakeMember(i.pool, i.v1).Name("m").UID("x").Obj()).Obj(), freshness.Current},
-		"a claim's":           {builders.Bound(member().Obj(), claim, i.v2).Obj(), nil, freshness.Lost},
+		"a claim's":           {builders.Bound(member().Obj(), claim, i.v2).Obj(), nil, freshness.Unusable},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +130,7 @@ func (i *inspected) madeUp(data *[]byte) (sandbox, pod *unstructured.Unstructure
 		case 1:
 			b.Image([]string{"sandbox:v1", "sandbox:v2", "other"}[choice(data, 3)])
 		case 2:
-			b.Annotation(platform.BoundToKey, "c")
+			b.Annotation(settings.BoundToKey, "c")
 		case 3:
 			b.Deleting(restarted)
 		case 4:
@@ -246,9 +247,9 @@ func TestInspectionsThatSayTheSame(t *testing.T) {
 	}{
 		"nothing changed":            {pool().Obj(), v2, history{v2, v1}, true},
 		"labels of the pool":         {pool().Label("team", "a").Obj(), v2, history{v2, v1}, true},
-		"what is admitted":           {pool().Annotation(platform.AdmitKey, "any").Obj(), v2, history{v2, v1}, true},
+		"what is admitted":           {pool().Annotation(settings.AdmitKey, "any").Obj(), v2, history{v2, v1}, true},
 		"a restart":                  {pool().Annotation("freshbind.dev/restarted-at", "2026-01-01T12:00:00Z").Obj(), v2, history{v2, v1}, false},
-		"other paths are injected":   {pool().Annotation(injectedPathKey, "podTemplate.spec.hostname").Obj(), v2, history{v2, v1}, false},
+		"other paths are injected":   {pool().Annotation(settings.InjectedPathsKey, "podTemplate.spec.hostname").Obj(), v2, history{v2, v1}, false},
 		"an edit":                    {pool().Obj(), v1, history{v2, v1}, false},
 		"a template of another name": {pool().Obj(), renamed, history{v2, v1}, false},
 		"another history":            {pool().Obj(), v2, history{v2, builders.TemplateFrom(v1).Image("sandbox:v0").Obj()}, false},
@@ -288,7 +289,7 @@ func TestPodsThatAreTheSameButForTheirVersions(t *testing.T) {
 		"another one of that name": {pod().UID("q").Obj(), false},
 		"another image":            {other.Obj(), false},
 		"another node":             {pod().Set("node-2", "spec", "nodeName").Obj(), false},
-		"another stamp":            {pod().Label(platform.StampKey, "v1-x").Obj(), false},
+		"another stamp":            {pod().Label(settings.StampKey, "v1-x").Obj(), false},
 		"deleting":                 {pod().Deleting(restarted).Obj(), false},
 		"nobody's":                 {pod().Owners().Obj(), false},
 	}

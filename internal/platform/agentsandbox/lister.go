@@ -16,6 +16,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/revision"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // warmPoolLabel is on every Sandbox that was made for a pool, until it is bound.
@@ -121,7 +122,7 @@ func (s *Lister) readFull(ctx context.Context, namespace string, pools map[types
 	if err != nil {
 		return fmt.Errorf("selecting members: %w", err)
 	}
-	unstamped, err := labels.NewRequirement(platform.StampKey, selection.DoesNotExist, nil)
+	unstamped, err := labels.NewRequirement(settings.StampKey, selection.DoesNotExist, nil)
 	if err != nil {
 		return fmt.Errorf("selecting members without a stamp: %w", err)
 	}
@@ -210,7 +211,7 @@ func unclaimedOf(sandbox metav1.Object) (m unclaimed, ok bool) {
 		uid: sandbox.GetUID(), pool: owner.UID,
 		shown:    carried[warmPoolLabel] != "" && carried[TemplateRefHashLabel] != "",
 		template: sandbox.GetAnnotations()[templateRefAnnotation],
-		stamp:    carried[platform.StampKey],
+		stamp:    carried[settings.StampKey],
 	}, true
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/bounded"
 	"github.com/freshbind/freshbind/internal/revision"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 const (
@@ -74,19 +75,20 @@ type pathsMemo struct {
 	lists *bounded.Cache[string, revision.PathSet]
 }
 
-// injected is injectedPaths(pool), parsed once.
+// injected is what a pool says of injected paths, parsed once.
 func (m *pathsMemo) injected(pool *unstructured.Unstructured) revision.PathSet {
 	if pool == nil {
 		return revision.PathSet{}
 	}
-	list := pool.GetAnnotations()[injectedPathKey]
+	said := settings.Pool(pool.GetAnnotations())
+	list := said[settings.InjectedPathsKey]
 	if list == "" || len(list) > revision.MaxPathBytes {
-		return injectedPaths(pool)
+		return said.InjectedPaths()
 	}
 	m.once.Do(func() { m.lists = bounded.NewCache[string, revision.PathSet](pathsBytes) })
 	set, known := m.lists.Get(list)
 	if !known {
-		set = injectedPaths(pool)
+		set = said.InjectedPaths()
 		// A parsed path is some times its text.
 		m.lists.Add(list, set, 16*len(list))
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freshbind/freshbind/internal/revision"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -100,7 +101,7 @@ func TestMemoIsBoundedInBytes(t *testing.T) {
 func TestListsOfPathsAreParsedOnceAndBounded(t *testing.T) {
 	var m pathsMemo
 	pool := func(list string) *unstructured.Unstructured {
-		return builders.MakePool("ns", "p").Annotation(injectedPathKey, list).Obj()
+		return builders.MakePool("ns", "p").Annotation(settings.InjectedPathsKey, list).Obj()
 	}
 	const path = "podTemplate.spec.nodeName"
 	for range 2 {

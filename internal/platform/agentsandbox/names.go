@@ -10,8 +10,6 @@ package agentsandbox
 
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/freshbind/freshbind/internal/platform"
 )
 
 // Name is the platform's name in metrics and messages.
@@ -35,6 +33,8 @@ var (
 	Pools     = schema.GroupResource{Group: ExtensionsGroup, Resource: "sandboxwarmpools"}
 	Pods      = schema.GroupResource{Resource: "pods"}
 	nodes     = schema.GroupResource{Resource: "nodes"}
+
+	namespaces = schema.GroupResource{Resource: "namespaces"}
 )
 
 // Versions are the API versions of both groups, the preferred one first.
@@ -56,16 +56,4 @@ const (
 	// sandboxNameKey is an annotation of the claim (v0.5.0 on) or a label
 	// (v0.4.6), and names the chosen member.
 	sandboxNameKey = "agents.x-k8s.io/sandbox-name"
-)
-
-// The inputs that users set, and the outputs that are ours.
-const (
-	strategyKey     = "freshbind.dev/rollout-strategy"
-	injectedPathKey = "freshbind.dev/injected-paths"
-	admitKey        = platform.AdmitKey
-	restartedAtKey  = "freshbind.dev/restarted-at"
-	// claimsKey on a pool, with the value "by-name": only claims that name the
-	// pool take its members, not those that take any pool of their template.
-	// It says nothing in releases whose claims cannot name a pool (to v0.2.1).
-	claimsKey = "freshbind.dev/claims"
 )

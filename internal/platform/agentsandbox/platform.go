@@ -13,26 +13,23 @@ import (
 	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/placement"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // Platform reads what a verdict depends on. Reader, ByUID, Resolver, History and
-// DefaultStrategy have to be set.
+// Defaults have to be set.
 type Platform struct {
 	Objects
 
 	Reader platform.Reader
 	// ByUID reads an object whose UID the Ref names in place of a name.
-	ByUID           platform.Reader
-	Resolver        platform.Resolver
-	History         platform.History
-	DefaultStrategy freshness.Strategy
+	ByUID    platform.Reader
+	Resolver platform.Resolver
+	History  platform.History
+	Defaults settings.Defaults
 	// SchedulerName is the one that members' Pods may be sent to whatever their
 	// templates say of it, which is nothing; "" for none.
 	SchedulerName string
-	// Floor says the least strict strategy in a namespace, "" for any; nil when
-	// there are no floors.
-	Floor func(ctx context.Context, namespace string) (freshness.Strategy, error)
-
 	// RepairOff: stale cold starts are refused, not repaired, whatever pools say.
 	RepairOff bool
 
@@ -61,21 +58,43 @@ func (p *Platform) Get(ctx context.Context, gr schema.GroupResource, namespace, 
 	return obj, nil
 }
 
+// NamespaceLabels reads the labels of a namespace as it is stored now; none when it
+// does not exist.
+func (p *Platform) NamespaceLabels(ctx context.Context, name string) (map[string]string, error) {
+	obj, err := p.Get(ctx, namespaces, "", name)
+	if obj == nil {
+		return nil, err
+	}
+	return obj.GetLabels(), nil
+}
+
 // Snapshot reads, in parallel, everything that the verdict on w depends on.
 // An error means that something could not be read or understood.
 func (p *Platform) Snapshot(ctx context.Context, w platform.Write) (platform.Facts, error) {
-	if IsPod(w.Judged()) {
-		return p.barePodSnapshot(ctx, w)
-	}
-	if w.Operation == freshness.ForeignController {
+	namespace := p.startNamespace(ctx, w.Judged())
+	f, err := p.snapshotIn(ctx, namespace, w)
+	f.Namespace = namespace
+	return f, err
+}
+
+// startNamespace reads an object's namespace beside everything else.
+func (p *Platform) startNamespace(ctx context.Context, obj *unstructured.Unstructured) platform.Namespace {
+	return platform.StartNamespace(ctx, obj.GetNamespace(), p.NamespaceLabels)
+}
+
+func (p *Platform) snapshotIn(ctx context.Context, namespace platform.Namespace, w platform.Write) (platform.Facts, error) {
+	switch {
+	case IsPod(w.Judged()):
+		return p.barePodSnapshot(ctx, namespace, w)
+	case w.Operation == freshness.ForeignController:
 		return p.foreignController(ctx, w)
 	}
-	f, _, err := p.sandboxSnapshot(ctx, w)
+	f, _, err := p.sandboxSnapshot(ctx, namespace, w)
 	return f, err
 }
 
 // sandboxSnapshot returns what was read, too.
-func (p *Platform) sandboxSnapshot(ctx context.Context, w platform.Write) (platform.Facts, stored, error) {
+func (p *Platform) sandboxSnapshot(ctx context.Context, namespace platform.Namespace, w platform.Write) (platform.Facts, stored, error) {
 	member, err := memberOf(w)
 	if err != nil {
 		return platform.Facts{}, stored{}, err
@@ -89,6 +108,7 @@ func (p *Platform) sandboxSnapshot(ctx context.Context, w platform.Write) (platf
 		return platform.Facts{}, stored{}, err
 	}
 	defer done()
+	objs.namespace = namespace
 	f, err := p.snapshotOf(ctx, w, member, objs)
 	return f, objs, err
 }
@@ -112,10 +132,12 @@ func (p *Platform) snapshotOf(ctx context.Context, w platform.Write, member fres
 		f.AlwaysCold = alwaysCold(objs.claim)
 	}
 	if objs.pool != nil {
-		if f.Pool, err = p.poolInForce(ctx, objs.pool); err != nil {
+		least, err := p.leastStrategy(objs.namespace.Labels)
+		if err != nil {
 			return platform.Facts{}, err
 		}
-		f.Enforcement = objs.pool.GetAnnotations()[platform.EnforcementKey]
+		f.Pool = p.poolOf(objs.pool, least)
+		f.Enforcement = objs.pool.GetAnnotations()[settings.EnforcementKey]
 	} else if w.Operation == freshness.Bind {
 		f.Enforcement = objs.enforcedBeside(w.Judged())
 	}

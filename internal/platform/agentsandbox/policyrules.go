@@ -4,11 +4,12 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // What policies ask, in the API server's language.
 const (
-	boundToOf = `.metadata.?annotations['` + platform.BoundToKey + `'].orValue('')`
+	boundToOf = `.metadata.?annotations['` + settings.BoundToKey + `'].orValue('')`
 
 	// usedBefore: what a claim leaves on its Sandbox when it is gone.
 	usedBefore = `oldObject` + boundToOf + ` != '' || oldObject.metadata.?labels[` + celClaimLabel + `].orValue('') != '' || ` +
@@ -26,7 +27,7 @@ var (
 	}
 	boundToStays = admissionregistrationv1.Validation{
 		Expression: `oldObject` + boundToOf + ` == '' || object` + boundToOf + ` == oldObject` + boundToOf,
-		Message:    "metadata.annotations[" + platform.BoundToKey + "]: says whose sandbox this is or was, and cannot be changed",
+		Message:    "metadata.annotations[" + settings.BoundToKey + "]: says whose sandbox this is or was, and cannot be changed",
 	}
 	// leavesAMark: a claim's owner reference is the only proof of it until
 	// Freshbind has written one that stays.

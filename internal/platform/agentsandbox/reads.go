@@ -12,17 +12,17 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/placement"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // stored are the objects as they are in etcd now; nil says absent.
 type stored struct {
 	claim, pool, template, pod, node *unstructured.Unstructured
+	namespace                        platform.Namespace
 	// asked is the claim's pool, where the sandbox is no pool's.
 	asked *unstructured.Unstructured
 	// held are the sandboxes, other than the written one, that the claim has.
 	held []string
-	// floor is asked instead of the platform's own; nil for that one.
-	floor func(ctx context.Context, namespace string) (freshness.Strategy, error)
 }
 
 // read gets everything at once that the Sandbox itself names; a second round
@@ -60,28 +60,8 @@ func (p *Platform) read(ctx context.Context, w platform.Write, m freshness.Membe
 
 // readNamed reads what the claim and the pool name.
 func (p *Platform) readNamed(ctx context.Context, w platform.Write, m freshness.Member, out *stored) error {
-	namespace := w.Judged().GetNamespace()
-	forClaim := w.Operation == freshness.ColdStart || w.Operation == freshness.WarmStart
-	if forClaim && out.claim != nil {
-		if pool := claimOf(out.claim).Pool; pool != "" {
-			var err error
-			if out.pool, err = p.Get(ctx, Pools, namespace, pool); err != nil {
-				return err
-			}
-		}
-	}
-	g := p.group(ctx, namespace)
-	if want := p.templateInForce(out, forClaim); want != m.Template {
-		out.template = nil
-		if want != "" {
-			g.get(&out.template, Templates, want)
-		}
-	}
-	if w.Operation == freshness.WarmStart && out.pool == nil && out.pod != nil {
-		if pool := bornOf(out.pod); pool != "" {
-			g.get(&out.pool, Pools, pool)
-		}
-	}
+	g := p.group(ctx, w.Judged().GetNamespace())
+	g.inForce(out, w, m)
 	if out.claim != nil {
 		g.held(out, m.Name, w.MayHold)
 		g.askedBy(out, w, m)
@@ -92,6 +72,33 @@ func (p *Platform) readNamed(ctx context.Context, w platform.Write, m freshness.
 		g.getAt(&out.node, nodes, "", node)
 	}
 	return g.wait()
+}
+
+// inForce reads the pool that counts, where that is not the member's own, and the
+// template that it or the claim refers to.
+func (g *readGroup) inForce(out *stored, w platform.Write, m freshness.Member) {
+	forClaim := w.Operation == freshness.ColdStart || w.Operation == freshness.WarmStart
+	g.Go(func() (err error) {
+		if forClaim && out.claim != nil {
+			if pool := claimOf(out.claim).Pool; pool != "" {
+				if out.pool, err = g.p.Get(g.ctx, Pools, g.namespace, pool); err != nil {
+					return err
+				}
+			}
+		}
+		if want := templateInForce(out, forClaim); want != m.Template {
+			out.template = nil
+			if want != "" {
+				g.get(&out.template, Templates, want)
+			}
+		}
+		if w.Operation == freshness.WarmStart && out.pool == nil && out.pod != nil {
+			if pool := bornOf(out.pod); pool != "" {
+				g.get(&out.pool, Pools, pool)
+			}
+		}
+		return nil
+	})
 }
 
 // askedBy reads the pool that the claim names, when it binds what is no pool's.
@@ -105,10 +112,10 @@ func (g *readGroup) askedBy(out *stored, w platform.Write, m freshness.Member) {
 // enforcedBeside is what was asked for a sandbox that is no pool's any more, or
 // never was: by the pool that it was made for, and by the one that the claim names.
 func (s stored) enforcedBeside(sandbox *unstructured.Unstructured) string {
-	if s.asked != nil && s.asked.GetAnnotations()[platform.EnforcementKey] == "enforce" {
-		return "enforce"
+	if s.asked != nil && settings.Pool(s.asked.GetAnnotations()).Enforces() {
+		return string(settings.Enforce)
 	}
-	return sandbox.GetLabels()[platform.EnforcementKey]
+	return sandbox.GetLabels()[settings.EnforcementKey]
 }
 
 // creator leaves out the Pod of a Sandbox that is there already: a controller
@@ -130,14 +137,14 @@ func (g *readGroup) creator(out *stored, sandbox string) {
 // templateInForce returns the name of the template that the pool refers to now,
 // or the claim does: a claim that names a template itself gets its own sandboxes
 // built from it, whatever its pool refers to (v0.4.6 and older).
-func (p *Platform) templateInForce(s *stored, forClaim bool) string {
+func templateInForce(s *stored, forClaim bool) string {
 	if s.claim != nil {
 		if name := claimOf(s.claim).Template; name != "" && (forClaim || s.pool == nil) {
 			return name
 		}
 	}
 	if s.pool != nil {
-		return p.poolOf(s.pool).Template
+		return TemplateOf(s.pool)
 	}
 	return ""
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -45,12 +45,12 @@ func TestSnapshotHasWhatEachReasonDependsOn(t *testing.T) {
 		"pool being deleted":                {pool: pool().Deleting(long).Obj(), want: freshness.PoolGone},
 		"pool of that name, another one":    {pool: pool().UID("another").Obj(), want: freshness.PoolGone},
 		"member being deleted":              {member: member().Deleting(long).Obj(), want: freshness.MemberTerminating},
-		"member used before":                {member: member().Annotation(platform.BoundToKey, "u").Obj(), want: freshness.MemberUsed},
+		"member used before":                {member: member().Annotation(settings.BoundToKey, "u").Obj(), want: freshness.MemberUsed},
 		"member of nobody":                  {member: member().Owners().Obj(), want: freshness.NotAMember},
 		"member of another claim":           {member: member().Owners(builders.ControllerRef(builders.MakeClaim("ns", "c2").Obj())).Obj(), want: freshness.MemberClaimed},
 		"member of an unmarked claim":       {member: member().Owners(builders.ControllerRef(recreate), unmarkedRef(builders.MakeClaim("ns", "c2").Obj())).Obj(), want: freshness.MemberClaimed},
 		"member of no revision":             {member: member().Image("sandbox:odd").Obj(), want: freshness.UnknownRevision},
-		"a leaf that its pool's owner has":  {member: member().PodSpec(true, "hostNetwork").Obj(), pool: pool().Annotation(injectedPathKey, "podTemplate.spec.hostNetwork").Obj(), want: freshness.Fresh},
+		"a leaf that its pool's owner has":  {member: member().PodSpec(true, "hostNetwork").Obj(), pool: pool().Annotation(settings.InjectedPathsKey, "podTemplate.spec.hostNetwork").Obj(), want: freshness.Fresh},
 		"the bind edits the member":         {bound: builders.SandboxFrom(builders.Bound(fresh, theClaim, v2).Obj()).Image("sandbox:odd").Obj(), want: freshness.BlueprintChanged},
 		"edited before, its pod is stale":   {member: member().Generation(2).Obj(), pod: stalePod, want: freshness.StaleRevision},
 		"edited before, its pod is another": {member: member().Generation(2).Obj(), pod: pod().Generation(1).Set("other", "spec", "hostname").Obj(), want: freshness.UnknownRevision},
@@ -111,16 +111,16 @@ func TestPoolOf(t *testing.T) {
 	}{
 		"nothing said":          {pool().Obj(), &freshness.Pool{Replenishes: true, Strategy: freshness.OnReplenish}},
 		"its own strategy":      {pool().Strategy("Recreate").Obj(), &freshness.Pool{Strategy: freshness.Recreate}},
-		"by annotation":         {pool().Strategy("OnReplenish").Annotation(strategyKey, "RollingUpdate").Obj(), &freshness.Pool{Replenishes: true, Strategy: freshness.RollingUpdate}},
-		"admits any":            {pool().Annotation(admitKey, "any").Obj(), &freshness.Pool{Replenishes: true, Strategy: freshness.OnReplenish, AdmitAny: true}},
-		"admits fresh":          {pool().Annotation(admitKey, "fresh").Obj(), &freshness.Pool{Replenishes: true, Strategy: freshness.OnReplenish}},
-		"admits what is not":    {pool().Annotation(admitKey, "Any").Obj(), &freshness.Pool{Replenishes: true, Strategy: freshness.OnReplenish}},
+		"by annotation":         {pool().Strategy("OnReplenish").Annotation(settings.StrategyKey, "RollingUpdate").Obj(), &freshness.Pool{Replenishes: true, Strategy: freshness.RollingUpdate}},
+		"admits any":            {pool().Annotation(settings.AdmitKey, "any").Obj(), &freshness.Pool{Replenishes: true, Strategy: freshness.OnReplenish, AdmitAny: true}},
+		"admits fresh":          {pool().Annotation(settings.AdmitKey, "fresh").Obj(), &freshness.Pool{Replenishes: true, Strategy: freshness.OnReplenish}},
+		"admits what is not":    {pool().Annotation(settings.AdmitKey, "Any").Obj(), &freshness.Pool{Replenishes: true, Strategy: freshness.OnReplenish}},
 		"one that is not known": {pool().Strategy("Someday").Obj(), &freshness.Pool{Strategy: freshness.PlatformOwned}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.want.Name, tc.want.UID, tc.want.Template = "p", "u", "t"
-			got := (&Platform{DefaultStrategy: freshness.OnReplenish}).poolOf(tc.pool)
+			got := (&Platform{Defaults: settings.Defaults{Strategy: freshness.OnReplenish}}).poolOf(tc.pool, "")
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("poolOf() (-want,+got):\n%s", diff)
 			}

@@ -11,11 +11,8 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/revision"
+	"github.com/freshbind/freshbind/internal/settings"
 )
-
-// repairKey on a pool, with the value "false": its stale births, and stale cold
-// starts of its claims, are refused, not repaired. What cannot be parsed changes nothing.
-const repairKey = "freshbind.dev/repair"
 
 // repair returns what the sandbox, about to be created, has to be rewritten to;
 // nil for nothing. No release compares a claim's sandbox with its template
@@ -23,7 +20,7 @@ const repairKey = "freshbind.dev/repair"
 // is written from the cached template again and again, and left to it here
 // (sandboxclaim_controller.go, reconcileActive).
 func (p *Platform) repair(ctx context.Context, sandbox *unstructured.Unstructured, f platform.Facts, objs stored) (*platform.Repair, error) {
-	if p.RepairOff || objs.pool != nil && objs.pool.GetAnnotations()[repairKey] == "false" {
+	if p.RepairOff || objs.pool != nil && settings.Pool(objs.pool.GetAnnotations()).RefusesRepair() {
 		return nil, nil
 	}
 	found, err := freshness.RepairWithin(f.Snapshot, revision.NewBudget(freshness.MaxWork, ctx.Err))
@@ -57,7 +54,7 @@ func relabelled(sandbox *unstructured.Unstructured, revision string) []platform.
 		for _, key := range []string{podTemplateHashLabel, templateHashLabel} {
 			at := append(slices.Clone(labels), key)
 			if str(sandbox.Object, at...) != "" {
-				out = append(out, platform.Field{Path: at, Value: NameHash(platform.Domain + "/" + revision)})
+				out = append(out, platform.Field{Path: at, Value: NameHash(settings.Domain + "/" + revision)})
 			}
 		}
 	}
@@ -81,7 +78,7 @@ func rewritten(sandbox *unstructured.Unstructured, spec map[string]any) []platfo
 // server may ask once more for what was rewritten already. Like a stamp, a note
 // that somebody else wrote misleads nobody but its reader.
 func repaired(sandbox *unstructured.Unstructured, f platform.Facts, hash string) string {
-	note := sandbox.GetAnnotations()[platform.RepairedKey]
+	note := sandbox.GetAnnotations()[settings.RepairedKey]
 	from, to, ok := platform.ParseRepaired(note)
 	older := slices.ContainsFunc(f.Known, func(k freshness.Known) bool { return k.Hash == from })
 	mayBe := f.Operation == freshness.ColdStart || f.Pool != nil && f.Pool.Replenishes

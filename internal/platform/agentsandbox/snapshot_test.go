@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +19,7 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -79,14 +81,14 @@ func (h history) Revisions(context.Context, *unstructured.Unstructured) ([]platf
 }
 
 func newPlatform(s *store, h history) *Platform {
-	return &Platform{Reader: liveread.NewReader(s, nil), Resolver: s, History: h, DefaultStrategy: freshness.OnReplenish}
+	return &Platform{Reader: liveread.NewReader(s, nil), Resolver: s, History: h, Defaults: settings.Defaults{Strategy: freshness.OnReplenish}}
 }
 
 // running is the member with its pod, and the pod.
 // What was asked for a sandbox is asked for it also when no pool has it any more.
 func TestABindOfWhatIsNoPoolsIsEnforcedAllTheSame(t *testing.T) {
 	silent := builders.MakePool("ns", "python").Obj()
-	enforcing := builders.PoolFrom(silent).Annotation(platform.EnforcementKey, "enforce").Obj()
+	enforcing := builders.PoolFrom(silent).Annotation(settings.EnforcementKey, "enforce").Obj()
 	fresh, pod := running(builders.MakeTemplate("ns", "python").Obj())
 	used := func() *builders.Sandbox {
 		return builders.SandboxFrom(fresh).Owners(builders.ControllerRef(builders.MakeClaim("ns", "c2").Obj()))
@@ -97,9 +99,9 @@ func TestABindOfWhatIsNoPoolsIsEnforcedAllTheSame(t *testing.T) {
 	}{
 		"the claim's pool says so":                   {enforcing, used().Obj(), "enforce"},
 		"nobody's, the claim's pool says so":         {enforcing, builders.SandboxFrom(fresh).Owners().Obj(), "enforce"},
-		"its own pool said so":                       {silent, used().Label(platform.EnforcementKey, "enforce").Obj(), "enforce"},
+		"its own pool said so":                       {silent, used().Label(settings.EnforcementKey, "enforce").Obj(), "enforce"},
 		"nobody says so":                             {silent, used().Obj(), ""},
-		"a member is what its pool says, not itself": {silent, builders.SandboxFrom(fresh).Label(platform.EnforcementKey, "enforce").Obj(), ""},
+		"a member is what its pool says, not itself": {silent, builders.SandboxFrom(fresh).Label(settings.EnforcementKey, "enforce").Obj(), ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -203,11 +205,15 @@ func TestSnapshotReads(t *testing.T) {
 	member, pod := running(v2)
 	s := newStore(claim, testPool, v2, pod)
 	w, _ := (&Platform{}).Classify(admissionv1.Update, member, builders.Bound(member, claim, v2).Obj())
-	if _, err := newPlatform(s, nil).Snapshot(t.Context(), w); err != nil {
+	facts, err := newPlatform(s, nil).Snapshot(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := facts.Namespace.Labels(); err != nil {
 		t.Fatal(err)
 	}
 	slices.Sort(s.read)
-	want := []string{"node/node-1", "pod/python-abc", "sandbox/c1", "sandboxclaim/c1", "sandboxtemplate/python", "sandboxwarmpool/python"}
+	want := []string{"namespace/ns", "node/node-1", "pod/python-abc", "sandbox/c1", "sandboxclaim/c1", "sandboxtemplate/python", "sandboxwarmpool/python"}
 	if diff := cmp.Diff(want, s.read); diff != "" {
 		t.Errorf("reads (-want,+got):\n%s", diff)
 	}
@@ -220,13 +226,38 @@ func TestWhatCannotBeReadIsNotDecided(t *testing.T) {
 	away := errors.New("etcd is away")
 	for _, key := range []string{"node/node-1", "pod/python-abc", "sandbox/c1", "sandboxclaim/c1", "sandboxtemplate/python", "sandboxwarmpool/python"} {
 		t.Run(key, func(t *testing.T) {
-			s := newStore(claim, testPool, v2, pod)
+			labels := map[string]string{settings.EnforcementKey: "enforce"}
+			s := newStore(claim, testPool, v2, pod, makeNamespace("ns", labels))
 			s.fail[key] = away
 			w, _ := (&Platform{}).Classify(admissionv1.Update, member, builders.Bound(member, claim, v2).Obj())
-			if _, err := newPlatform(s, nil).Snapshot(t.Context(), w); !errors.Is(err, away) {
+			facts, err := newPlatform(s, nil).Snapshot(t.Context(), w)
+			if !errors.Is(err, away) {
 				t.Errorf("Snapshot() error = %v, want one that wraps the read's", err)
 			}
+			// How to fail depends on the namespace.
+			got, err := facts.Namespace.Labels()
+			if diff := cmp.Diff(labels, got); diff != "" || err != nil {
+				t.Errorf("labels of the namespace: error %v (-want,+got):\n%s", err, diff)
+			}
 		})
+	}
+}
+
+// A bind in a pool that enforces depends on no namespace.
+func TestANamespaceThatCannotBeReadIsForTheModeToTell(t *testing.T) {
+	template := builders.MakeTemplate("ns", "python").Obj()
+	claim := builders.MakeClaim("ns", "c1").Names("python-abc").Obj()
+	member, pod := running(template)
+	s := newStore(claim, testPool, template, pod)
+	away := errors.New("etcd is away")
+	s.fail["namespace/ns"] = away
+	w, _ := (&Platform{}).Classify(admissionv1.Update, member, builders.Bound(member, claim, template).Obj())
+	facts, err := newPlatform(s, nil).Snapshot(t.Context(), w)
+	if err != nil {
+		t.Errorf("Snapshot(): %v", err)
+	}
+	if _, err := facts.Namespace.Labels(); !errors.Is(err, away) {
+		t.Errorf("Labels() error = %v, want one that wraps the read's", err)
 	}
 }
 
@@ -243,7 +274,7 @@ func TestStamps(t *testing.T) {
 	claim := builders.MakeClaim("ns", "c1").Obj()
 	stale, _ := running(v1)
 	fresh, _ := running(v2)
-	enforcing := builders.MakePool("ns", "python").Annotation(platform.EnforcementKey, "enforce").Obj()
+	enforcing := builders.MakePool("ns", "python").Annotation(settings.EnforcementKey, "enforce").Obj()
 	p := newPlatform(newStore(claim, enforcing, v2, fresh), history{v2, v1})
 	v3 := builders.TemplateFrom(v2).PodSpec("mine", "schedulerName").Obj()
 	byHand, _ := running(v3)
@@ -275,7 +306,7 @@ func TestStamps(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(platform.Stamp{}, "Namespace")); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)
 			}
 		})

@@ -26,7 +26,14 @@ func (p *Platform) SandboxRevision(ctx context.Context, sandbox *unstructured.Un
 // NewSandbox returns what a Sandbox, about to be created, has to say of itself, and
 // what it has to be rewritten to.
 func (p *Platform) NewSandbox(ctx context.Context, sandbox *unstructured.Unstructured) (platform.Stamp, error) {
-	f, objs, err := p.sandboxSnapshot(ctx, asIfCreated(sandbox))
+	namespace := p.startNamespace(ctx, sandbox)
+	stamp, err := p.newSandbox(ctx, namespace, sandbox)
+	stamp.Namespace = namespace
+	return stamp, err
+}
+
+func (p *Platform) newSandbox(ctx context.Context, namespace platform.Namespace, sandbox *unstructured.Unstructured) (platform.Stamp, error) {
+	f, objs, err := p.sandboxSnapshot(ctx, namespace, asIfCreated(sandbox))
 	if err != nil {
 		return platform.Stamp{}, fmt.Errorf("finding the revision of sandbox %s: %w", sandbox.GetName(), err)
 	}
@@ -73,9 +80,17 @@ func (*Platform) Question(w platform.Write) platform.Question {
 // PodRevision returns the revision that a Pod is built from, by its own
 // content; none when neither a Sandbox nor a pool has it.
 func (p *Platform) PodRevision(ctx context.Context, pod *unstructured.Unstructured) (platform.Stamp, error) {
+	namespace := p.startNamespace(ctx, pod)
+	find := p.podRevision
 	if controllerOf(pod).Kind == freshness.OwnedByPool {
-		return p.barePodRevision(ctx, pod)
+		find = p.barePodRevision
 	}
+	stamp, err := find(ctx, namespace, pod)
+	stamp.Namespace = namespace
+	return stamp, err
+}
+
+func (p *Platform) podRevision(ctx context.Context, namespace platform.Namespace, pod *unstructured.Unstructured) (platform.Stamp, error) {
 	var name string
 	for _, ref := range pod.GetOwnerReferences() {
 		if IsSandbox(groupKind(ref.APIVersion, ref.Kind)) {
@@ -96,7 +111,7 @@ func (p *Platform) PodRevision(ctx context.Context, pod *unstructured.Unstructur
 	if sandbox == nil {
 		return platform.Stamp{Hash: own.Content.Hash()}, nil
 	}
-	f, err := p.Snapshot(ctx, asIfCreated(sandbox))
+	f, _, err := p.sandboxSnapshot(ctx, namespace, asIfCreated(sandbox))
 	if err != nil {
 		return platform.Stamp{}, fmt.Errorf("finding the revision of pod %s: %w", pod.GetName(), err)
 	}

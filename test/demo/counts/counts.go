@@ -12,8 +12,8 @@ import (
 
 	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/scenario"
 )
 
@@ -48,7 +48,7 @@ func (l *Log) Write(e checker.Event) error {
 	}
 	switch kept.kind {
 	case checker.Pools:
-		kept.serves = e.Object.GetAnnotations()[platform.AdmitKey] == string(freshness.AdmitAny)
+		kept.serves = e.Object.GetAnnotations()[settings.AdmitKey] == string(freshness.AdmitAny)
 	case checker.Sandboxes:
 		kept.readMember(e.Object)
 	default:

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freshbind/freshbind/internal/checker"
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -48,7 +48,7 @@ func claimed(name, image string) *unstructured.Unstructured {
 
 func serving(admit string) *unstructured.Unstructured {
 	u := pool.DeepCopy()
-	u.SetAnnotations(map[string]string{platform.AdmitKey: admit})
+	u.SetAnnotations(map[string]string{settings.AdmitKey: admit})
 	return u
 }
 

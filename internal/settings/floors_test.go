@@ -1,4 +1,4 @@
-package floor
+package settings
 
 import (
 	"testing"
@@ -26,7 +26,7 @@ func tier(value string, enforce bool, st freshness.Strategy) func() (Floor, erro
 	if value != "" {
 		selector.MatchLabels = map[string]string{"tier": value}
 	}
-	return func() (Floor, error) { return New(selector, enforce, st) }
+	return func() (Floor, error) { return NewFloor(selector, enforce, st) }
 }
 
 func TestFloors(t *testing.T) {
@@ -60,7 +60,7 @@ func TestFloors(t *testing.T) {
 }
 
 func TestNewRefusesABadSelector(t *testing.T) {
-	_, err := New(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}}, true, "")
+	_, err := NewFloor(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}}, true, "")
 	if err == nil {
 		t.Error("was accepted")
 	}

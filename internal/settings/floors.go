@@ -1,7 +1,4 @@
-// Package floor says what tenants cannot go below: the least enforcement and the
-// least strict strategy of a namespace, by its labels. It decides on values
-// only.
-package floor
+package settings
 
 import (
 	"fmt"
@@ -19,10 +16,10 @@ type Floor struct {
 	strategy   freshness.Strategy
 }
 
-// New returns the floor of the namespaces that the selector selects; an empty
+// NewFloor returns the floor of the namespaces that the selector selects; an empty
 // strategy is no floor for strategies. An error says what is wrong with the
 // selector.
-func New(namespaces *metav1.LabelSelector, enforce bool, strategy freshness.Strategy) (Floor, error) {
+func NewFloor(namespaces *metav1.LabelSelector, enforce bool, strategy freshness.Strategy) (Floor, error) {
 	selector, err := metav1.LabelSelectorAsSelector(namespaces)
 	if err != nil {
 		return Floor{}, fmt.Errorf("reading the namespace selector of a floor: %w", err)
@@ -49,7 +46,7 @@ func (f Floors) Strategy(namespace map[string]string) freshness.Strategy {
 	var least freshness.Strategy
 	for _, floor := range f {
 		if floor.strategy != "" && floor.namespaces.Matches(labels.Set(namespace)) {
-			least = freshness.Stricter(least, floor.strategy)
+			least = stricter(least, floor.strategy)
 		}
 	}
 	return least

@@ -1,0 +1,59 @@
+package platform
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// NamespaceLabels reads the labels of a namespace; none when it does not exist.
+type NamespaceLabels func(ctx context.Context, name string) (map[string]string, error)
+
+// CachedNamespaceLabels are those that a cache shows: they may be late, and cost no
+// read.
+func CachedNamespaceLabels(cache client.Reader) NamespaceLabels {
+	return func(ctx context.Context, name string) (map[string]string, error) {
+		var ns corev1.Namespace
+		if err := cache.Get(ctx, types.NamespacedName{Name: name}, &ns); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading namespace %s from the cache: %w", name, err)
+		}
+		return ns.Labels, nil
+	}
+}
+
+// Namespace is one whose labels are being read, or were. The zero value is one that
+// nobody reads: it can say nothing.
+type Namespace struct {
+	labels func() (map[string]string, error)
+}
+
+// StartNamespace reads a namespace beside what else is read.
+func StartNamespace(ctx context.Context, name string, read NamespaceLabels) Namespace {
+	done := make(chan struct{})
+	var labels map[string]string
+	// This stands if the read ends its goroutine.
+	err := errors.New("the read ended without an answer")
+	go func() {
+		defer close(done)
+		labels, err = read(ctx, name)
+	}()
+	return Namespace{func() (map[string]string, error) {
+		<-done
+		return labels, err
+	}}
+}
+
+// Started reports whether anybody reads it, or did.
+func (n Namespace) Started() bool { return n.labels != nil }
+
+// Labels waits for the read.
+func (n Namespace) Labels() (map[string]string, error) {
+	if !n.Started() {
+		return nil, errors.New("nobody read the namespace")
+	}
+	return n.labels()
+}

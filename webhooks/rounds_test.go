@@ -1,0 +1,165 @@
+package webhooks
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/liveread"
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/settings"
+	"github.com/freshbind/freshbind/test/builders"
+)
+
+// heldReads answers no read before everybody waits for one, and so shows which reads
+// are made one after the other.
+type heldReads struct {
+	objs map[string]*unstructured.Unstructured
+
+	mu      sync.Mutex
+	pending map[string]chan struct{}
+}
+
+func (h *heldReads) Get(ctx context.Context, ref liveread.Ref) (*unstructured.Unstructured, error) {
+	key := ref.GVR.Resource + "/" + ref.Name
+	answer := make(chan struct{})
+	h.mu.Lock()
+	h.pending[key] = answer
+	h.mu.Unlock()
+	select {
+	case <-answer:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if obj := h.objs[key]; obj != nil {
+		return obj, nil
+	}
+	return nil, apierrors.NewNotFound(ref.GVR.GroupResource(), ref.Name)
+}
+
+func (*heldReads) Resource(_ context.Context, gr schema.GroupResource) (schema.GroupVersionResource, error) {
+	return gr.WithVersion("v1beta1"), nil
+}
+
+// Revisions has recorded none.
+func (*heldReads) Revisions(context.Context, *unstructured.Unstructured) ([]platform.Recorded, error) {
+	return nil, nil
+}
+
+// round answers the reads that everybody waits for, and returns what they were of.
+func (h *heldReads) round() []string {
+	synctest.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var of []string
+	for key, answer := range h.pending {
+		close(answer)
+		of = append(of, key)
+	}
+	clear(h.pending)
+	slices.Sort(of)
+	return of
+}
+
+// The mode and floors of a namespace cost no round of reads of their own.
+func TestRoundsOfReads(t *testing.T) {
+	floor, err := settings.NewFloor(&metav1.LabelSelector{}, false, freshness.RollingUpdate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	floors := settings.Floors{floor}
+	enforcing := builders.PoolFrom(pool).Annotation(settings.EnforcementKey, "enforce").Obj()
+	named := builders.ClaimFrom(claim).Names(member.GetName()).Obj()
+	elsewhere := builders.SandboxFrom(member).Annotation("agents.x-k8s.io/sandbox-template-ref", "older").Obj()
+	pod := builders.MakePod(member).Stored("node-1").Obj()
+	start := builders.MakeColdStart(claim, template).Obj()
+	bind := func(m *unstructured.Unstructured) admission.Request {
+		return request(t, admissionv1.Update, m, builders.Bound(m, named, template).Obj())
+	}
+	first := []string{"namespaces/ns", "pods/python-abc", "sandboxclaims/c1", "sandboxtemplates/python", "sandboxwarmpools/python"}
+	second := []string{"nodes/node-1", "sandboxes/c1"}
+	ofBirth := []string{"namespaces/ns", "sandboxtemplates/python", "sandboxwarmpools/python"}
+	ofStart := []string{"namespaces/ns", "pods/c1", "sandboxclaims/c1", "sandboxtemplates/python"}
+	itsOwn := []string{"sandboxes/python-abc", "sandboxwarmpools/python"}
+	for name, tc := range map[string]struct {
+		pool   *unstructured.Unstructured
+		floors settings.Floors
+		req    admission.Request
+		stamps bool
+		want   [][]string
+	}{
+		"a bind":                        {pool, nil, bind(member), false, [][]string{first, second}},
+		"a bind, floors for strategies": {pool, floors, bind(member), false, [][]string{first, second}},
+		"a bind, the pool enforces":     {enforcing, nil, bind(member), false, [][]string{first, second}},
+		"a bind of another template's": {pool, floors, bind(elsewhere), false, [][]string{
+			{"namespaces/ns", "pods/python-abc", "sandboxclaims/c1", "sandboxtemplates/older", "sandboxwarmpools/python"},
+			{"nodes/node-1", "sandboxes/c1", "sandboxtemplates/python"},
+		}},
+		"a birth":               {pool, floors, request(t, admissionv1.Create, nil, member), false, [][]string{ofBirth}},
+		"a birth that is named": {pool, floors, request(t, admissionv1.Create, nil, member), true, [][]string{ofBirth}},
+		"a cold start":          {pool, floors, request(t, admissionv1.Create, nil, start), false, [][]string{ofStart, itsOwn}},
+		"a cold start, named":   {pool, floors, request(t, admissionv1.Create, nil, start), true, [][]string{ofStart, itsOwn}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				labels := map[string]string{settings.EnforcementKey: "enforce"}
+				if tc.pool == enforcing {
+					labels = nil
+				}
+				h := &heldReads{pending: map[string]chan struct{}{}, objs: map[string]*unstructured.Unstructured{
+					"namespaces/ns":   {Object: map[string]any{"metadata": map[string]any{"name": "ns"}}},
+					"pods/python-abc": pod, "sandboxclaims/c1": named, "sandboxtemplates/python": template, "sandboxwarmpools/python": tc.pool,
+				}}
+				h.objs["namespaces/ns"].SetLabels(labels)
+				p := &agentsandbox.Platform{
+					Reader: liveread.NewReader(h, nil), Resolver: h, History: h,
+					Defaults: settings.Defaults{Mode: settings.Audit, Strategy: freshness.Recreate, Floors: tc.floors},
+				}
+				modes := &Modes{Live: p.NamespaceLabels, Defaults: p.Defaults}
+				handle := guard(p, modes).Handle
+				if tc.stamps {
+					handle = (&Stamp{Revisions: p, Modes: modes, Timeout: time.Minute}).Handle
+				}
+				answers := make(chan admission.Response, 1)
+				go func() { answers <- handle(t.Context(), tc.req) }()
+				var got [][]string
+				for of := h.round(); len(of) > 0; of = h.round() {
+					got = append(got, of)
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("rounds of reads (-want,+got):\n%s", diff)
+				}
+				answer := <-answers
+				if !tc.stamps && answer.AuditAnnotations["mode"] != "enforce" || tc.stamps && len(answer.Patches) == 0 {
+					t.Errorf("answered in another mode: %+v", answer)
+				}
+				if answer.Result != nil && strings.Contains(answer.Result.Message, "could not decide") {
+					t.Errorf("undecided: %s", answer.Result.Message)
+				}
+			})
+		})
+	}
+}
+
+func guard(p Platform, m *Modes) *Guard {
+	return &Guard{
+		Platform: p, Modes: m, Metrics: NewMetrics(prometheus.NewRegistry()), Observer: &hints{},
+		Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0)), Timeout: time.Minute,
+	}
+}
