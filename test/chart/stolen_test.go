@@ -28,6 +28,7 @@ import (
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/upstream"
+	"github.com/freshbind/freshbind/webhooks"
 )
 
 // What stands in a namespace when a thief comes.
@@ -137,14 +138,28 @@ func (s *theft) create(t *testing.T, objects ...client.Object) {
 }
 
 // grants installs the roles and policies, and webhook configurations that ask nobody.
+// Freshbind's own policies are the code's, which are the chart's
+// (TestAdmissionConfigurationIsTheCodes).
 func (s *theft) grants(t *testing.T, values ...string) {
 	t.Helper()
+	own := map[string]*unstructured.Unstructured{}
+	for _, o := range webhooks.NewOwnPolicies(agentsandbox.Admission(), fixture.User).Objects() {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unstructured.RemoveNestedField(content, "status")
+		own[o.GetObjectKind().GroupVersionKind().Kind+" "+o.GetName()] = &unstructured.Unstructured{Object: content}
+	}
 	for _, o := range render(t, append(set(values...), certManager, mutating)...) {
 		group := o.GroupVersionKind().Group
 		if group != rbacv1.GroupName && group != "admissionregistration.k8s.io" || o.GetAnnotations()["helm.sh/hook"] != "" {
 			continue
 		}
 		delete(o.Object, "webhooks")
+		if policy := own[o.GetKind()+" "+o.GetName()]; policy != nil {
+			o = policy
+		}
 		if err := s.admin.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("chart"), client.ForceOwnership); err != nil {
 			t.Fatalf("%s %s: %v", o.GetKind(), o.GetName(), err)
 		}
@@ -210,10 +225,14 @@ func (s *theft) prepare(t *testing.T) {
 	claim := builders.MakeClaim(victim, "c").Obj()
 	s.create(t, stripped(template), stripped(pool), stripped(claim))
 	for name, o := range map[string]metav1.OwnerReference{
-		"idle": owner(extensions, "SandboxWarmPool"), "spare": owner(extensions, "SandboxWarmPool"), "used": owner(extensions, "SandboxClaim"), "probe": owner(extensions, "SandboxWarmPool"),
+		"idle": owner(extensions, "SandboxWarmPool"), "spare": owner(extensions, "SandboxWarmPool"), "probe": owner(extensions, "SandboxWarmPool"),
 	} {
 		s.create(t, stripped(builders.MakeMember(pool, template).Name(name).Owners(o).Obj()))
 	}
+	// The pool controls it still.
+	claims := owner(extensions, "SandboxClaim")
+	claims.Controller = nil
+	s.create(t, stripped(builders.MakeMember(pool, template).Name("used").Owners(owner(extensions, "SandboxWarmPool"), claims).Obj()))
 	s.create(t, controllerRevision("daemonset", owner("apps/v1", "DaemonSet")), controllerRevision("python-v1-a", owner(extensions, "SandboxTemplate")),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: victim, Name: "token"}})
 }
