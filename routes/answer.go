@@ -133,7 +133,8 @@ type route struct {
 	claim   UID
 	version Version
 	address netip.Addr
-	// created and expires are seconds and nanoseconds since the epoch; 0 for none.
+	// created is in seconds since the epoch, expires in nanoseconds since the table's
+	// base; 0 for none.
 	created, expires int64
 	recycled         uint32
 	state            State
