@@ -44,7 +44,7 @@ func baseDefaults() Configuration {
 		Namespaces:        []string{},
 		LeaderElection:    LeaderElection{Enabled: true},
 		Webhook:           Webhook{BindAddress: ":9443", Clients: Clients{Names: []string{}}},
-		Metrics:           Listener{BindAddress: ":8080"},
+		Metrics:           Metrics{Listener: Listener{BindAddress: ":8080"}},
 		Health:            Listener{BindAddress: ":8081"},
 		Profiling:         Listener{BindAddress: "0"},
 		GracePeriod:       Duration{Duration: 20 * time.Second},

@@ -31,7 +31,7 @@ type Configuration struct {
 	Namespaces     []string       `json:"namespaces"`
 	LeaderElection LeaderElection `json:"leaderElection"`
 	Webhook        Webhook        `json:"webhook"`
-	Metrics        Listener       `json:"metrics"`
+	Metrics        Metrics        `json:"metrics"`
 	Health         Listener       `json:"health"`
 	// Profiling serves net/http/pprof, which shows what the program has in memory:
 	// only where nobody but administrators reaches it.
@@ -82,6 +82,14 @@ type LeaderElection struct {
 type Listener struct {
 	// BindAddress is host:port, or 0 for nothing.
 	BindAddress string `json:"bindAddress"`
+}
+
+// Metrics says where and to whom metrics are served.
+type Metrics struct {
+	Listener `json:",inline"`
+	// Secure serves them over TLS, with the webhooks' certificate, and only to who
+	// shows a token of the cluster and may get the nonResourceURL /metrics.
+	Secure bool `json:"secure"`
 }
 
 // Webhook is how the API server's calls are served. Failure policies are not

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -83,7 +84,7 @@ func (o *process) newManager(cfg *rest.Config) (manager.Manager, error) {
 		server.TLSOpts = append(server.TLSOpts, clients)
 	}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Metrics:                 metricsserver.Options{BindAddress: o.MetricsAddress},
+		Metrics:                 o.metricsServer(),
 		HealthProbeBindAddress:  o.HealthAddress,
 		PprofBindAddress:        o.ProfileAddress,
 		WebhookServer:           webhook.NewServer(server),
@@ -93,6 +94,22 @@ func (o *process) newManager(cfg *rest.Config) (manager.Manager, error) {
 		return nil, fmt.Errorf("creating the manager: %w", err)
 	}
 	return mgr, nil
+}
+
+// metricsServer asks the API server who reads metrics and whether they may, when
+// that is wanted. Its answers are kept: 1 minute for tokens, 5 minutes for rights.
+func (o *process) metricsServer() metricsserver.Options {
+	out := metricsserver.Options{BindAddress: o.MetricsAddress, SecureServing: o.MetricsSecure}
+	if !o.MetricsSecure {
+		return out
+	}
+	out.FilterProvider = filters.WithAuthenticationAndAuthorization
+	out.CertDir = o.CertDir
+	if o.certificates != nil {
+		out.CertDir = ""
+		out.TLSOpts = append(out.TLSOpts, func(c *tls.Config) { c.GetCertificate = o.certificates.GetCertificate })
+	}
+	return out
 }
 
 // certificateSource is nil when the certificate is read from files.

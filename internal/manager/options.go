@@ -23,6 +23,8 @@ type Options struct {
 	ClientNames    []string
 	HealthAddress  string
 	MetricsAddress string
+	// MetricsSecure is config.Metrics.Secure.
+	MetricsSecure  bool
 	ProfileAddress string
 	// GracePeriod is how long running requests may take after a stop signal.
 	GracePeriod time.Duration

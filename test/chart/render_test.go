@@ -332,6 +332,7 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"an issuer of no name": {[]string{"certificates.certManager.issuerRef.kind=ClusterIssuer"}, []string{"issuerRef.name"}},
 		"a Secret of no name":  {[]string{"certificates.source=Secret"}, []string{"certificates.secret"}},
 		"two monitors":         {[]string{"metrics.serviceMonitor.enabled=true", "metrics.podMonitor.enabled=true"}, []string{"counted twice"}},
+		"a monitor, no token":  {[]string{"metrics.secure=true", "metrics.podMonitor.enabled=true"}, []string{"metrics.secure", "metrics.serviceMonitor"}},
 		"no scheduler image":   {[]string{"scheduling.mode=SecondScheduler"}, []string{"scheduling.kubeSchedulerImage"}},
 		"resources misspelt":   {[]string{"resources.limts.memory=1Gi"}, []string{"resources", "limts"}},
 		"no quantity":          {[]string{"resources.limits.memory=1 Gi"}, []string{"resources", "pattern"}},
@@ -419,7 +420,7 @@ func TestLint(t *testing.T) {
 	h := helmForTest(t)
 	for name, values := range map[string][]string{
 		"defaults": nil, "own Secret": ownSecret,
-		"everything": set("metrics.prometheusRule.enabled=true", "metrics.dashboard.enabled=true", "metrics.serviceMonitor.enabled=true", "namespaces={a}"),
+		"everything": set("metrics.prometheusRule.enabled=true", "metrics.dashboard.enabled=true", "metrics.serviceMonitor.enabled=true", "metrics.secure=true", "namespaces={a}"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if out, err := h.run(t.Context(), append([]string{"lint", "--strict", "--quiet", h.chart}, values...)...); err != nil {

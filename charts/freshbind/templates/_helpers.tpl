@@ -52,6 +52,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
+{{- /* The Secret with the CA that whoever asks Freshbind trusts; with a Secret of one's own it is in the ConfigMap. */ -}}
+{{- define "freshbind.trustSecret" -}}
+{{- ternary .Values.certificates.certManager.trustSecret "" (eq .Values.certificates.source "CertManager") | default (include "freshbind.certificateSecret" .) -}}
+{{- end -}}
+
 {{- /* What cert-manager's injector has to know; empty without it. */ -}}
 {{- define "freshbind.injectCA" -}}
 {{- if eq .Values.certificates.source "CertManager" -}}
@@ -202,6 +207,7 @@ webhook:
   {{- end }}
 metrics:
   bindAddress: ":{{ .Values.ports.metrics }}"
+  secure: {{ .Values.metrics.secure }}
 health:
   bindAddress: ":{{ .Values.ports.health }}"
 {{- end -}}

@@ -35,6 +35,7 @@ var fileFlags = []fileFlag{
 	{"client-names", "webhook.clients.names", func(f *config.File) string { return strings.Join(f.Webhook.Clients.Names, ",") }},
 	{"cert-dir", "webhook.certificate", func(f *config.File) string { return f.Webhook.Certificate.Directory }},
 	{"metrics-bind-address", "metrics.bindAddress", func(f *config.File) string { return f.Metrics.BindAddress }},
+	{"metrics-secure", "metrics.secure", func(f *config.File) string { return strconv.FormatBool(f.Metrics.Secure) }},
 	{"health-probe-bind-address", "health.bindAddress", func(f *config.File) string { return f.Health.BindAddress }},
 	{"pprof-bind-address", "profiling.bindAddress", func(f *config.File) string { return f.Profiling.BindAddress }},
 	{"grace-period", "gracePeriod", func(f *config.File) string { return f.GracePeriod.String() }},

@@ -39,7 +39,7 @@ replacementBudget: 7
 namespaces: [a, b]
 leaderElection: {enabled: false, namespace: c}
 webhook: {bindAddress: "127.0.0.1:1", certificate: {secretName: tls, secretNamespace: d}}
-metrics: {bindAddress: ":2"}
+metrics: {bindAddress: ":2", secure: true}
 health: {bindAddress: ":3"}
 profiling: {bindAddress: "127.0.0.1:4"}
 gracePeriod: 4s
@@ -57,19 +57,20 @@ logging: {level: 2, format: text}
 		Namespaces                          []string
 		Webhook, Metrics, Health, SelfTests string
 		Profile                             string
+		MetricsSecure                       bool
 		Grace, Interval                     time.Duration
 		Certificate                         config.Certificate
 		Floors                              int
 	}
 	want := plain{
 		Enforcement: "enforce", Strategy: "Recreate", Limit: 3, Budget: 7, Digests: true, LeaseNamespace: "c",
-		Namespaces: []string{"a", "b"}, Webhook: "127.0.0.1:1", Metrics: ":2", Health: ":3", SelfTests: "a", Profile: "127.0.0.1:4",
+		Namespaces: []string{"a", "b"}, Webhook: "127.0.0.1:1", Metrics: ":2", Health: ":3", SelfTests: "a", Profile: "127.0.0.1:4", MetricsSecure: true,
 		Grace: 4 * time.Second, Interval: 5 * time.Second,
 		Certificate: config.Certificate{SecretName: "tls", SecretNamespace: "d"}, Floors: 1,
 	}
 	got := plain{
 		Enforcement: o.enforcement, Strategy: o.strategy, Limit: o.RevisionLimit, Budget: o.Budget, Digests: o.RevisionDigests,
-		Elect: o.LeaderElect, SelfTest: o.SelfTest.Enabled, LeaseNamespace: o.LeaderElectNamespace, Namespaces: o.Namespaces,
+		MetricsSecure: o.MetricsSecure, Elect: o.LeaderElect, SelfTest: o.SelfTest.Enabled, LeaseNamespace: o.LeaderElectNamespace, Namespaces: o.Namespaces,
 		Webhook: o.WebhookAddress, Metrics: o.MetricsAddress, Health: o.HealthAddress, SelfTests: o.SelfTest.Namespace,
 		Profile: o.ProfileAddress,
 		Grace:   o.GracePeriod, Interval: o.SelfTest.Interval.Duration, Certificate: o.Certificate, Floors: len(o.floors),

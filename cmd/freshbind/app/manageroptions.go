@@ -44,6 +44,7 @@ func NewManagerOptions() *ManagerOptions {
 			CertDir:              c.Webhook.Certificate.Directory,
 			HealthAddress:        c.Health.BindAddress,
 			MetricsAddress:       c.Metrics.BindAddress,
+			MetricsSecure:        c.Metrics.Secure,
 			ProfileAddress:       c.Profiling.BindAddress,
 			GracePeriod:          c.GracePeriod.Duration,
 			LeaderElect:          c.LeaderElection.Enabled,
@@ -70,6 +71,7 @@ func (o *ManagerOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.HealthAddress, "health-probe-bind-address", o.HealthAddress, "Address that serves /healthz and /readyz; 0 for none.")
 	fs.StringVar(&o.ProfileAddress, "pprof-bind-address", o.ProfileAddress, "Address of this host only, as 127.0.0.1:6060, that serves /debug/pprof, which shows what is in memory; 0 for none.")
 	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress, "Address that serves /metrics; 0 for none.")
+	fs.BoolVar(&o.MetricsSecure, "metrics-secure", o.MetricsSecure, "Serve /metrics over TLS, with the webhooks' certificate, and only to who shows a token of the cluster and may get /metrics (RBAC nonResourceURLs).")
 	fs.DurationVar(&o.GracePeriod, "grace-period", o.GracePeriod, "How long running requests may take after a stop signal.")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Elect a leader, which runs the controllers; all replicas serve webhooks.")
 	fs.StringVar(&o.LeaderElectNamespace, "leader-election-namespace", o.LeaderElectNamespace, "Namespace of the lease; empty for the namespace this runs in.")
