@@ -103,13 +103,26 @@ func (d *Doctor) refusal(ctx context.Context) ([]Finding, error) {
 	if err != nil || !found {
 		return nil, err
 	}
+	may, err := d.mayCreate(ctx, k, d.TestNamespace)
+	if err != nil {
+		return nil, err
+	}
+	if !may {
+		return nil, fmt.Errorf("you may not create sandboxes in namespace %s, not even in a dry run, so Freshbind was not tried", d.TestNamespace)
+	}
 	asked := []string{d.TestNamespace}
 	enforcing, err := d.enforcing(ctx)
 	if err != nil {
 		return nil, err
 	}
+	// Where you may not try it, the comparison of webhooks has to do.
 	if len(enforcing) > 0 && !slices.Contains(enforcing, d.TestNamespace) {
-		asked = append(asked, enforcing[0])
+		if may, err = d.mayCreate(ctx, k, enforcing[0]); err != nil {
+			return nil, err
+		}
+		if may {
+			asked = append(asked, enforcing[0])
+		}
 	}
 	for _, namespace := range asked {
 		if findings, err := d.refusalIn(ctx, k, namespace); err != nil || len(findings) > 0 {
@@ -141,19 +154,21 @@ func (d *Doctor) guards(ns corev1.Namespace) bool {
 	return !left && d.Enforced(ns.Labels)
 }
 
-// refusalIn finds nothing when a cold start in the namespace is refused.
-func (d *Doctor) refusalIn(ctx context.Context, k platform.Served, namespace string) ([]Finding, error) {
+// mayCreate reports whether who asks may create sandboxes in the namespace.
+func (d *Doctor) mayCreate(ctx context.Context, k platform.Served, namespace string) (bool, error) {
 	mine := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Namespace: namespace, Verb: "create", Group: k.Sandboxes.Group, Version: "*", Resource: "sandboxes",
 		},
 	}}
 	if err := d.Client.Create(ctx, mine); err != nil {
-		return nil, fmt.Errorf("asking what you may do: %w", err)
+		return false, fmt.Errorf("asking what you may do: %w", err)
 	}
-	if !mine.Status.Allowed {
-		return nil, fmt.Errorf("you may not create sandboxes in namespace %s, not even in a dry run, so Freshbind was not tried", namespace)
-	}
+	return mine.Status.Allowed, nil
+}
+
+// refusalIn finds nothing when a cold start in the namespace is refused.
+func (d *Doctor) refusalIn(ctx context.Context, k platform.Served, namespace string) ([]Finding, error) {
 	t := &selftest.Tester{
 		Client: d.Client, Namespace: namespace, Sandboxes: k.Sandboxes, Claims: k.Claims, Clock: clock.RealClock{},
 	}
