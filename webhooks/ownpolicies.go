@@ -27,7 +27,7 @@ func NewOwnPolicies(a platform.Admission, self string) Policies {
 	p := Policies{}
 	own := a.Own
 	p.hold(self, "freshbind-own-writes", append(own.Marked, platform.On("", "v1", "pods", update)),
-		unchanged("spec"), unchanged("metadata.?ownerReferences"), unchanged("metadata.?finalizers"),
+		specBesides(own.Converted), unchanged("metadata.?ownerReferences"), unchanged("metadata.?finalizers"),
 		keysBesides("labels", append([]string{settings.StampKey, settings.EnforcementKey}, own.Labels...)),
 		keysBesides("annotations", writtenAnnotations))
 	p.hold(self, "freshbind-own-status", []admissionregistrationv1.RuleWithOperations{own.Status}, own.StatusKept)
@@ -64,13 +64,32 @@ func unchanged(field string) admissionregistrationv1.Validation {
 	}
 }
 
-// keysBesides holds all other labels, or annotations, to what they were.
-func keysBesides(field string, keys []string) admissionregistrationv1.Validation {
+// specBesides holds the spec to what it was, but for fields of which one takes the
+// other's place: whoever writes an object that was stored in another version of the API
+// stores the defaults of this one, and drops what it does not know. oldObject may lack
+// the latter already.
+func specBesides(converted []string) admissionregistrationv1.Validation {
+	after, before := `object.?spec.orValue({})`, `oldObject.?spec.orValue({})`
+	ours := func(k string) string { return k + ` in [` + quotedList(converted) + `]` }
+	return admissionregistrationv1.Validation{
+		Expression: `object.?spec == oldObject.?spec || ` +
+			after + `.all(k, k in ` + before + ` ? ` + before + `[k] == ` + after + `[k] : ` + ours("k") + `) && ` +
+			before + `.all(k, k in ` + after + ` || ` + ours("k") + ` && ` + after + `.exists(o, ` + ours("o") + ` && !(o in ` + before + `)))`,
+		Message: "spec: Freshbind never writes this",
+	}
+}
+
+func quotedList(keys []string) string {
 	quoted := make([]string, len(keys))
 	for i, key := range keys {
 		quoted[i] = `'` + key + `'`
 	}
-	ours := `k in [` + strings.Join(quoted, ", ") + `]`
+	return strings.Join(quoted, ", ")
+}
+
+// keysBesides holds all other labels, or annotations, to what they were.
+func keysBesides(field string, keys []string) admissionregistrationv1.Validation {
+	ours := `k in [` + quotedList(keys) + `]`
 	after, before := `object.metadata.?`+field+`.orValue({})`, `oldObject.metadata.?`+field+`.orValue({})`
 	return admissionregistrationv1.Validation{
 		Expression: after + `.all(k, ` + ours + ` || k in ` + before + ` && ` + before + `[k] == ` + after + `[k]) && ` +

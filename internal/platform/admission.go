@@ -68,6 +68,8 @@ type OwnWrites struct {
 	Marked []admissionregistrationv1.RuleWithOperations
 	// Labels are those by which members are hidden and shown.
 	Labels []string
+	// Converted are fields of specs that one version of the API has and another lacks.
+	Converted []string
 	// Status is the update by which members are offered again, StatusKept what stays in it.
 	Status     admissionregistrationv1.RuleWithOperations
 	StatusKept admissionregistrationv1.Validation

@@ -25,6 +25,8 @@ func ownWrites() platform.OwnWrites {
 		},
 		Labels: []string{TemplateRefHashLabel},
 		Status: platform.On(CoreGroup, "*", Sandboxes.Resource+"/status", update),
+		// v1alpha1 has replicas, v1beta1 (from v0.5 on) operatingMode instead.
+		Converted: []string{"operatingMode", "replicas"},
 		StatusKept: admissionregistrationv1.Validation{
 			Expression: celNewStatus + `.all(k, k in ` + celOldStatus + ` && ` + celOldStatus + `[k] == ` + celNewStatus + `[k]) && ` +
 				celOldStatus + `.all(k, k == 'nodeName' || k in ` + celNewStatus + `)`,
