@@ -204,8 +204,9 @@ func (r *row) isRefusedUnlessGone(err error, member *object) {
 	r.t.Helper()
 	now, gone := r.memberClient().Get(r.t.Context(), member.GetName(), getOptions)
 	if isNotFound(gone) || gone == nil && now.GetDeletionTimestamp() != nil {
-		// Nobody can be refused it for anything else any more.
-		r.victims = append(r.victims, member)
+		// Nobody can be refused it for anything else any more: of all members it is the
+		// one that had to go.
+		r.victims = []*object{member}
 		return
 	}
 	r.isRefused(err, r.want())
