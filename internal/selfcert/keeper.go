@@ -1,14 +1,16 @@
 package selfcert
 
 import (
-	"bytes"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,9 +33,9 @@ type Keeper struct {
 	secret types.NamespacedName
 	// names are those that the API server calls.
 	names []string
-	// mutating and validating are the names of the configurations.
-	mutating, validating []string
-	clock                clock.WithTicker
+	// configurations are the names of the webhook configurations, by kind.
+	configurations map[string][]string
+	clock          clock.WithTicker
 }
 
 // New returns a keeper of a Secret, for a Service in front of the webhooks. reader must
@@ -42,7 +44,7 @@ func New(reader client.Reader, writer client.Writer, secret types.NamespacedName
 	host := service + "." + secret.Namespace + ".svc"
 	return &Keeper{
 		reader: reader, writer: writer, secret: secret, names: []string{host, host + ".cluster.local"},
-		mutating: mutating, validating: validating, clock: c,
+		configurations: map[string][]string{"MutatingWebhookConfiguration": mutating, "ValidatingWebhookConfiguration": validating}, clock: c,
 	}
 }
 
@@ -94,26 +96,11 @@ func (k *Keeper) Hold(ctx context.Context) (renewed []string, err error) {
 			return nil, fmt.Errorf("writing the secret: %w", err)
 		}
 	}
-	for _, name := range k.mutating {
-		var c admissionregistrationv1.MutatingWebhookConfiguration
-		if err := k.trust(ctx, name, &c, func() (configs []*admissionregistrationv1.WebhookClientConfig) {
-			for i := range c.Webhooks {
-				configs = append(configs, &c.Webhooks[i].ClientConfig)
+	for kind, names := range k.configurations {
+		for _, name := range names {
+			if err := k.trust(ctx, kind, name, data[CACertKey]); err != nil {
+				return renewed, err
 			}
-			return configs
-		}, data[CACertKey]); err != nil {
-			return renewed, err
-		}
-	}
-	for _, name := range k.validating {
-		var c admissionregistrationv1.ValidatingWebhookConfiguration
-		if err := k.trust(ctx, name, &c, func() (configs []*admissionregistrationv1.WebhookClientConfig) {
-			for i := range c.Webhooks {
-				configs = append(configs, &c.Webhooks[i].ClientConfig)
-			}
-			return configs
-		}, data[CACertKey]); err != nil {
-			return renewed, err
 		}
 	}
 	return renewed, nil
@@ -121,28 +108,40 @@ func (k *Keeper) Hold(ctx context.Context) (renewed []string, err error) {
 
 // trust puts the CA into all webhooks of a configuration. One that is not there needs
 // none.
-func (k *Keeper) trust(ctx context.Context, name string, c client.Object, configs func() []*admissionregistrationv1.WebhookClientConfig, ca []byte) error {
+func (k *Keeper) trust(ctx context.Context, kind, name string, ca []byte) error {
+	c := &unstructured.Unstructured{}
+	c.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind(kind))
 	if err := k.reader.Get(ctx, types.NamespacedName{Name: name}, c); apierrors.IsNotFound(err) {
 		return nil
 	} else if err != nil {
-		return fmt.Errorf("reading webhook configuration %s: %w", name, err)
+		return fmt.Errorf("reading %s %s: %w", kind, name, err)
 	}
-	before, is := c.DeepCopyObject().(client.Object)
-	if !is {
-		return fmt.Errorf("copying webhook configuration %s: it is no object", name)
+	before := c.DeepCopy()
+	webhooks, found, err := unstructured.NestedSlice(c.Object, "webhooks")
+	if err != nil {
+		return fmt.Errorf("reading %s %s: %w", kind, name, err)
 	}
-	changed := false
-	for _, config := range configs() {
-		if !bytes.Equal(config.CABundle, ca) {
-			config.CABundle, changed = ca, true
+	if !found {
+		return nil
+	}
+	for _, w := range webhooks {
+		webhook, is := w.(map[string]any)
+		if !is {
+			return fmt.Errorf("reading %s %s: webhooks: want objects, got %T", kind, name, w)
+		}
+		if err := unstructured.SetNestedField(webhook, base64.StdEncoding.EncodeToString(ca), "clientConfig", "caBundle"); err != nil {
+			return fmt.Errorf("putting the CA into %s %s: %w", kind, name, err)
 		}
 	}
-	if !changed {
+	if err := unstructured.SetNestedSlice(c.Object, webhooks, "webhooks"); err != nil {
+		return fmt.Errorf("putting the CA into %s %s: %w", kind, name, err)
+	}
+	if apiequality.Semantic.DeepEqual(before, c) {
 		return nil
 	}
 	// The webhooks are one list to a merge patch: what others add must not get lost.
 	if err := k.writer.Patch(ctx, c, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("putting the CA into webhook configuration %s: %w", name, err)
+		return fmt.Errorf("putting the CA into %s %s: %w", kind, name, err)
 	}
 	return nil
 }

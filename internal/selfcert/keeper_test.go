@@ -103,14 +103,19 @@ func TestTheAPIServerIsToldOfTheCA(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := stored(t, c)
-	for name, at := range map[string]time.Time{"emptied": time.Now(), "due": time.Now().AddDate(8, 0, 0)} {
-		if _, err := keeper(c, at).Hold(t.Context()); err != nil {
+	for _, years := range []int{0, 8} {
+		k := keeper(c, time.Now().AddDate(years, 0, 0))
+		if _, err := k.Hold(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for i, bundle := range bundles(t, c) {
 			if !slices.Equal(bundle, stored(t, c)[CACertKey]) {
-				t.Errorf("%s: webhook %d trusts %q", name, i, bundle)
+				t.Errorf("after %d years: webhook %d trusts %q", years, i, bundle)
 			}
+		}
+		k.writer = nil
+		if _, err := k.Hold(t.Context()); err != nil {
+			t.Errorf("after %d years, when nothing is to be done: %v", years, err)
 		}
 	}
 	if slices.Equal(before[CACertKey], stored(t, c)[CACertKey]) || !slices.Equal(before[CAPrivateKeyKey], stored(t, c)[CAPrivateKeyKey]) {

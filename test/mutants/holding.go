@@ -38,5 +38,5 @@ var making = slices.Concat(at("internal/selfcert/issue.go", []mutant{
 	{check: "certificates: for these names", old: ` && slices.Equal(pair.Leaf.DNSNames, names)`, broken: ` && (true || slices.Equal(nil, names))`, test: "TestIssue/another name"},
 	{check: "certificates: clocks that are behind", old: `NotBefore: now.Add(-backdated), NotAfter: now.Add(leafLife)`, broken: `NotBefore: now, NotAfter: now.Add(leafLife)`, test: "TestIssue/clocks that are behind by an hour"},
 }), at("internal/selfcert/keeper.go", []mutant{
-	{check: "certificates: another CA is trusted", old: `!bytes.Equal(config.CABundle, ca)`, broken: `len(config.CABundle) == 0 && !bytes.Equal(config.CABundle, ca)`, test: "TestTheAPIServerIsToldOfTheCA"},
+	{check: "certificates: another CA is trusted", old: `if !found {`, broken: `if old, _, _ := unstructured.NestedString(webhooks[0].(map[string]any), "clientConfig", "caBundle"); !found || old != "" {`, test: "TestTheAPIServerIsToldOfTheCA"},
 }))
