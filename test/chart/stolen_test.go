@@ -266,6 +266,8 @@ func (s *theft) attempts() map[string]attempt {
 		"create a Pod":                                                             s.make(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "new"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}),
 		"run a command, or a debug container, in a Pod":                            s.debug("web"),
 		"change what a Sandbox runs":                                               s.patch(agents, "Sandbox", "idle", `{"spec":{"podTemplate":{"spec":{"containers":[{"name":"c","image":"evil"}]}}}}`),
+		"suspend a claim's sandbox":                                                s.patch(agents, "Sandbox", "used", `{"spec":{"operatingMode":"Suspended"}}`),
+		"have a claim's sandbox end":                                               s.patch(agents, "Sandbox", "used", `{"spec":{"shutdownTime":"2020-01-01T00:00:00Z"}}`),
 		"create a Sandbox":                                                         s.sandboxIn(metav1.NamespaceDefault, "new"),
 		"create a Sandbox, outside of the self-test's namespace":                   s.sandboxIn(victim, "new"),
 		"give a Sandbox to another claim":                                          s.patch(agents, "Sandbox", "idle", `{"metadata":{"ownerReferences":[{"apiVersion":"`+extensions+`","kind":"SandboxClaim","name":"a","uid":"a","controller":true}]}}`),

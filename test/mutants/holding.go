@@ -8,6 +8,8 @@ const stolen = "TestAStolenIdentityCanDoWhatTheDocumentationSays"
 // holding is what Freshbind's own policies hold it to.
 var holding = slices.Concat(at("webhooks/ownpolicies.go", in("test/chart", []mutant{
 	{check: "own policies: no spec", old: `specBesides(own.Converted), `, broken: ``, test: stolen},
+	{check: "own policies: no new field in a spec", old: "[k] : ` + ours(\"k\") + `) && `", broken: "[k] : true) && `", test: stolen},
+	{check: "own policies: no field changes that versions of the API exchange", old: "k in ` + before + ` ? ` + before", broken: "` + ours(\"k\") + ` || k in ` + before + ` ? ` + ours(\"k\") + ` || ` + before", test: stolen},
 	{check: "own policies: no owners", old: `unchanged("metadata.?ownerReferences"), `, broken: ``, test: stolen},
 	{check: "own policies: no finalizers", old: `unchanged("metadata.?finalizers"),`, broken: ``, test: stolen},
 	{check: "own policies: no label of others changes or comes", old: "after + `.all(k, ` + ours", broken: "after + `.all(k, true || ` + ours", test: stolen},
