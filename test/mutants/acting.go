@@ -32,12 +32,32 @@ var answering = slices.Concat(at("internal/platform/agentsandbox/answers.go", []
 	{check: "a Pod that left its pool is looked at once more", old: `if o.mode == settings.Enforce && w.Operation == freshness.Release && !o.byPerson && g.Released != nil {`, broken: `if false {`, test: "TestGuardOfBarePods/release"},
 	{check: "not in mode audit", old: `if o.mode == settings.Enforce && w.Operation == freshness.Release && !o.byPerson && g.Released != nil {`, broken: `if w.Operation == freshness.Release && !o.byPerson && g.Released != nil {`, test: "TestGuardOfBarePods/release, audited"},
 	{check: "a Pod that a person took out of its pool is theirs", old: `freshness.Release && !o.byPerson && g.Released`, broken: `freshness.Release && g.Released`, test: "TestGuardOfBarePods/release, by a person"},
+}), at("webhooks/guard.go", []mutant{
+	{check: "no claim gets what no policy holds for", old: `err == nil && v.Allowed && mode == settings.Enforce {`, broken: `false {`, test: "TestNoClaimGetsASandboxThatNoPolicyHoldsFor/not labelled"},
+	{check: "not labelled: a denial stays one", old: `err == nil && v.Allowed && mode == settings.Enforce {`, broken: `err == nil && mode == settings.Enforce {`, test: "TestNoClaimGetsASandboxThatNoPolicyHoldsFor/denied in any case"},
+	{check: "not labelled: where the namespace enforces policies hold", old: `err != nil || mode == settings.Enforce {
+		return err`, broken: `err != nil || mode == "" {
+		return err`, test: "TestNoClaimGetsASandboxThatNoPolicyHoldsFor/the namespace enforces"},
+	{check: "not labelled: what cannot be read may be so", old: `err != nil || mode == settings.Enforce {
+		return err`, broken: `err != nil || mode == settings.Enforce {
+		return nil`, test: "TestNoClaimGetsASandboxThatNoPolicyHoldsFor/the namespace cannot be read"},
+	{check: "not labelled: only enforce counts", old: `settings.Mode(w.New.GetLabels()[settings.EnforcementKey]) == settings.Enforce {`, broken: `w.New.GetLabels()[settings.EnforcementKey] != "" {`, test: "TestNoClaimGetsASandboxThatNoPolicyHoldsFor/labelled otherwise"},
+	{check: "not labelled: cold starts too", old: `case freshness.Bind, freshness.ColdStart, freshness.WarmStart:`, broken: `case freshness.Bind, freshness.WarmStart:`, test: "TestNoClaimGetsASandboxThatNoPolicyHoldsFor/a cold start"},
+	{check: "not labelled: sandboxes in bare Pods too", old: `case freshness.Bind, freshness.ColdStart, freshness.WarmStart:`, broken: `case freshness.Bind, freshness.ColdStart:`, test: "TestNoClaimGetsASandboxThatNoPolicyHoldsFor/a sandbox in a bare pod"},
 }), at("webhooks/mode.go", []mutant{
 	{check: "a pool tightens the mode", old: `if settings.Mode(pool) == settings.Enforce {`, broken: `if false {`, test: "TestGuard/tightened by the pool"},
 	{check: "the mode that was known decides how to fail", old: `return m.lastKnown(ctx, name), fmt.Errorf(`, broken: `return m.Defaults.Mode, fmt.Errorf(`, test: "TestGuard/mode unreadable, was enforced"},
 	{check: "rounds: a namespace that was read is not read again", old: `if !namespace.Started() {`, broken: `if true {`, test: "TestRoundsOfReads/a bind"},
 }), at("webhooks/guard.go", []mutant{
 	{check: "rounds: the mode comes with the snapshot", old: `facts.Namespace, asked)`, broken: `platform.Namespace{}, asked)`, test: "TestRoundsOfReads/a bind"},
+}), at("internal/platform/agentsandbox/guess.go", []mutant{
+	{check: "rounds: the claim's own sandbox is read with the rest", old: `if w.Claim.Name != "" && w.Claim.Name != m.Name {`, broken: `if false {`, pkg: "webhooks", test: "TestRoundsOfReads/a bind"},
+	{check: "rounds: the node is read with the rest", old: `if p.CachedNode != nil && m.PodName != "" {`, broken: `if false {`, pkg: "webhooks", test: "TestRoundsOfReads/a bind"},
+	{check: "rounds: what was guessed is not read again", old: `if begun, ok := g.guesses[guess{gr, namespace, name}]; ok {`, broken: `if begun, ok := g.guesses[guess{gr, namespace, name}]; ok && false {`, pkg: "webhooks", test: "TestRoundsOfReads/a bind"},
+	{check: "rounds: a late cache decides nothing", old: `begin(ctx, all, guess{nodes, "", node})
+	}`, broken: `begin(ctx, all, guess{nodes, "", node})
+		all[guess{nodes, "", "node-1"}] = all[guess{nodes, "", node}]
+	}`, pkg: "webhooks", test: "TestRoundsOfReads/a bind, the cache is late"},
 }), at("webhooks/stamp.go", []mutant{
 	{check: "rounds: so does that of what is named", old: `req.Namespace, stamp.Namespace, `, broken: `req.Namespace, platform.Namespace{}, `, test: "TestRoundsOfReads/a cold start, named"},
 }), at("internal/platform/namespace.go", []mutant{

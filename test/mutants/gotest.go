@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -29,18 +30,40 @@ type testEvent struct {
 	Action, Test, Output string
 }
 
-// goTest runs tests of one folder. It is an error only when go test could not
-// be run.
-func goTest(ctx context.Context, root, folder, pattern string, args ...string) (outcomes, error) {
-	// Without debug information a test links in half the time.
-	args = append([]string{"test", "-json", "-count=1", "-vet=off", "-timeout=3m", "-ldflags=-s -w", "-run=" + pattern}, args...)
-	cmd := exec.CommandContext(ctx, "go", append(args, ".")...)
+// program is the tests of one folder, built.
+type program struct{ binary, dir string }
+
+// build builds the tests of a folder with an overlay.
+func (t *trial) build(ctx context.Context, folder, overlay string) (*program, error) {
+	dir, err := os.MkdirTemp(t.dir, "build-")
+	if err != nil {
+		return nil, fmt.Errorf("make folder: %w", err)
+	}
+	p := &program{filepath.Join(dir, "tests"), filepath.Join(t.root, folder)}
+	// Without debug information tests link in half the time.
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay="+overlay, "-o="+p.binary, ".")
 	// It may be in a module of its own.
-	cmd.Dir = filepath.Join(root, folder)
+	cmd.Dir = p.dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		p.remove()
+		return nil, fmt.Errorf("build the tests in %s: %w\n%s", folder, err, tail(string(out)))
+	}
+	return p, nil
+}
+
+// remove frees what was built: a program takes up to a hundred megabytes.
+func (p *program) remove() { _ = os.RemoveAll(filepath.Dir(p.binary)) }
+
+// run runs tests with one mutant chosen, "" for none. It is an error only when they
+// could not be run.
+func (p *program) run(ctx context.Context, pattern, chosen, timeout string) (outcomes, error) {
+	cmd := exec.CommandContext(ctx, "go", "tool", "test2json", p.binary, "-test.v=test2json", "-test.timeout="+timeout, "-test.run="+pattern)
+	cmd.Dir = p.dir
+	cmd.Env = append(os.Environ(), chosenVariable+"="+chosen)
 	out, err := cmd.CombinedOutput()
 	var failed *exec.ExitError
 	if err != nil && (!errors.As(err, &failed) || ctx.Err() != nil) {
-		return outcomes{}, fmt.Errorf("run go test in %s: %w", folder, errors.Join(err, ctx.Err()))
+		return outcomes{}, fmt.Errorf("run tests in %s: %w", p.dir, errors.Join(err, ctx.Err()))
 	}
 	return parseOutcomes(out), nil
 }

@@ -5,6 +5,11 @@ import "slices"
 // keeping is how pools are kept current: by what was seen, and no longer than this
 // process leads.
 var keeping = slices.Concat(at("controllers/pools/controller.go", []mutant{
+	{check: "labels are written whatever cannot be deleted", old: `next, stampErr := p.stamp(ctx, s)`, broken: `if err != nil {
+		return reconcile.Result{}, err
+	}
+	next, stampErr := p.stamp(ctx, s)`, test: "TestAMemberThatCannotBeDeletedHoldsUpNoStamp"},
+	{check: "a delete that failed is an error", old: `errors.Join(err, stampErr)`, broken: `errors.Join(stampErr)`, test: "TestDeletesThatFailAreTriedAgain"},
 	{check: "rollouts: a member fills one place", old: `s, err := p.look(ctx, m, pool, template)`, broken: `s, err := p.look(ctx, m, pool, template)
 	if s != nil {
 		_ = p.compare(ctx, m, s)
@@ -54,9 +59,9 @@ var keeping = slices.Concat(at("controllers/pools/controller.go", []mutant{
 	{check: "Same: the paths that are injected", old: `i.injected != o.injected ||`, broken: ``, pkg: "internal/platform/agentsandbox", test: "TestInspectionsThatSayTheSame/other paths are injected"},
 	{check: "Same: the pool", old: `if !reflect.DeepEqual(a, b) {`, broken: `if false {`, pkg: "internal/platform/agentsandbox", test: "TestInspectionsThatSayTheSame/a restart"},
 	{check: "Same: the template", old: `t.Name != u.Name || !t.Content.Equal(u.Content)`, broken: `t.Name != u.Name`, pkg: "internal/platform/agentsandbox", test: "TestInspectionsThatSayTheSame/an edit"},
-	{check: "Same: the history", old: `return a.Hash == b.Hash })`, broken: `return true })`, test: "TestInspectionsThatSayTheSame/another history"},
-	{check: "Same: not what is admitted", old: `a.AdmitAny, a.Suspended = b.AdmitAny, b.Suspended`, broken: ``, test: "TestInspectionsThatSayTheSame/what is admitted"},
-	{check: "a Pod is looked at whatever its member is", old: `|| alone == freshness.Unclassified {`, broken: `|| alone != freshness.Current {`, test: "TestMembersAreTheSameHoweverTheyAreRead/older, and debugged"},
+	{check: "Same: the history", old: `return a.Hash == b.Hash })`, broken: `return true })`, pkg: "internal/platform/agentsandbox", test: "TestInspectionsThatSayTheSame/another history"},
+	{check: "Same: not what is admitted", old: `a.AdmitAny, a.Suspended = b.AdmitAny, b.Suspended`, broken: ``, pkg: "internal/platform/agentsandbox", test: "TestInspectionsThatSayTheSame/what is admitted"},
+	{check: "a Pod is looked at whatever its member is", old: `|| alone == freshness.Unclassified {`, broken: `|| alone != freshness.Current {`, pkg: "internal/platform/agentsandbox", test: "TestMembersAreTheSameHoweverTheyAreRead/older, and debugged"},
 }), at("internal/platform/member.go", []mutant{
 	{check: "what is kept of members is bounded", old: `if r.kept.Add(size) > MaxContents {`, broken: `if r.kept.Add(size) < 0 {`, pkg: "internal/platform/agentsandbox", test: "TestWhatIsKeptOfMembersIsBounded"},
 }), at("internal/platform/memberpod.go", []mutant{

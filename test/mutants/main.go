@@ -65,10 +65,7 @@ func run(ctx context.Context, only string, out io.Writer) (killed, all int, err 
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	t := &trial{root: root, dir: dir}
-	if err := t.prepare(chosen); err != nil {
-		return 0, len(chosen), err
-	}
-	if err := t.unmutated(ctx, chosen); err != nil {
+	if err := t.prepare(ctx, chosen); err != nil {
 		return 0, len(chosen), err
 	}
 	killed, err = t.mutated(ctx, chosen, out)

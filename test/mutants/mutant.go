@@ -32,9 +32,9 @@ type mutant struct {
 // mutants returns all of them.
 func mutants() []mutant {
 	return slices.Concat(
-		judging, suspensions, planning, barePods, deletes, reasons, contents, recognising, extracting, rendering, reading, answering,
+		judging, asking, suspensions, planning, barePods, deletes, reasons, contents, recognising, kruiseGuard, extracting, rendering, reading, answering,
 		installing, scoping, closing, returning, settling, staying, remembering, forming, connecting, auditing, scheduling, running, admitting,
-		routing, repairing, keeping, leaving, holding, making,
+		routing, repairing, keeping, leaving, holding, making, joining,
 	)
 }
 
@@ -56,20 +56,29 @@ func (m mutant) folder() string {
 // title names a mutant in messages.
 func (m mutant) title() string { return fmt.Sprintf("%s (%s)", m.check, m.file) }
 
-// apply returns the file's text with the check broken.
-func (m mutant) apply(text string) (string, error) {
+// find returns what has to be replaced by what.
+func (m mutant) find(text string) (edit, error) {
 	words := strings.Fields(m.old)
 	if len(words) == 0 || slices.Equal(words, strings.Fields(m.broken)) {
-		return "", fmt.Errorf("mutant %s: it changes nothing", m.title())
+		return edit{}, fmt.Errorf("mutant %s: it changes nothing", m.title())
 	}
 	for i := range words {
 		words[i] = regexp.QuoteMeta(words[i])
 	}
 	found := regexp.MustCompile(strings.Join(words, `\s+`)).FindAllStringIndex(text, -1)
 	if len(found) != 1 {
-		return "", fmt.Errorf("mutant %s: its text is there %d times and must be there once: %q", m.title(), len(found), m.old)
+		return edit{}, fmt.Errorf("mutant %s: its text is there %d times and must be there once: %q", m.title(), len(found), m.old)
 	}
-	return text[:found[0][0]] + m.broken + text[found[0][1]:], nil
+	return edit{found[0][0], found[0][1], m.broken}, nil
+}
+
+// apply returns the file's text with the check broken.
+func (m mutant) apply(text string) (string, error) {
+	at, err := m.find(text)
+	if err != nil {
+		return "", err
+	}
+	return replace(text, 0, []edit{at}), nil
 }
 
 // read returns the broken file.

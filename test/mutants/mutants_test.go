@@ -129,8 +129,8 @@ func TestJudge(t *testing.T) {
 		"alive":               {event("pass", "TestA/a_b") + event("pass", "TestA"), "the test ends with pass"},
 		"skipped":             {event("skip", "TestA/a_b") + event("pass", "TestA"), "the test ends with skip"},
 		"another one fails":   {event("fail", "TestA/c") + event("fail", "TestA"), "there is no such test"},
-		"it does not compile": {failedBuild, "no test ran; does it compile?\np/a.go:1:2: undefined: x\nFAIL\tp [build failed]"},
-		"no events":           {"go: cannot find main module\n", "no test ran; does it compile?\ngo: cannot find main module"},
+		"it does not compile": {failedBuild, "no test ran:\np/a.go:1:2: undefined: x\nFAIL\tp [build failed]"},
+		"no events":           {"go: cannot find main module\n", "no test ran:\ngo: cannot find main module"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -141,8 +141,19 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// One real mutant, from the file to the failing test: what make mutants does for
-// all of them.
+// A test that fails in any case kills nothing.
+func TestPasses(t *testing.T) {
+	for how, want := range map[string]string{
+		"pass": "", "fail": "without a mutant the test ends with fail:\nx", "skip": "without a mutant the test ends with skip:\nx",
+	} {
+		if got := passes("TestA/a b", outcomes{of: map[string]string{"TestA/a_b": how}, output: "x"}); string(got) != want {
+			t.Errorf("passes(%s) = %q, want %q", how, got, want)
+		}
+	}
+}
+
+// Real mutants, from the file to the failing test: what make mutants does for all of
+// them.
 func TestTrial(t *testing.T) {
 	root, err := controlplane.RepositoryDir()
 	if err != nil {
@@ -153,12 +164,12 @@ func TestTrial(t *testing.T) {
 		{check: "killed", old: `return faults[r]`, broken: `return FaultNobody`, test: "TestEveryDenialHasAFault"},
 		{check: "alive", old: `return faults[r]`, broken: `return faults[r] + 0`, test: "TestEveryDenialHasAFault"},
 		{check: "broken", old: `return faults[r]`, broken: `return fault`, test: "TestEveryDenialHasAFault"},
+		{check: "killed alone", old: `var faults = map[Reason]Fault{`, broken: `var faults = map[Reason]Fault{} //nolint
+var _ = map[Reason]Fault{`, test: "TestEveryDenialHasAFault"},
+		{check: "broken alone", old: `var faults = map[Reason]Fault{`, broken: `var faults = map[Reason]Foul{`, test: "TestEveryDenialHasAFault"},
 	})
 	tr := &trial{root: root, dir: t.TempDir()}
-	if err := tr.prepare(list); err != nil {
-		t.Fatal(err)
-	}
-	if err := tr.unmutated(t.Context(), list); err != nil {
+	if err := tr.prepare(t.Context(), list); err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
@@ -166,18 +177,23 @@ func TestTrial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if killed != 1 {
-		t.Errorf("%d killed, want 1", killed)
+	if killed != 2 {
+		t.Errorf("%d killed, want 2:\n%s", killed, out.String())
 	}
 	for _, want := range []string{
-		"killed", "internal/freshness TestEveryDenialHasAFault\n", "NOT KILLED: the test ends with pass\n", "undefined: fault",
+		"killed", "internal/freshness TestEveryDenialHasAFault\n", "NOT KILLED: the test ends with pass\n",
+		"NOT KILLED: it does not compile: ", "undefined: fault\n", "undefined: Foul",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the table does not say %q:\n%s", want, out.String())
 		}
 	}
 	missing := at(file, []mutant{{check: "x", old: `return faults[r]`, broken: `return 0`, test: "TestThatIsNotThere"}})
-	if err := tr.unmutated(t.Context(), missing); err == nil || !strings.Contains(err.Error(), "TestThatIsNotThere has to pass, and does not") {
-		t.Errorf("a test that is not there passes: %v", err)
+	if err := tr.prepare(t.Context(), missing); err != nil {
+		t.Fatal(err)
+	}
+	killed, err = tr.mutated(t.Context(), missing, &out)
+	if err != nil || killed != 0 || !strings.Contains(out.String(), "NOT KILLED: there is no such test\n") {
+		t.Errorf("%d killed, %v, by a test that is not there:\n%s", killed, err, out.String())
 	}
 }

@@ -86,7 +86,7 @@ var remembering = slices.Concat(at("internal/platform/agentsandbox/memo.go", []m
 var connecting = at("internal/manager/assemble.go", []mutant{
 	{check: "guards: know what claims were given", old: `RecentBinds: binds, `, broken: ``, test: "TestEveryGuardHasWhatItNeeds"},
 	{check: "guards: limit retries", old: `retries := webhooks.NewRetryLimiter(clock.RealClock{})`, broken: `var retries *webhooks.RetryLimiter`, test: "TestEveryGuardHasWhatItNeeds"},
-	{check: "guards: tell which pool was skipped", old: `PoolSkipped: obs.reofferer.Note, `, broken: ``, test: "TestEveryGuardHasWhatItNeeds"},
+	{check: "guards: tell which pool was skipped", old: `PoolSkipped: to.poolSkipped, `, broken: ``, test: "TestEveryGuardHasWhatItNeeds"},
 	{check: "guards: fail as their webhook does", old: `FailOpen: hook.FailOpen,`, broken: ``, test: "TestEveryGuardHasWhatItNeeds"},
 	{check: "guards: every one is asked", old: `hooks := append(webhooks.Judged(), webhooks.BirthHook)`, broken: `hooks := webhooks.Judged()`, test: "TestEveryGuardHasWhatItNeeds"},
 })

@@ -25,14 +25,14 @@ var running = slices.Concat(at("internal/freshness/podcontent.go", []mutant{
 	{check: "PodForeign: a cold start adopts nothing", old: `return deny(PodForeign, "pod %s was there`, broken: `return nil; return deny(PodForeign, "pod %s was there`, test: "TestJudgeOtherOperations/cold start beside a pod of its name"},
 }), at("internal/platform/agentsandbox/reads.go", []mutant{
 	{check: "PodForeign: the Pod of a cold start's name is read", old: `if m.PodName != "" && w.Judged().GetResourceVersion() == "" {`, broken: `if false {`, test: "TestColdStartsAdoptNothing/orphaned"},
-	{check: "PodForeign: a Sandbox that is there has its Pod", old: `string(owner.GetUID()) == podController(pod) {`, broken: `false {`, test: "TestColdStartsAdoptNothing/of the Sandbox that is there"},
-	{check: "PodForeign: by the UID of its Sandbox", old: `string(owner.GetUID()) == podController(pod) {`, broken: `true {`, test: "TestColdStartsAdoptNothing/of one before that"},
-}), at("internal/platform/agentsandbox/extract.go", []mutant{
-	{check: "PodModified: from the Pod", old: `len(objects(spec, "ephemeralContainers")) > 0`, broken: `false`, test: "TestSnapshotHasWhatEachReasonDependsOn/pod that somebody debugged"},
+	{check: "PodForeign: a Sandbox that is there has its Pod", old: `string(owner.GetUID()) == platform.ControllerUID(pod) {`, broken: `false {`, test: "TestColdStartsAdoptNothing/of the Sandbox that is there"},
+	{check: "PodForeign: by the UID of its Sandbox", old: `string(owner.GetUID()) == platform.ControllerUID(pod) {`, broken: `true {`, test: "TestColdStartsAdoptNothing/of one before that"},
+}), at("internal/platform/pod.go", []mutant{
+	{check: "PodModified: from the Pod", old: `len(fields.Objects(spec, "ephemeralContainers")) > 0`, broken: `false`, pkg: "internal/platform/agentsandbox", test: "TestSnapshotHasWhatEachReasonDependsOn/pod that somebody debugged"},
 	{check: "a Pod's generation", old: `Generation: obj.GetGeneration(),
 		Ephemeral`, broken: `Generation: 1,
-		Ephemeral`, test: "TestSnapshotHasWhatEachReasonDependsOn/pod that was edited"},
-	{check: "a Pod's gates do not count", old: `delete(spec, "schedulingGates")`, broken: ``, test: "TestWhatAdmissionAdds/gates"},
+		Ephemeral`, pkg: "internal/platform/agentsandbox", test: "TestSnapshotHasWhatEachReasonDependsOn/pod that was edited"},
+	{check: "a Pod's gates do not count", old: `delete(spec, "schedulingGates")`, broken: ``, pkg: "internal/platform/agentsandbox", test: "TestWhatAdmissionAdds/gates"},
 }), at("internal/revision/blueprint.go", []mutant{
 	{check: "a template's gates are none of its Pods'", old: `if slices.ContainsFunc(podSpec.fields, gated) {`, broken: `if false {`, test: "TestGatesAreNoneOfAPods"},
 }), at("internal/revision/images.go", []mutant{
@@ -43,14 +43,14 @@ var running = slices.Concat(at("internal/freshness/podcontent.go", []mutant{
 }))
 
 // admitting is what the API server adds to Pods.
-var admitting = at("internal/platform/agentsandbox/admitted.go", []mutant{
-	{check: "a RuntimeClass places", old: `if gated || str(spec, "runtimeClassName") != "" {`, broken: `if gated {`, test: "TestWhatAdmissionAdds/nodeSelector of a RuntimeClass"},
-	{check: "a gate that is off places", old: `if gated || str(spec, "runtimeClassName") != "" {`, broken: `if str(spec, "runtimeClassName") != "" {`, test: "TestWhatAdmissionAdds/nodeSelector once a gate was off"},
-	{check: "nobody else places", old: `if gated || str(spec, "runtimeClassName") != "" {`, broken: `if true {`, test: "TestWhatAdmissionAdds/nodeSelector of nobody"},
-	{check: "a LimitRange adds what it says", old: `limitRanged(pod.GetAnnotations()[limitRangerKey])...`, broken: `limitRanged("")...`, test: "TestWhatAdmissionAdds/requests of a LimitRange"},
-	{check: "what a LimitRange says is bounded", old: `!ok || len(said) > maxLimitRanger`, broken: `!ok`, test: "TestWhatAdmissionAdds/too long to be read"},
-	{check: "requests are those of limits", old: `limited && sameQuantity(request, limit)`, broken: `limited`, test: "TestWhatAdmissionAdds/requests unlike limits"},
-	{check: "extended resources are tolerated", old: `if isExtended(name) {`, broken: `if false {`, test: "TestWhatAdmissionAdds/extended resource's toleration"},
-	{check: "other resources are not", old: `if isExtended(name) {`, broken: `if true {`, test: "TestWhatAdmissionAdds/toleration called as a resource"},
-	{check: "host ports are of host networks", old: `if spec["hostNetwork"] == true {`, broken: `if true {`, test: "TestWhatAdmissionAdds/a host port in its own network"},
+var admitting = at("internal/platform/podadmitted.go", []mutant{
+	{check: "a RuntimeClass places", old: `if gated || fields.String(spec, "runtimeClassName") != "" {`, broken: `if gated {`, pkg: "internal/platform/agentsandbox", test: "TestWhatAdmissionAdds/nodeSelector of a RuntimeClass"},
+	{check: "a gate that is off places", old: `if gated || fields.String(spec, "runtimeClassName") != "" {`, broken: `if fields.String(spec, "runtimeClassName") != "" {`, pkg: "internal/platform/agentsandbox", test: "TestWhatAdmissionAdds/nodeSelector once a gate was off"},
+	{check: "nobody else places", old: `if gated || fields.String(spec, "runtimeClassName") != "" {`, broken: `if true {`, pkg: "internal/platform/agentsandbox", test: "TestWhatAdmissionAdds/nodeSelector of nobody"},
+	{check: "a LimitRange adds what it says", old: `limitRanged(pod.GetAnnotations()[limitRangerKey])...`, broken: `limitRanged("")...`, pkg: "internal/platform/agentsandbox", test: "TestWhatAdmissionAdds/requests of a LimitRange"},
+	{check: "what a LimitRange says is bounded", old: `!ok || len(said) > maxLimitRanger`, broken: `!ok`, pkg: "internal/platform/agentsandbox", test: "TestWhatAdmissionAdds/too long to be read"},
+	{check: "requests are those of limits", old: `limited && sameQuantity(request, limit)`, broken: `limited && (sameQuantity(request, limit) || true)`, pkg: "internal/platform/agentsandbox", test: "TestWhatAdmissionAdds/requests unlike limits"},
+	{check: "extended resources are tolerated", old: `if isExtended(name) {`, broken: `if false {`, pkg: "internal/platform/agentsandbox", test: "TestWhatAdmissionAdds/extended resource's toleration"},
+	{check: "other resources are not", old: `if isExtended(name) {`, broken: `if true {`, pkg: "internal/platform/agentsandbox", test: "TestWhatAdmissionAdds/toleration called as a resource"},
+	{check: "host ports are of host networks", old: `if spec["hostNetwork"] == true {`, broken: `if true {`, pkg: "internal/platform/agentsandbox", test: "TestWhatAdmissionAdds/a host port in its own network"},
 })

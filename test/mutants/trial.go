@@ -1,14 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -25,39 +24,10 @@ const (
 // trial runs tests with and without mutants.
 type trial struct {
 	root, dir string
-}
-
-// unmutated runs the tests of all mutants on the code as it is, once per
-// package. The error names those that do not pass.
-func (t *trial) unmutated(ctx context.Context, all []mutant) error {
-	tests := map[string][]string{}
-	for _, m := range all {
-		tests[m.folder()] = append(tests[m.folder()], m.test)
-	}
-	errs := make(chan error, len(all))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(parallel)
-	for folder, names := range tests {
-		group.Go(func() error {
-			// All of a package's tests at once, which may take long and must not fail.
-			o, err := goTest(ctx, t.root, folder, functions(names), "-timeout=20m")
-			if err != nil {
-				return err
-			}
-			for _, name := range distinct(names) {
-				if how := o.of[printed(name)]; how != "pass" {
-					errs <- fmt.Errorf("without a mutant, %s %s has to pass, and does not (%q): %s", folder, name, how, tail(o.output))
-				}
-			}
-			return nil
-		})
-	}
-	err := group.Wait()
-	close(errs)
-	for each := range errs {
-		err = errors.Join(err, each)
-	}
-	return err
+	// schemas are the files with mutants, by their paths from the root.
+	schemas map[string]schema
+	// broken are mutants that do not compile, and what the compiler said.
+	broken map[int]string
 }
 
 func distinct(names []string) []string {
@@ -81,8 +51,10 @@ type fate string
 // mutated tries each mutant and prints a table, in the mutants' order.
 func (t *trial) mutated(ctx context.Context, all []mutant, out io.Writer) (killed int, err error) {
 	fates := make([]chan fate, len(all))
-	for i := range all {
+	folders := map[string][]int{}
+	for i, m := range all {
 		fates[i] = make(chan fate, 1)
+		folders[m.folder()] = append(folders[m.folder()], i)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel + 1)
@@ -100,17 +72,43 @@ func (t *trial) mutated(ctx context.Context, all []mutant, out io.Writer) (kille
 		}
 		return nil
 	})
-	for i, m := range all {
-		group.Go(func() error {
-			f, err := t.try(ctx, i, m)
-			if err == nil {
-				fates[i] <- f
-			}
-			return err
-		})
+	// The largest first, so that none is left alone at the end.
+	names := slices.SortedFunc(maps.Keys(folders), func(a, b string) int {
+		return cmp.Or(len(folders[b])-len(folders[a]), strings.Compare(a, b))
+	})
+	for _, folder := range names {
+		group.Go(func() error { return t.folder(ctx, folder, folders[folder], all, fates) })
 	}
 	err = group.Wait()
 	return killed, err
+}
+
+// folder tries the mutants whose tests are in one folder.
+func (t *trial) folder(ctx context.Context, folder string, numbers []int, all []mutant, fates []chan fate) error {
+	p, err := t.build(ctx, folder, t.combined())
+	if err != nil {
+		return err
+	}
+	defer p.remove()
+	var tests []string
+	for _, i := range numbers {
+		tests = append(tests, all[i].test)
+	}
+	// All of a package's tests at once, which may take long.
+	unmutated, err := p.run(ctx, functions(tests), "", "20m")
+	if err != nil {
+		return err
+	}
+	for _, i := range numbers {
+		f := passes(all[i].test, unmutated)
+		if f == "" {
+			if f, err = t.try(ctx, p, i, all[i]); err != nil {
+				return err
+			}
+		}
+		fates[i] <- f
+	}
+	return nil
 }
 
 // row is a line of the table, and more where something is wrong.
@@ -122,12 +120,36 @@ func row(m mutant, f fate) string {
 	return line
 }
 
-func (t *trial) try(ctx context.Context, i int, m mutant) (fate, error) {
-	o, err := goTest(ctx, t.root, m.folder(), pattern(m.test), "-overlay="+t.overlay(i))
+func (t *trial) try(ctx context.Context, p *program, i int, m mutant) (fate, error) {
+	if said, ok := t.broken[i]; ok {
+		return fate("it does not compile: " + said), nil
+	}
+	number := strconv.Itoa(i)
+	if !slices.Contains(t.schemas[m.file].has, i) {
+		alone, err := t.build(ctx, m.folder(), t.overlay(number))
+		if err != nil {
+			return fate(err.Error()), ctx.Err()
+		}
+		defer alone.remove()
+		p = alone
+	}
+	o, err := p.run(ctx, pattern(m.test), number, "3m")
 	if err != nil {
 		return "", err
 	}
 	return judge(m.test, o), nil
+}
+
+// passes says what is wrong with a test, by how it ends without a mutant.
+func passes(test string, o outcomes) fate {
+	switch how := o.of[printed(test)]; how {
+	case "pass":
+		return ""
+	case "":
+		return "there is no such test"
+	default:
+		return fate("without a mutant the test ends with " + how + ":\n" + tail(o.output))
+	}
 }
 
 // judge says what became of a mutant, by how its test ended.
@@ -138,33 +160,10 @@ func judge(test string, o outcomes) fate {
 	case how != "":
 		return fate("the test ends with " + how)
 	case len(o.of) == 0:
-		return fate("no test ran; does it compile?\n" + tail(o.output))
+		return fate("no test ran:\n" + tail(o.output))
 	default:
 		return "there is no such test"
 	}
-}
-
-// overlay is the file that tells the compiler of a mutant.
-func (t *trial) overlay(i int) string { return filepath.Join(t.dir, fmt.Sprintf("%d.json", i)) }
-
-// prepare writes the mutants and their overlays, all of them from the files as
-// they are now.
-func (t *trial) prepare(all []mutant) error {
-	for i, m := range all {
-		text, err := m.read(t.root)
-		if err != nil {
-			return err
-		}
-		broken := filepath.Join(t.dir, fmt.Sprintf("%d.go", i))
-		overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(t.root, m.file): broken}})
-		if err != nil {
-			return fmt.Errorf("write overlay: %w", err)
-		}
-		if err := errors.Join(os.WriteFile(broken, []byte(text), 0o600), os.WriteFile(t.overlay(i), overlay, 0o600)); err != nil {
-			return fmt.Errorf("write mutant: %w", err)
-		}
-	}
-	return nil
 }
 
 // tail is the end of what a test printed.

@@ -19,7 +19,6 @@ var judging = at("internal/freshness/judge.go", []mutant{
 	{check: "MemberUsed", old: `case s.Member.Used:`, broken: `case false:`, test: "TestJudgeBind/member used before"},
 	{check: "MemberClaimed", old: `case c.Kind == OwnedByClaim:`, broken: `case false:`, test: "TestJudgeBind/member of another claim"},
 	{check: "ClaimHoldsAnother", old: `if len(s.Held) == 0 {`, broken: `if len(s.Held) >= 0 {`, test: "TestJudgeBind/claim holds one already"},
-	{check: "ClaimHoldsAnother", old: `oneOwner, claimHoldsNone, nothingToAdopt,`, broken: `oneOwner, nothingToAdopt,`, test: "TestJudgeOtherOperations/cold start beside a warm one"},
 	{check: "ClaimNamesAnother", old: `case slices.Contains(s.Claim.Names, s.Member.Name), `, broken: `case len(s.Claim.Names) > 0, `, test: "TestJudgeBind/claim names another member"},
 	{check: "ClaimNamesAnother: named first", old: `len(s.Claim.Names) == 0 && !s.Member.NamedFirst:`, broken: `len(s.Claim.Names) == 0:`, test: "TestJudgeBind/claim names nothing"},
 	{check: "ClaimNamesAnother: old releases name nothing", old: `len(s.Claim.Names) == 0 && !s.Member.NamedFirst:`, broken: `false:`, test: "TestJudgeBind/claim names nothing (old releases)"},
@@ -38,8 +37,6 @@ var judging = at("internal/freshness/judge.go", []mutant{
 	{check: "NotAMember", old: `case c.Kind != OwnedByPool && (`, broken: `case false && (`, test: "TestJudgeBind/nobody's sandbox"},
 	{check: "BlueprintChanged", old: `revision.PathSet{}); len(d) > 0 {`, broken: `revision.PathSet{}); len(d) < 0 {`, test: "TestJudgeBind/the bind makes a stale one look fresh"},
 
-	{check: "the claim's fault comes first", old: `claimLives, isMember, oneOwner, claimWantsThis,`, broken: `claimLives, isMember, contentIsCurrent, oneOwner, claimWantsThis,`, test: "TestJudgeBind/the claim's fault before the member's"},
-	{check: "an idle member's Pod is compared", old: `isMember, memberLives, belongs, podLives, templateInForce, contentIsCurrent, podIsCurrent`, broken: `isMember, memberLives, belongs, podLives, templateInForce, contentIsCurrent`, test: "TestJudgeOtherOperations/idle, spec edited and the pod is stale"},
 	{check: "injected paths of a member", old: `differences := s.work.Compare(r.Content, content, injected)`, broken: `differences := s.work.Compare(r.Content, content, revision.PathSet{})`, test: "TestJudgeBind/an injected leaf on the list"},
 	{check: "Recreate serves nothing stale", old: `return st == OnReplenish || `, broken: `return st == Recreate || st == OnReplenish || `, test: "TestJudgeBind/stale, named by history"},
 	{check: "OnReplenish tolerates", old: `return st == OnReplenish || `, broken: `return `, test: "TestJudgeBind/stale under OnReplenish"},
@@ -49,6 +46,18 @@ var judging = at("internal/freshness/judge.go", []mutant{
 		v.Allowed = true`, broken: `if v.Reason == UnknownRevision {
 		v.Allowed = false`, test: "TestJudgeOtherOperations/birth of something unknown"},
 	{check: "a birth for another template is refused", old: `v := firstOf(s, belongs, contentIsCurrent)`, broken: `v := firstOf(s, contentIsCurrent)`, test: "TestJudgeOtherOperations/birth from the template of before"},
+})
+
+// asking decides which rules are asked about which writes, and in which order.
+var asking = at("internal/freshness/rules.go", []mutant{
+	{check: "ClaimHoldsAnother", old: `{"claimHoldsNone", []Operation{Bind, ColdStart,`, broken: `{"claimHoldsNone", []Operation{Bind,`, test: "TestJudgeOtherOperations/cold start beside a warm one"},
+	{check: "the claim's fault comes first", old: `{"oneOwner", []Operation{`, broken: `{"contentIsCurrent", []Operation{Bind}, contentIsCurrent}, {"oneOwner", []Operation{`, test: "TestJudgeBind/the claim's fault before the member's"},
+	{check: "an idle member's Pod is compared", old: `{"podIsCurrent", []Operation{Bind, Idle,`, broken: `{"podIsCurrent", []Operation{Bind,`, test: "TestJudgeOtherOperations/idle, spec edited and the pod is stale"},
+	{check: "a release changes no blueprint", old: `{"blueprintKept", []Operation{Bind, Release}`, broken: `{"blueprintKept", []Operation{Bind}`, test: "TestJudgeBarePods/the write changes its spec"},
+	{check: "what nobody knows is judged as a bind", old: `return op } return Bind`, broken: `return op
+	}
+	return op`, test: "TestAnOperationThatIsNotKnownIsJudgedAsABind"},
+	{check: "rules are left out where that is asked for", old: `slices.Contains(rules[i].Operations, op)`, broken: `slices.Contains(Rules()[i].Operations, op)`, test: "TestJudgeByFewerRules"},
 })
 
 // suspensions are the rules for what nobody understands, and for restarts.
@@ -106,7 +115,6 @@ var barePods = slices.Concat(at("internal/freshness/barepods.go", []mutant{
 	{check: "StaleRevision: a bare Pod", old: `return attribute(s, s.Plain.podOnly(), s.Pod.Content, s.PodInjected)`, broken: `return nil`, test: "TestJudgeWarmStart/stale pod"},
 }), at("internal/freshness/judge.go", []mutant{
 	{check: "MemberUsed: a released Pod", old: `case c.Kind != OwnedByPool && (!s.Member.Bare || !s.Member.Used):`, broken: `case c.Kind != OwnedByPool:`, test: "TestJudgeBarePods/given to another claim"},
-	{check: "a release changes no blueprint", old: `firstOf(s, isMember, memberLives, blueprintKept, belongs,`, broken: `firstOf(s, isMember, memberLives, belongs,`, test: "TestJudgeBarePods/the write changes its spec"},
 	{check: "secure defaults are no difference for v0.1", old: `plain == nil || plain.Reason == StaleRevision {`, broken: `plain != nil {`, test: "TestJudgeWarmStart/no secure defaults"},
 }))
 

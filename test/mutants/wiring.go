@@ -9,7 +9,7 @@ var recognising = slices.Concat(at("internal/platform/agentsandbox/classify.go",
 	{check: "a second claim is a bind", old: `case claim.UID != "" && op == admissionv1.Update:`, broken: `case claim.UID != "" && op == admissionv1.Update && len(ClaimsOf(old)) == 0:`, test: "TestClassify/a second claim beside the first"},
 	{check: "a controller of another kind is judged", old: `case stranger.UID != "":`, broken: `case stranger.UID == "never":`, test: "TestClassify/a claim's UID under another kind"},
 	{check: "plain owners of another kind have nothing", old: `if kind != freshness.OwnedByAnother || ref.Controller != nil && *ref.Controller {`, broken: `if true {`, test: "TestClassify/another plain owner"},
-	{check: "a version without a group is no group", old: `if !named {`, broken: `if false {`, test: "TestClassify/a version without a group"},
+	{check: "a version without a group is no group", old: `if !named {`, broken: `if !named && false {`, test: "TestClassify/a version without a group"},
 	{check: "OwnerMismatch: from the write", old: `return o.Kind == w.Claim.Kind && o.UID == w.Claim.UID`, broken: `return true`, test: "TestSnapshotHasWhatEachReasonDependsOn/two claims in one write"},
 	{check: "claims of other platforms are not ours", old: `gk.Group == ExtensionsGroup {`, broken: `gk.Group != "" {`, test: "TestClassify/claim of another platform"},
 	{check: "references of any version count", old: `group, _, named := strings.Cut(apiVersion, "/")`, broken: `group, version, named := strings.Cut(apiVersion, "/")
@@ -46,15 +46,16 @@ var extracting = slices.Concat(at("internal/settings/pool.go", []mutant{
 	{check: "BlueprintChanged: from the write", old: `if w.Operation == freshness.Bind {`, broken: `if false {`, test: "TestSnapshotHasWhatEachReasonDependsOn/the bind edits the member"},
 	{check: "the Pod's name: from the annotation", old: `if name := sandbox.GetAnnotations()[podNameAnnotation]; name != "" {`, broken: `if name := ""; name != "" {`, test: "TestSnapshotHasWhatEachReasonDependsOn/pod of another name"},
 	{check: "PodForeign: addresses from the status", old: `nestedStrings(obj.Object, "status", "podIPs")`, broken: `nil`, test: "TestSnapshotHasWhatEachReasonDependsOn/pod with another address"},
-	{check: "PodForeign: from the Pod", old: `podController(obj)`, broken: `"uid-m"`, test: "TestSnapshotHasWhatEachReasonDependsOn/pod of nobody"},
-	{check: "PodTerminating: from the Pod", old: `Deleting: obj.GetDeletionTimestamp() != nil,
-		Content: content,`, broken: `Content: content,`, test: "TestSnapshotHasWhatEachReasonDependsOn/pod being deleted"},
-	{check: "PodFinished: from the Pod", old: `case "Failed", "Succeeded":`, broken: `case "Failed":`, test: "TestSnapshotHasWhatEachReasonDependsOn/pod done"},
 	{check: "rolling: admit any, from the pool", old: `said.AdmitsAny()`, broken: `said[settings.AdmitKey] != ""`, test: "TestPoolOf/admits fresh"},
 	{check: "taken by name only: from the pool", old: `said.ByName()`, broken: `false`, test: "TestPoolsThatAreTakenByName"},
 	{check: "a claim that wants no pool gets none", old: `case "none":`, broken: `case "none!":`, test: "TestClaimOf/v1alpha1, no pool"},
 	{check: "ClaimNamesAnother: the annotation", old: `claim.GetAnnotations()[sandboxNameKey], `, broken: ``, test: "TestClaimOf/annotation"},
 	{check: "ClaimNamesAnother: the label", old: `, claim.GetLabels()[sandboxNameKey]}`, broken: `}`, test: "TestClaimOf/v1alpha1, label"},
+}), at("internal/platform/pod.go", []mutant{
+	{check: "PodForeign: from the Pod", old: `ControllerUID(obj)`, broken: `"uid-m"`, pkg: "internal/platform/agentsandbox", test: "TestSnapshotHasWhatEachReasonDependsOn/pod of nobody"},
+	{check: "PodTerminating: from the Pod", old: `Deleting: obj.GetDeletionTimestamp() != nil,
+		Content: content,`, broken: `Content: content,`, pkg: "internal/platform/agentsandbox", test: "TestSnapshotHasWhatEachReasonDependsOn/pod being deleted"},
+	{check: "PodFinished: from the Pod", old: `case "Failed", "Succeeded":`, broken: `case "Failed":`, pkg: "internal/platform/agentsandbox", test: "TestSnapshotHasWhatEachReasonDependsOn/pod done"},
 }))
 
 // rendering is what a template in force comes to.
@@ -66,8 +67,8 @@ var rendering = slices.Concat(at("internal/platform/agentsandbox/render.go", []m
 		return nil, err
 	}`, broken: ``, test: "TestRenderCold"},
 	{check: "a cold start has the claim's volumes", old: `spec["volumeClaimTemplates"] = merged`, broken: ``, test: "TestRenderCold"},
-}), at("internal/platform/agentsandbox/podpaths.go", []mutant{
-	{check: "a Pod's defaults are no difference", old: `"podTemplate.spec.restartPolicy=Always",`, broken: ``, test: "TestSnapshotHasWhatEachReasonDependsOn/edited before, its pod is fresh"},
+}), at("internal/platform/podpaths.go", []mutant{
+	{check: "a Pod's defaults are no difference", old: `"podTemplate.spec.restartPolicy=Always",`, broken: ``, pkg: "internal/platform/agentsandbox", test: "TestSnapshotHasWhatEachReasonDependsOn/edited before, its pod is fresh"},
 }))
 
 // reading is how the state of the moment is read.
@@ -80,7 +81,7 @@ var reading = slices.Concat(at("internal/liveread/errors.go", []mutant{
 		return undecided(ref, err)
 	case namesObject(ref, err):`, broken: `case namesObject(ref, err):`, test: "TestAbsentOnlyWhenTheAnswerNamesTheObject/forbidden"},
 }), at("internal/liveread/reader.go", []mutant{
-	{check: "nobody joins a read that has begun", old: `of.next = newRead()
+	{check: "nobody joins a read that has begun", old: `of.next = newRead(ctx)
 	default:`, broken: `of.running.waiting++
 		return of.running
 	default:`, test: "TestNobodySeesTheStateBeforeAWriteThatReturned"},
@@ -97,11 +98,59 @@ var reading = slices.Concat(at("internal/liveread/errors.go", []mutant{
 	{check: "all who wait share one discovery", old: `if gvr, known := r.lookUp(gr); known {`, broken: `if gvr, known := r.lookUp(gr); known && r.await(ctx) == nil {`, test: "TestNobodyWaitsForDiscoveryOfWhatIsKnown"},
 	{check: "who is gone waits for no discovery", old: `case <-ctx.Done():`, broken: `case <-make(chan int):`, test: "TestNobodyWaitsForDiscoveryOfWhatIsKnown"},
 	{check: "what discovery leaves out stays known", old: `if gvr, served := r.choose(mapper, gr); served {`, broken: `if gvr, served := r.choose(mapper, gr); served || true {`, test: "TestWhatIsKnownOutlivesADiscoveryThatFails"},
-}), at("internal/platform/agentsandbox/platform.go", []mutant{
-	{check: "what cannot be read is not decided", old: `if liveread.IsAbsent(err) {`, broken: `if err != nil {`, test: "TestWhatCannotBeReadIsNotDecided/pod/python-abc"},
+}), at("internal/platform/sources.go", []mutant{
+	{check: "what cannot be read is not decided", old: `if liveread.IsAbsent(err) {`, broken: `if err != nil {`, pkg: "internal/platform/agentsandbox", test: "TestWhatCannotBeReadIsNotDecided/pod/python-abc"},
 }), at("internal/platform/agentsandbox/reads.go", []mutant{
 	{check: "ClaimHoldsAnother: under its own name", old: `names := append([]string{claim.GetName()}, namesOn(claim)...)`, broken: `names := namesOn(claim)`, test: "TestSnapshotJudged/cold sandbox held"},
 	{check: "ClaimHoldsAnother: by its status", old: `for _, key := range []string{"name", "Name"} {`, broken: `for _, key := range []string{"never"} {`, test: "TestSnapshotJudged/held by status"},
 	{check: "ClaimHoldsAnother: one that is going", old: `sandbox == nil || sandbox.GetDeletionTimestamp() != nil {`, broken: `sandbox == nil {`, test: "TestSnapshotJudged/the held one is going"},
 	{check: "ClaimHoldsAnother: only its own", old: `return o.UID == uid })`, broken: `return o.UID != "never" }) || uid != ""`, test: "TestSnapshotJudged/of that name, not the claim's"},
+}))
+
+// kruiseGuard is what differs for OpenKruise Agents.
+var kruiseGuard = slices.Concat(at("internal/platform/kruise/classify.go", []mutant{
+	{check: "kruise: a bind loses its pool", old: `poolOf(obj).UID != pool.UID`, broken: `poolOf(obj).UID == pool.UID`, test: "TestClassify/taken by a claim"},
+	{check: "kruise: another pool is no owner that stays", old: `poolOf(obj).UID != pool.UID`, broken: `poolOf(obj).UID == ""`, test: "TestClassify/given to another pool"},
+	{check: "kruise: overtaking is judged", old: `|| isOvertaken(old, obj)`, broken: ``, test: "TestClassify/overtaken"},
+	{check: "kruise: clones are left alone", old: ` && obj.GetAnnotations()[restoreAnnotation] == ""`, broken: ``, test: "TestClassify/a clone"},
+	{check: "kruise: what is made by hand is left alone", old: `return isClaimed(obj) && obj.GetLabels()`, broken: `return obj.GetLabels()`, test: "TestClassify/made by hand"},
+}), at("internal/platform/kruise/objects.go", []mutant{
+	{check: "kruise: a lock for deletion is nobody's claim", old: `id == "" || id == scaleDown`, broken: `id == ""`, test: "TestBindsByReason/about to be deleted"},
+	{check: "kruise: used, by who has it", old: `return claimOf(sandbox).UID != "" || isClaimed(sandbox) || recycled > 0`, broken: `return isClaimed(sandbox) || recycled > 0`, test: "TestBindsByReason/somebody's"},
+	{check: "kruise: used, by its label", old: `|| isClaimed(sandbox) || recycled > 0`, broken: `|| recycled > 0`, test: "TestBindsByReason/claimed already"},
+	{check: "kruise: used, by count", old: `|| isClaimed(sandbox) || recycled > 0 ||`, broken: `|| isClaimed(sandbox) || recycled > 99 ||`, test: "TestBindsByReason/used before, by count"},
+	{check: "kruise: not back yet", old: `== phaseRecycling`, broken: `== "never"`, test: "TestBindsByReason/not back yet"},
+	{check: "kruise: the pool recycles", old: `"annotations", cleanupAnnotation) == yes`, broken: `"annotations", cleanupAnnotation) == "never"`, test: "TestBindsByReason/used, and the pool recycles"},
+	{check: "kruise: owners of the same word in other groups", old: `GroupKind() == schema.GroupKind{Group: Group, Kind: kindSet}`, broken: `Kind == kindSet`, test: "TestClassify/another's, of the same word"},
+}), at("internal/platform/kruise/content.go", []mutant{
+	{check: "kruise: volumes count", old: `out["volumeClaimTemplates"] = volumes`, broken: `_ = volumes`, test: "TestBindsByReason/stale volumes"},
+	{check: "kruise: runtimes count", old: `"runtimes", `, broken: ``, test: "TestBindsByReason/stale runtimes"},
+	{check: "kruise: the reference counts", old: `out["templateRef"] = ref`, broken: `_ = ref`, test: "TestBindsByReason/another template by a user"},
+	{check: "kruise: in place, the image that was asked for", old: `a.image != "" && image == a.image`, broken: `a.image != ""`, test: "TestBindsByReason/changed to another image"},
+	{check: "kruise: in place, the amounts that were asked for", old: `return is && sameAmount(want, amount)`, broken: `return is || sameAmount(want, amount)`, test: "TestBindsByReason/changed to another amount"},
+	{check: "kruise: in place, CPU alone for a user", old: `return name == "cpu"`, broken: `return name != ""`, test: "TestBindsByReason/memory changed by a user"},
+}), at("internal/platform/kruise/member.go", []mutant{
+	{check: "kruise: locked for deletion", old: ` || sandbox.GetAnnotations()[ownerAnnotation] == scaleDown`, broken: ``, test: "TestBindsByReason/about to be deleted"},
+	{check: "kruise: of a reference the Pod is the proof", old: `		m.Generation = 0
+`, broken: ``, test: "TestBindsByReason/by reference, a stale command"},
+	{check: "kruise: what is not asked for is no change in place", old: `return asked(s.claim)`, broken: `return ask{cannotTell: true}`, test: "TestBindsByReason/changed what was not asked"},
+	{check: "kruise: a cold start changes what was asked", old: `content, err = undone(w.New, s.inForce(), asked(by))`, broken: `_ = by`, test: "TestBindsByReason/cold, changed as asked"},
+	{check: "kruise: claims of another pool", old: `Pool: poolAsked(s.claim)}`, broken: `AnyPool: true}`, test: "TestBindsByReason/claim of another pool"},
+	{check: "kruise: an empty name is a claim's too", old: `; !isClaim || w.Claim.UID == "" {`, broken: `; !isClaim || w.New.GetLabels()[claimNameLabel] == "" || w.Claim.UID == "" {`, test: "TestBindsByReason/claim that hides its name"},
+	{check: "kruise: for nobody", old: `if w.Operation == freshness.Bind && w.Claim.UID == "" {`, broken: `if false {`, test: "TestBindsByReason/for nobody"},
+}), at("internal/platform/kruise/reads.go", []mutant{
+	{check: "kruise: a claim's name is a hint", old: `found, err := p.ByUID.Get(`, broken: `found, err := p.Reader.Get(`, test: "TestBindsByReason/claim renamed by its own label"},
+	{check: "kruise: as many as the claim wants", old: `if int64(len(held)) < wants {`, broken: `if len(held) < 1 {`, test: "TestBindsByReason/claim that wants two"},
+	{check: "kruise: no more than the claim wants", old: `if int64(len(held)) < wants {`, broken: `if true {`, test: "TestBindsByReason/claim that has one"},
+	{check: "kruise: as many as its status says", old: `counted >= wants && len(held) == 0`, broken: `false`, test: "TestBindsByReason/claim that has all, by its status"},
+	{check: "kruise: the claim's own pool is what a cold start is of", old: `asks != "" && asks != poolNameOf(w)`, broken: `false`, test: "TestBindsByReason/cold, with another's label"},
+}), at("internal/platform/kruise/platform.go", []mutant{
+	{check: "kruise: another Pod than the status shows", old: `shown != "" && shown != string(objs.pod.GetUID())`, broken: `shown == "never"`, test: "TestBindsByReason/pod exchanged"},
+	{check: "kruise: stale ones are not wanted", old: `string(freshness.Recreate), least)`, broken: `string(freshness.OnReplenish), least)`, test: "TestWhoServesStaleMembers"},
+	{check: "kruise: enforced as it was", old: `w.Judged().GetLabels()[settings.EnforcementKey]`, broken: `""`, test: "TestAMemberWhosePoolIsGoneIsEnforcedAsItWas"},
+}), at("internal/platform/kruise/answers.go", []mutant{
+	{check: "kruise: every answer is a conflict", old: `return p.Answer(op, freshness.FaultNobody)`, broken: `return http.StatusInternalServerError, ""`, test: "TestAnswers"},
+}), at("webhooks/install.go", []mutant{
+	{check: "platforms have paths of their own", old: `h.Path = a.PathPrefix + h.Path`, broken: `h.Path = "" + h.Path`, pkg: "cmd/freshbind/app", test: "TestWebhookConfigOfOtherPlatforms"},
+	{check: "platforms have names of their own", old: `return ConfigurationName + a.Suffix`, broken: `return ConfigurationName`, pkg: "cmd/freshbind/app", test: "TestWebhookConfigOfOtherPlatforms"},
 }))
