@@ -12,31 +12,8 @@ import (
 const maxShown = 3
 
 // Judge decides on a snapshot. The first rule that speaks against the write
-// gives the reason: first the claim's own faults, which leave the member to
-// others, then the member's life, then what it belongs to, then its content.
-func Judge(s Snapshot) Verdict {
-	switch s.Operation {
-	case ColdStart:
-		return firstOf(s, claimLives, oneOwner, claimHoldsNone, nothingToAdopt, templateInForce, contentIsCurrent)
-	case ForeignController:
-		return firstOf(s, ownerIsNoClaim)
-	case Birth:
-		return judgeBirth(s)
-	case Release:
-		return firstOf(s, isMember, memberLives, blueprintKept, belongs, podLives, templateInForce, contentIsCurrent, isYoung)
-	case WarmStart:
-		return firstOf(s, claimLives, oneOwner, claimHoldsNone, templateInForce, takenLives, contentIsCurrent, takenIsCurrent)
-	case Released:
-		return firstOf(s, memberLives, podLives, templateInForce, contentIsCurrent)
-	case Idle:
-		return firstOf(s, isMember, memberLives, belongs, podLives, templateInForce, contentIsCurrent, podIsCurrent, isYoung)
-	case Stored:
-		return firstOf(s, isMember, memberLives, belongs, seenUntouched, templateInForce, contentIsCurrent, podIsCurrent, isYoung)
-	default:
-		return firstOf(s, claimLives, isMember, oneOwner, claimWantsThis, claimHoldsNone, memberLives, blueprintKept, podKept,
-			belongs, podLives, templateInForce, contentIsCurrent, podIsCurrent, isYoung)
-	}
-}
+// gives the reason.
+func Judge(s Snapshot) Verdict { return JudgeBy(rules, s) }
 
 // MaxWork is how many leaves one verdict may look at: some milliseconds. A
 // template of a hundred leaves and ten older revisions takes a thousand.
@@ -55,29 +32,6 @@ func within[T any](find func(Snapshot) T, s Snapshot, b *revision.Budget) (found
 		return found, fmt.Errorf("comparing %s with the revisions of its template: %w", s.Member.title(), err)
 	}
 	return out, nil
-}
-
-// rule returns a verdict that ends the judging, or nil.
-type rule func(Snapshot) *Verdict
-
-func firstOf(s Snapshot, rules ...rule) Verdict {
-	out := Verdict{Allowed: true, Reason: Fresh}
-	if s.Template != nil {
-		out.Expected = s.Template.Hash
-		out.Found = out.Expected
-	}
-	for _, r := range rules {
-		v := r(s)
-		if v == nil {
-			continue
-		}
-		if !v.Allowed {
-			return *v
-		}
-		// A tolerated fault does not excuse another one that is not.
-		out = *v
-	}
-	return out
 }
 
 func deny(r Reason, format string, args ...any) *Verdict {
