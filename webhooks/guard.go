@@ -170,6 +170,7 @@ func (g *Guard) Handle(ctx context.Context, req admission.Request) admission.Res
 		g.Metrics.observe(g.PlatformName, w, o, g.Clock.Since(start))
 		g.hint(w, o)
 	}
+	traceOutcome(ctx, w, o)
 	log := logf.FromContext(ctx).V(2)
 	if o.err != nil {
 		log = log.WithValues("why", o.err.Error())
@@ -199,10 +200,35 @@ func (g *Guard) judge(ctx context.Context, namespace string, w platform.Write) o
 		return outcome{mode: mode, err: err}
 	}
 	v, err := g.verdict(ctx, namespace, facts.Snapshot)
+	if err == nil && v.Allowed && mode == settings.Enforce {
+		err = g.policiesHold(ctx, namespace, facts, w)
+	}
 	return outcome{
 		mode: mode, pool: facts.Pool, claim: facts.ClaimRef.Name, taken: facts.Taken, alwaysCold: facts.AlwaysCold,
 		Verdict: v, err: err,
 	}
+}
+
+// policiesHold reports an error while no policy holds for the sandbox that a claim is
+// about to get. Where only a pool says enforce, policies know its sandboxes by a label:
+// one that was made while Freshbind was away has none before the leader writes it. Who
+// took the claim off such a sandbox before Freshbind has noted that it was used could
+// give it to the next claim. Its controller tries again.
+func (g *Guard) policiesHold(ctx context.Context, namespace string, facts platform.Facts, w platform.Write) error {
+	switch w.Operation {
+	case freshness.Bind, freshness.ColdStart, freshness.WarmStart:
+	default:
+		return nil
+	}
+	if settings.Mode(w.New.GetLabels()[settings.EnforcementKey]) == settings.Enforce {
+		return nil
+	}
+	mode, err := g.Modes.in(ctx, namespace, facts.Namespace, "")
+	if err != nil || mode == settings.Enforce {
+		return err
+	}
+	return fmt.Errorf("metadata.labels[%s]: the pool says enforce, but Freshbind has not labelled sandbox %s yet, so no policy holds for it: try again",
+		settings.EnforcementKey, w.New.GetName())
 }
 
 // verdict judges when it is the namespace's turn.

@@ -138,9 +138,19 @@ func (e Endpoint) Validate() error {
 	return nil
 }
 
-// ConfigurationName is the name of both webhook configurations, and what those of
-// floors begin with.
+// ConfigurationName is the name of both webhook configurations of a platform without a
+// suffix, and what all others begin with.
 const ConfigurationName = "freshbind"
+
+// ConfigurationOf is the name of both webhook configurations of a platform, and what
+// those of floors begin with.
+func ConfigurationOf(a platform.Admission) string { return ConfigurationName + a.Suffix }
+
+// stampsPods: it has Pods stamped, and so changed stamps of them put back.
+func stampsPods(a platform.Admission) bool {
+	_, does := a.Requests[platform.NewPods]
+	return does
+}
 
 // Scope says whose writes are judged.
 type Scope struct {
@@ -206,6 +216,7 @@ func on(a platform.Admission, hooks ...Hook) []Hook {
 		if !known {
 			continue
 		}
+		h.Path = a.PathPrefix + h.Path
 		h.rules = slices.Concat(requests.Rules, h.rules)
 		h.conditions = slices.Concat(h.before, requests.Conditions, h.after)
 		out = append(out, h)
@@ -221,10 +232,10 @@ func Configurations(a platform.Admission, e Endpoint, s Scope) (
 	scope := s.namespaces()
 	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},
-		ObjectMeta: called(ConfigurationName),
+		ObjectMeta: called(ConfigurationOf(a)),
 	}
 	hooks := on(a, s.exceptBirthsByPools(a, StampHook), s.byPools(a, StampBirthHook), StampPodHook)
-	if s.Restamp {
+	if s.Restamp && stampsPods(a) {
 		hooks = append(hooks, restampHook(s.Self))
 	}
 	for _, h := range hooks {
@@ -237,7 +248,7 @@ func Configurations(a platform.Admission, e Endpoint, s Scope) (
 			AdmissionReviewVersions: []string{"v1"},
 		})
 	}
-	validating := validatingConfiguration(ConfigurationName)
+	validating := validatingConfiguration(ConfigurationOf(a))
 	validating.Webhooks = s.validating(e, slices.Concat(on(a, s.closed(s.enforced())...), on(a, s.audited()...), on(a, s.opened()...),
 		on(a, BirthHook, BirthPodHook, s.byPools(a, ProtectHook), s.byPools(a, ProtectPodHook)), advising(a)))
 	return mutating, validating

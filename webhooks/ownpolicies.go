@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,21 +25,32 @@ const (
 // every namespace and mode. Freshbind may write the other policies, to tie them to
 // its namespace; these it must not be able to write.
 func NewOwnPolicies(a platform.Admission, self string) Policies {
-	p := Policies{}
+	p := Policies{suffix: a.Suffix}
 	own := a.Own
-	p.hold(self, "freshbind-own-writes", append(own.Marked, platform.On("", "v1", "pods", update)),
+	marked := own.Marked
+	if stampsPods(a) {
+		marked = append(slices.Clone(marked), platform.On("", "v1", "pods", update))
+	}
+	p.hold(self, "freshbind-own-writes", marked,
 		specBesides(own.Converted), unchanged("metadata.?ownerReferences"), unchanged("metadata.?finalizers"),
 		keysBesides("labels", append([]string{settings.StampKey, settings.EnforcementKey}, own.Labels...)),
 		keysBesides("annotations", writtenAnnotations))
-	p.hold(self, "freshbind-own-status", []admissionregistrationv1.RuleWithOperations{own.Status}, own.StatusKept)
+	if len(own.Status.Operations) > 0 {
+		p.hold(self, "freshbind-own-status", []admissionregistrationv1.RuleWithOperations{own.Status}, own.StatusKept)
+	}
 	p.hold(self, "freshbind-own-members", own.Members, admissionregistrationv1.Validation{
 		Expression: deletesIt + ` && ` + own.Idle,
 		Message:    "Freshbind deletes members that a pool has and no claim, and creates them in dry runs only",
 	})
-	p.hold(self, "freshbind-own-pods", []admissionregistrationv1.RuleWithOperations{platform.On("", "v1", "pods", remove)}, admissionregistrationv1.Validation{
-		Expression: own.IdlePod,
-		Message:    "Freshbind deletes Pods that are or were a pool's members, and those that no node has",
-	})
+	if own.IdlePod != "" {
+		p.hold(self, "freshbind-own-pods", []admissionregistrationv1.RuleWithOperations{platform.On("", "v1", "pods", remove)}, admissionregistrationv1.Validation{
+			Expression: own.IdlePod,
+			Message:    "Freshbind deletes Pods that are or were a pool's members, and those that no node has",
+		})
+	}
+	if own.Template == "" {
+		return p
+	}
 	p.hold(self, "freshbind-own-revisions", []admissionregistrationv1.RuleWithOperations{platform.On("apps", "v1", "controllerrevisions", create, update, remove)},
 		admissionregistrationv1.Validation{
 			Expression: `(` + createsIt + ` || ` + ownersOf("oldObject") + `.exists(o, ` + own.Template + `) || ` +
@@ -101,6 +113,7 @@ func keysBesides(field string, keys []string) admissionregistrationv1.Validation
 // hold adds a policy for one user's writes, wherever they are. A dry run changes nothing, and the
 // self-test makes some of what has to be refused.
 func (p *Policies) hold(user, name string, rules []admissionregistrationv1.RuleWithOperations, validations ...admissionregistrationv1.Validation) {
+	name += p.suffix
 	resources := &admissionregistrationv1.MatchResources{}
 	for _, r := range rules {
 		resources.ResourceRules = append(resources.ResourceRules, admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: r})

@@ -44,3 +44,16 @@ func TestOwnPoliciesHoldFreshbindEverywhere(t *testing.T) {
 		}
 	}
 }
+
+// The API server takes no policy that is about nothing.
+func TestOwnPoliciesOfAPlatformThatOffersNothingAgain(t *testing.T) {
+	a := agentsandbox.Admission()
+	a.Own.Status = admissionregistrationv1.RuleWithOperations{}
+	for _, policy := range NewOwnPolicies(a, "self").Validating {
+		for _, rule := range policy.Spec.MatchConstraints.ResourceRules {
+			if len(rule.Operations) == 0 {
+				t.Errorf("%s is about nothing", policy.Name)
+			}
+		}
+	}
+}

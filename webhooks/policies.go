@@ -29,6 +29,8 @@ type Policies struct {
 
 	// members are what validating policies hold for.
 	members schema.GroupResource
+	// suffix ends the names of all of them.
+	suffix string
 }
 
 // notBy is the condition that somebody else than this user makes the request.
@@ -38,7 +40,7 @@ func notBy(user string) []admissionregistrationv1.MatchCondition {
 
 // NewPolicies returns the policies for this scope.
 func NewPolicies(a platform.Admission, s Scope) Policies {
-	p := Policies{members: a.Members}
+	p := Policies{members: a.Members, suffix: a.Suffix}
 	places := s.places()
 	notUs := notBy(s.Self)
 	p.validate(places, "freshbind-stamp", update, notUs, stampStays, enforcementStays, birthStays, repairedStays)
@@ -51,7 +53,9 @@ func NewPolicies(a platform.Admission, s Scope) Policies {
 	}
 	// Upstream's Sandbox controller copies template metadata onto Pods: a policy
 	// that refused it would make Sandboxes not ready, so the change is undone.
-	p.mutate(places, "freshbind-pod-stamp", namedRules("", "v1", "pods", update), slices.Concat(notUs, stampChanges), putBack)
+	if stampsPods(a) {
+		p.mutate(places, "freshbind-pod-stamp", namedRules("", "v1", "pods", update), slices.Concat(notUs, stampChanges), putBack)
+	}
 	return p
 }
 
@@ -86,6 +90,7 @@ func enforcing() *metav1.LabelSelector {
 func (p *Policies) validate(places []place, name string, op admissionregistrationv1.OperationType,
 	conditions []admissionregistrationv1.MatchCondition, rules ...admissionregistrationv1.Validation,
 ) {
+	name += p.suffix
 	p.Validating = append(p.Validating, &admissionregistrationv1.ValidatingAdmissionPolicy{
 		TypeMeta:   typeMeta("ValidatingAdmissionPolicy"),
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -114,6 +119,7 @@ func (p *Policies) validate(places []place, name string, op admissionregistratio
 func (p *Policies) mutate(places []place, name string, rules []admissionregistrationv1.NamedRuleWithOperations,
 	conditions []admissionregistrationv1.MatchCondition, patch string,
 ) {
+	name += p.suffix
 	p.Mutating = append(p.Mutating, &admissionregistrationv1.MutatingAdmissionPolicy{
 		TypeMeta:   typeMeta("MutatingAdmissionPolicy"),
 		ObjectMeta: metav1.ObjectMeta{Name: name},

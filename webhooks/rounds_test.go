@@ -87,34 +87,44 @@ func TestRoundsOfReads(t *testing.T) {
 	enforcing := builders.PoolFrom(pool).Annotation(settings.EnforcementKey, "enforce").Obj()
 	named := builders.ClaimFrom(claim).Names(member.GetName()).Obj()
 	elsewhere := builders.SandboxFrom(member).Annotation("agents.x-k8s.io/sandbox-template-ref", "older").Obj()
+	labelled := builders.SandboxFrom(member).Label(settings.EnforcementKey, "enforce").Obj()
 	pod := builders.MakePod(member).Stored("node-1").Obj()
 	start := builders.MakeColdStart(claim, template).Obj()
 	bind := func(m *unstructured.Unstructured) admission.Request {
 		return request(t, admissionv1.Update, m, builders.Bound(m, named, template).Obj())
 	}
-	first := []string{"namespaces/ns", "pods/python-abc", "sandboxclaims/c1", "sandboxtemplates/python", "sandboxwarmpools/python"}
-	second := []string{"nodes/node-1", "sandboxes/c1"}
+	ofBind := func(node, template string) (reads []string) {
+		reads = append(reads, "namespaces/ns")
+		if node != "" {
+			reads = append(reads, "nodes/"+node)
+		}
+		return append(reads, "pods/python-abc", "sandboxclaims/c1", "sandboxes/c1", "sandboxtemplates/"+template, "sandboxwarmpools/python")
+	}
+	all := [][]string{ofBind("node-1", "python")}
 	ofBirth := []string{"namespaces/ns", "sandboxtemplates/python", "sandboxwarmpools/python"}
 	ofStart := []string{"namespaces/ns", "pods/c1", "sandboxclaims/c1", "sandboxtemplates/python"}
 	itsOwn := []string{"sandboxes/python-abc", "sandboxwarmpools/python"}
 	for name, tc := range map[string]struct {
 		pool   *unstructured.Unstructured
 		floors settings.Floors
+		// node is where a cache shows the Pod.
+		node   string
 		req    admission.Request
 		stamps bool
 		want   [][]string
 	}{
-		"a bind":                        {pool, nil, bind(member), false, [][]string{first, second}},
-		"a bind, floors for strategies": {pool, floors, bind(member), false, [][]string{first, second}},
-		"a bind, the pool enforces":     {enforcing, nil, bind(member), false, [][]string{first, second}},
-		"a bind of another template's": {pool, floors, bind(elsewhere), false, [][]string{
-			{"namespaces/ns", "pods/python-abc", "sandboxclaims/c1", "sandboxtemplates/older", "sandboxwarmpools/python"},
-			{"nodes/node-1", "sandboxes/c1", "sandboxtemplates/python"},
+		"a bind":                        {pool, nil, "node-1", bind(member), false, all},
+		"a bind, floors for strategies": {pool, floors, "node-1", bind(member), false, all},
+		"a bind, the pool enforces":     {enforcing, nil, "node-1", bind(labelled), false, all},
+		"a bind of another template's": {pool, floors, "node-1", bind(elsewhere), false, [][]string{
+			ofBind("node-1", "older"), {"sandboxtemplates/python"},
 		}},
-		"a birth":               {pool, floors, request(t, admissionv1.Create, nil, member), false, [][]string{ofBirth}},
-		"a birth that is named": {pool, floors, request(t, admissionv1.Create, nil, member), true, [][]string{ofBirth}},
-		"a cold start":          {pool, floors, request(t, admissionv1.Create, nil, start), false, [][]string{ofStart, itsOwn}},
-		"a cold start, named":   {pool, floors, request(t, admissionv1.Create, nil, start), true, [][]string{ofStart, itsOwn}},
+		"a bind, the node is not known": {pool, nil, "", bind(member), false, [][]string{ofBind("", "python"), {"nodes/node-1"}}},
+		"a bind, the cache is late":     {pool, nil, "node-0", bind(member), false, [][]string{ofBind("node-0", "python"), {"nodes/node-1"}}},
+		"a birth":                       {pool, floors, "node-1", request(t, admissionv1.Create, nil, member), false, [][]string{ofBirth}},
+		"a birth that is named":         {pool, floors, "node-1", request(t, admissionv1.Create, nil, member), true, [][]string{ofBirth}},
+		"a cold start":                  {pool, floors, "node-1", request(t, admissionv1.Create, nil, start), false, [][]string{ofStart, itsOwn}},
+		"a cold start, named":           {pool, floors, "node-1", request(t, admissionv1.Create, nil, start), true, [][]string{ofStart, itsOwn}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -129,7 +139,8 @@ func TestRoundsOfReads(t *testing.T) {
 				h.objs["namespaces/ns"].SetLabels(labels)
 				p := &agentsandbox.Platform{
 					Reader: liveread.NewReader(h, nil), Resolver: h, History: h,
-					Defaults: settings.Defaults{Mode: settings.Audit, Strategy: freshness.Recreate, Floors: tc.floors},
+					Defaults:   settings.Defaults{Mode: settings.Audit, Strategy: freshness.Recreate, Floors: tc.floors},
+					CachedNode: func(_, _ string) string { return tc.node },
 				}
 				modes := &Modes{Live: p.NamespaceLabels, Defaults: p.Defaults}
 				handle := guard(p, modes).Handle

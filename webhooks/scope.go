@@ -90,7 +90,7 @@ func (s Scope) policyOf(h Hook) admissionregistrationv1.FailurePolicyType {
 func FloorConfigurations(a platform.Admission, e Endpoint, s Scope) []*admissionregistrationv1.ValidatingWebhookConfiguration {
 	var out []*admissionregistrationv1.ValidatingWebhookConfiguration
 	for i, floor := range s.Enforced {
-		c := validatingConfiguration(ConfigurationName + "-by-floor-" + strconv.Itoa(i))
+		c := validatingConfiguration(ConfigurationOf(a) + "-by-floor-" + strconv.Itoa(i))
 		in := s.besides(s.Enforced[:i])
 		in.MatchLabels = floor.MatchLabels
 		in.MatchExpressions = append(in.MatchExpressions, floor.MatchExpressions...)

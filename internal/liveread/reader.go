@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -59,6 +60,8 @@ type read struct {
 	done    chan struct{}
 	cancel  context.CancelFunc // nil until it starts
 	waiting int
+	// of is the trace of the caller that caused it.
+	of trace.SpanContext
 
 	object *unstructured.Unstructured
 	err    error
@@ -68,6 +71,13 @@ type read struct {
 // read-only. IsAbsent tells the error that proves absence; every other one wraps ErrUndecided. When ctx ends first, the read goes on for
 // those who still wait.
 func (r *Reader) Get(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
+	ctx, span := startSpan(ctx, ref)
+	object, err := r.read(ctx, ref)
+	endSpan(span, err)
+	return object, err
+}
+
+func (r *Reader) read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	if ref.Name == "" {
 		// Without a name the request would be a LIST.
 		return nil, undecided(ref, errors.New("the name is empty"))
@@ -75,7 +85,7 @@ func (r *Reader) Get(ctx context.Context, ref Ref) (*unstructured.Unstructured, 
 	if err := ctx.Err(); err != nil {
 		return nil, undecided(ref, err)
 	}
-	joined := r.join(ref)
+	joined := r.join(ctx, ref)
 	select {
 	case <-joined.done:
 		return joined.object, joined.err
@@ -86,26 +96,29 @@ func (r *Reader) Get(ctx context.Context, ref Ref) (*unstructured.Unstructured, 
 }
 
 // join returns a read that has not started when the caller arrived.
-func (r *Reader) join(ref Ref) *read {
+func (r *Reader) join(ctx context.Context, ref Ref) *read {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	of := r.objects[ref]
 	switch {
 	case of == nil:
-		of = &reads{running: newRead()}
+		of = &reads{running: newRead(ctx)}
 		r.objects[ref] = of
 		r.start(ref, of)
 		return of.running
 	case of.next == nil:
-		of.next = newRead()
+		of.next = newRead(ctx)
 	default:
+		shareSpan(ctx)
 		of.next.waiting++
 		r.metrics.countJoined()
 	}
 	return of.next
 }
 
-func newRead() *read { return &read{done: make(chan struct{}), waiting: 1} }
+func newRead(ctx context.Context) *read {
+	return &read{done: make(chan struct{}), waiting: 1, of: trace.SpanContextFromContext(ctx)}
+}
 
 // leave cancels the read that nobody waits for.
 func (r *Reader) leave(ref Ref, left *read) {
@@ -129,6 +142,7 @@ func (r *Reader) start(ref Ref, of *reads) {
 	// The read must outlive the caller that caused it, if others wait.
 	ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
 	this := of.running
+	ctx = trace.ContextWithSpanContext(ctx, this.of)
 	this.cancel = cancel
 	go func() {
 		defer cancel()

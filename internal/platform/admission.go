@@ -9,6 +9,10 @@ import (
 // Admission says in the API server's language what a platform's writes are. The
 // platform says the same in Go when it classifies them.
 type Admission struct {
+	// Suffix ends the names of its configurations and policies, and PathPrefix begins the
+	// paths of its webhooks, so that several platforms can be known to one API server;
+	// both empty for the one that has the plain names.
+	Suffix, PathPrefix string
 	// Members are what policies hold for.
 	Members schema.GroupResource
 	// Requests are those that each hook is about. A hook that a platform has no use
@@ -70,7 +74,8 @@ type OwnWrites struct {
 	Labels []string
 	// Converted are fields of specs that one version of the API has and another lacks.
 	Converted []string
-	// Status is the update by which members are offered again, StatusKept what stays in it.
+	// Status is the update by which members are offered again, without operations where
+	// there is none, StatusKept what stays in it.
 	Status     admissionregistrationv1.RuleWithOperations
 	StatusKept admissionregistrationv1.Validation
 	// Members are the creates and deletes of members.
@@ -78,9 +83,10 @@ type OwnWrites struct {
 	// Idle is the condition that oldObject, a member, is a pool's and no claim's.
 	Idle string
 	// IdlePod is the condition that oldObject, a Pod, is or was itself a pool's member,
-	// or has never run.
+	// or has never run; "" where it is not for this platform to say.
 	IdlePod string
-	// Template is the condition on o, an owner, that it is a template.
+	// Template is the condition on o, an owner, that it is a template; "" where nothing
+	// is recorded.
 	Template string
 }
 

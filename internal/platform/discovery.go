@@ -11,6 +11,7 @@ import (
 )
 
 // Served are the kinds of a platform, each in the version that the API server is asked in.
+// There is no Claims where claims have no object.
 type Served struct{ Templates, Sandboxes, Claims, Pools schema.GroupVersionKind }
 
 // Discovery lists the resources of a group and version; NotFound when it is not
@@ -20,21 +21,23 @@ type Discovery func(ctx context.Context, groupVersion string) (*metav1.APIResour
 // Find finds these kinds, each in its preferred version; false when one of them is
 // missing. An error says that it could not be found out.
 func (d Discovery) Find(ctx context.Context, has Kinds) (Served, bool, error) {
-	var k Served
+	found := map[schema.GroupKind]*schema.GroupVersionKind{}
 	groups := map[string]map[string]*schema.GroupVersionKind{}
-	for kind, into := range map[schema.GroupKind]*schema.GroupVersionKind{
-		has.Member.GroupKind: &k.Sandboxes, has.Template.GroupKind: &k.Templates,
-		has.Claim.GroupKind: &k.Claims, has.Pool.GroupKind: &k.Pools,
-	} {
+	for _, kind := range has.all() {
 		if groups[kind.Group] == nil {
 			groups[kind.Group] = map[string]*schema.GroupVersionKind{}
 		}
-		groups[kind.Group][kind.Kind] = into
+		into := &schema.GroupVersionKind{}
+		found[kind.GroupKind], groups[kind.Group][kind.Kind] = into, into
 	}
 	for group, want := range groups {
 		if complete, err := d.find(ctx, group, has.Versions, want); err != nil || !complete {
 			return Served{}, false, err
 		}
+	}
+	k := Served{Templates: *found[has.Template.GroupKind], Sandboxes: *found[has.Member.GroupKind], Pools: *found[has.Pool.GroupKind]}
+	if has.HasClaims() {
+		k.Claims = *found[has.Claim.GroupKind]
 	}
 	return k, true, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,6 +13,27 @@ import (
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
+
+// Where a pool is its own template both are found by one, and claims without objects
+// are not looked for.
+func TestServedKindsOfAPoolThatIsItsOwnTemplate(t *testing.T) {
+	kind := func(name, resource string) platform.Kind {
+		return platform.Kind{GroupKind: schema.GroupKind{Group: "g", Kind: name}, Resource: resource}
+	}
+	has := platform.Kinds{Member: kind("Box", "boxes"), Template: kind("Fleet", "fleets"), Pool: kind("Fleet", "fleets"), Versions: []string{"v1"}}
+	ask := platform.Discovery(func(context.Context, string) (*metav1.APIResourceList, error) {
+		return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Kind: "Box"}, {Kind: "Fleet"}}}, nil
+	})
+	k, found, err := ask.Find(t.Context(), has)
+	v1 := schema.GroupVersion{Group: "g", Version: "v1"}
+	want := platform.Served{Sandboxes: v1.WithKind("Box"), Templates: v1.WithKind("Fleet"), Pools: v1.WithKind("Fleet")}
+	if k != want || !found || err != nil {
+		t.Errorf("Find() = %v, %t, %v; want %v", k, found, err, want)
+	}
+	if diff := cmp.Diff([]string{"boxes", "fleets"}, has.Resources()); diff != "" {
+		t.Errorf("resources (-want,+got):\n%s", diff)
+	}
+}
 
 func TestServedKinds(t *testing.T) {
 	const core, ext = agentsandbox.CoreGroup, agentsandbox.ExtensionsGroup

@@ -33,18 +33,24 @@ type Namespace struct {
 
 // StartNamespace reads a namespace beside what else is read.
 func StartNamespace(ctx context.Context, name string, read NamespaceLabels) Namespace {
+	return Namespace{Begin(func() (map[string]string, error) { return read(ctx, name) })}
+}
+
+// Begin reads beside what else is done. The function that it returns waits for the
+// outcome.
+func Begin[T any](read func() (T, error)) func() (T, error) {
 	done := make(chan struct{})
-	var labels map[string]string
+	var out T
 	// This stands if the read ends its goroutine.
 	err := errors.New("the read ended without an answer")
 	go func() {
 		defer close(done)
-		labels, err = read(ctx, name)
+		out, err = read()
 	}()
-	return Namespace{func() (map[string]string, error) {
+	return func() (T, error) {
 		<-done
-		return labels, err
-	}}
+		return out, err
+	}
 }
 
 // Started reports whether anybody reads it, or did.

@@ -2,6 +2,7 @@ package platform
 
 import (
 	"context"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -39,6 +40,28 @@ type Kinds struct {
 	Product string
 	// Versions are the API versions of all of them, the preferred one first.
 	Versions []string
+}
+
+// HasClaims reports whether claims have objects.
+func (k Kinds) HasClaims() bool { return !k.Claim.Empty() }
+
+// all are the kinds that there are.
+func (k Kinds) all() []Kind {
+	out := []Kind{k.Member, k.Template, k.Pool}
+	if k.HasClaims() {
+		out = append(out, k.Claim)
+	}
+	return out
+}
+
+// Resources are the plurals of all kinds, each one once.
+func (k Kinds) Resources() []string {
+	var out []string
+	for _, kind := range k.all() {
+		out = append(out, kind.Resource)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // Kind is one kind of objects.

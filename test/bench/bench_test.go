@@ -53,8 +53,8 @@ func TestParseOptions(t *testing.T) {
 			env: map[string]string{envBench: "ready", envLate: "nodes"},
 			err: `BENCH_LATE: "nodes" is not late: use some of sandboxtemplates, sandboxwarmpools, sandboxes, separated by commas, or all`,
 		},
-		"none":     {err: `BENCH: "" is no benchmark: use one of hostile, memory, pools, ready, rollout, scheduler, or all for every one`},
-		"another":  {env: map[string]string{envBench: "binds"}, err: `BENCH: "binds" is no benchmark: use one of hostile, memory, pools, ready, rollout, scheduler, or all for every one`},
+		"none":     {err: `BENCH: "" is no benchmark: use one of bind, hostile, memory, pools, ready, rollout, scheduler, or all for every one`},
+		"another":  {env: map[string]string{envBench: "binds"}, err: `BENCH: "binds" is no benchmark: use one of bind, hostile, memory, pools, ready, rollout, scheduler, or all for every one`},
 		"no pairs": {env: map[string]string{envBench: "rollout", envPairs: "0"}, err: `BENCH_PAIRS: "0" is not a whole number of 1 or more`},
 	}
 	for name, tc := range cases {

@@ -9,6 +9,8 @@
 //	                     changes once, beside the real agent-sandbox; then what
 //	                     large pools and many pools cost in CPU, and binds
 //	                     elsewhere in time
+//	BENCH=bind           a bind without webhook, with webhooks that read nothing and
+//	                     one object, and with Freshbind
 //	BENCH=hostile        cold starts of one tenant while another one writes large
 //	                     templates and sandboxes at full speed
 //	BENCH=memory         heap and resident memory of each member and node
@@ -81,6 +83,7 @@ const everything = "all"
 
 // benchmarks are what BENCH can name.
 var benchmarks = map[string]func(context.Context, options, io.Writer) (result, error){
+	"bind":      benchBind,
 	"hostile":   benchHostile,
 	"memory":    benchMemory,
 	"pools":     benchPools,

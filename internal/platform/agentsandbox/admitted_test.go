@@ -1,6 +1,7 @@
 package agentsandbox
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,7 +22,7 @@ func TestWhatAdmissionAdds(t *testing.T) {
 	toleration := func(key string) object { return object{"key": key, "operator": "Exists", "effect": "NoSchedule"} }
 	notReady := object{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": int64(300)}
 	ranger := func(said string) func(*builders.Pod) {
-		return func(p *builders.Pod) { p.Annotation(limitRangerKey, "LimitRanger plugin set: "+said) }
+		return func(p *builders.Pod) { p.Annotation("kubernetes.io/limit-ranger", "LimitRanger plugin set: "+said) }
 	}
 	set := func(value any, path ...string) func(*builders.Pod) {
 		return func(p *builders.Pod) { p.Set(value, append([]string{"spec"}, path...)...) }
@@ -66,8 +67,8 @@ func TestWhatAdmissionAdds(t *testing.T) {
 		"more than the LimitRange set":        {plain, changes{inContainer("resources", both(object{"cpu": "100m", "memory": "1Gi"}, nil)), ranger("cpu request for container " + c)}, false},
 		"set for another container":           {plain, changes{inContainer("resources", both(object{"cpu": "100m"}, nil)), ranger("cpu request for container other")}, false},
 		"set for an init container":           {plain, changes{inContainer("resources", both(object{"cpu": "100m"}, nil)), ranger("cpu request for init container " + c)}, false},
-		"too long to be read":                 {plain, changes{inContainer("resources", both(object{"cpu": "100m"}, nil)), ranger("cpu request for container " + c + string(make([]byte, maxLimitRanger)))}, false},
-		"not in its words":                    {plain, changes{inContainer("resources", both(object{"cpu": "100m"}, nil)), func(p *builders.Pod) { p.Annotation(limitRangerKey, "cpu") }}, false},
+		"too long to be read":                 {plain, changes{inContainer("resources", both(object{"cpu": "100m"}, nil)), ranger("cpu request for container " + c + strings.Repeat("; cpu request for container "+c, 4<<10/16))}, false},
+		"not in its words":                    {plain, changes{inContainer("resources", both(object{"cpu": "100m"}, nil)), func(p *builders.Pod) { p.Annotation("kubernetes.io/limit-ranger", "cpu") }}, false},
 		"requests like limits":                {resources(limits(object{"cpu": "1"})), changes{inContainer("resources", both(object{"cpu": "1000m"}, object{"cpu": "1"}))}, true},
 		"requests unlike limits":              {resources(limits(object{"cpu": "1"})), changes{inContainer("resources", both(object{"cpu": "500m"}, object{"cpu": "1"}))}, false},
 		"extended resource's toleration":      {resources(limits(object{"example.com/gpu": "1"})), changes{inContainer("resources", both(object{"example.com/gpu": "1"}, object{"example.com/gpu": "1"})), set(list{notReady, toleration("example.com/gpu")}, "tolerations")}, true},
@@ -126,17 +127,6 @@ func TestStampOfAnAdmittedPod(t *testing.T) {
 	}
 	if stamp.Hash != rendered.Hash() {
 		t.Errorf("stamped %s, want %s", stamp.Hash, rendered.Hash())
-	}
-}
-
-func TestIsExtended(t *testing.T) {
-	for resource, want := range map[string]bool{
-		"cpu": false, "example.com/gpu": true, "kubernetes.io/x": false, "a.kubernetes.io/x": false,
-		"requests.example.com/gpu": false, "hugepages-2Mi": false, "notkubernetes.io/x": true,
-	} {
-		if got := isExtended(resource); got != want {
-			t.Errorf("isExtended(%q) = %t, want %t", resource, got, want)
-		}
 	}
 }
 

@@ -51,7 +51,7 @@ func classifyPod(op admissionv1.Operation, old, obj *unstructured.Unstructured) 
 	_, still := after[PodPoolLabel]
 	leaves := pooled && !still && controllerOf(obj).Kind != freshness.OwnedByPool
 	had, has := before[PodClaimLabel], after[PodClaimLabel]
-	taken := podController(old) == "" && had != "" && has != "" && had != has
+	taken := platform.ControllerUID(old) == "" && had != "" && has != "" && had != has
 	w := platform.Write{Operation: freshness.Release, Old: old, New: obj}
 	if has != "" {
 		w.Claim = freshness.Owner{Kind: freshness.OwnedByClaim, UID: has}

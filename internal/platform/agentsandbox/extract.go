@@ -162,43 +162,25 @@ func (p *Platform) leastStrategy(labels func() (map[string]string, error)) (fres
 }
 
 func podOf(obj *unstructured.Unstructured) (*freshness.Pod, error) {
-	spec, _, err := unstructured.NestedMap(obj.Object, "spec")
+	p, err := platform.ReadPod(obj)
 	if err != nil {
-		return nil, fmt.Errorf("reading spec of pod %s: %w", obj.GetName(), err)
+		return nil, err
 	}
-	// Who schedules it takes them off; what a template says of them counts for the
-	// Sandbox.
-	delete(spec, "schedulingGates")
-	content, err := revision.FromPodSpec(spec)
-	if err != nil {
-		return nil, fmt.Errorf("reading blueprint of pod %s: %w", obj.GetName(), err)
-	}
-	p := &freshness.Pod{
-		ControllerUID: podController(obj),
-		ClaimUID:      obj.GetLabels()[PodClaimLabel],
-		Generation:    obj.GetGeneration(),
-		Ephemeral:     len(objects(spec, "ephemeralContainers")) > 0,
-		Deleting:      obj.GetDeletionTimestamp() != nil,
-		Content:       content,
-	}
-	switch str(obj.Object, "status", "phase") {
-	case "Failed", "Succeeded":
-		p.Finished = true
-	}
-	ips, _, _ := unstructured.NestedSlice(obj.Object, "status", "podIPs")
-	for _, ip := range ips {
-		if m, ok := ip.(map[string]any); ok {
-			p.IPs = append(p.IPs, str(m, "ip"))
-		}
-	}
+	p.ClaimUID = obj.GetLabels()[PodClaimLabel]
 	return p, nil
 }
 
-func podController(pod *unstructured.Unstructured) string {
-	for _, ref := range pod.GetOwnerReferences() {
-		if ref.Controller != nil && *ref.Controller {
-			return string(ref.UID)
-		}
+// podInjections returns the paths at which a Pod may have more than its Sandbox says:
+// beside those of any Pod, the volumes of the Sandbox's volumeClaimTemplates and the
+// scheduler that members are sent to.
+func (p *Platform) podInjections(sandbox, pod *unstructured.Unstructured, listed revision.PathSet) (revision.PathSet, error) {
+	var paths []string
+	spec, _ := sandbox.Object["spec"].(map[string]any)
+	for _, claim := range objects(spec, "volumeClaimTemplates") {
+		paths = append(paths, "podTemplate.spec.volumes[name="+platform.Quoted(volumeClaimName(claim))+"]")
 	}
-	return ""
+	if p.SchedulerName != "" {
+		paths = append(paths, "podTemplate.spec.schedulerName="+p.SchedulerName)
+	}
+	return platform.PodInjections(pod, listed, paths...)
 }

@@ -33,8 +33,6 @@ var (
 	Pools     = schema.GroupResource{Group: ExtensionsGroup, Resource: "sandboxwarmpools"}
 	Pods      = schema.GroupResource{Resource: "pods"}
 	nodes     = schema.GroupResource{Resource: "nodes"}
-
-	namespaces = schema.GroupResource{Resource: "namespaces"}
 )
 
 // Versions are the API versions of both groups, the preferred one first.

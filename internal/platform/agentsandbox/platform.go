@@ -10,7 +10,6 @@ import (
 
 	"github.com/freshbind/freshbind/internal/fair"
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/placement"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/settings"
@@ -33,6 +32,9 @@ type Platform struct {
 	// RepairOff: stale cold starts are refused, not repaired, whatever pools say.
 	RepairOff bool
 
+	// CachedNode is the node that a cache shows a Pod on, "" for none. It may be late:
+	// it is only a guess at what has to be read. nil for no guess.
+	CachedNode func(namespace, pod string) string
 	// Turns shares the CPU that snapshots take between namespaces; nil for no
 	// bound.
 	Turns *fair.Turns
@@ -44,28 +46,17 @@ type Platform struct {
 // Get returns an object as it is stored now; nil when it does not exist. Any
 // other outcome is an error: it could not be read.
 func (p *Platform) Get(ctx context.Context, gr schema.GroupResource, namespace, name string) (*unstructured.Unstructured, error) {
-	gvr, err := p.Resolver.Resource(ctx, gr)
-	if err != nil {
-		return nil, fmt.Errorf("finding the served version of %s: %w", gr, err)
-	}
-	obj, err := p.Reader.Get(ctx, liveread.Ref{GVR: gvr, Namespace: namespace, Name: name})
-	if liveread.IsAbsent(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading %s %s/%s: %w", gr.Resource, namespace, name, err)
-	}
-	return obj, nil
+	return p.stored().Get(ctx, gr, namespace, name)
+}
+
+func (p *Platform) stored() platform.Stored {
+	return platform.Stored{Reader: p.Reader, Resolver: p.Resolver}
 }
 
 // NamespaceLabels reads the labels of a namespace as it is stored now; none when it
 // does not exist.
 func (p *Platform) NamespaceLabels(ctx context.Context, name string) (map[string]string, error) {
-	obj, err := p.Get(ctx, namespaces, "", name)
-	if obj == nil {
-		return nil, err
-	}
-	return obj.GetLabels(), nil
+	return p.stored().NamespaceLabels(ctx, name)
 }
 
 // Snapshot reads, in parallel, everything that the verdict on w depends on.

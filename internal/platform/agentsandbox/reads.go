@@ -25,11 +25,12 @@ type stored struct {
 	held []string
 }
 
-// read gets everything at once that the Sandbox itself names; a second round
-// follows only for what only those objects name.
+// read gets everything at once that the Sandbox itself names, and what it can guess; a
+// second round follows only for what only those objects name.
 func (p *Platform) read(ctx context.Context, w platform.Write, m freshness.Member) (stored, error) {
 	var out stored
 	namespace := w.Judged().GetNamespace()
+	guesses := p.guessed(ctx, w, m)
 	g := p.group(ctx, namespace)
 	if w.Claim.Name != "" {
 		g.get(&out.claim, Claims, w.Claim.Name)
@@ -52,15 +53,16 @@ func (p *Platform) read(ctx context.Context, w platform.Write, m freshness.Membe
 	if err := g.wait(); err != nil {
 		return stored{}, err
 	}
-	if err := p.readNamed(ctx, w, m, &out); err != nil {
+	if err := p.readNamed(ctx, w, m, guesses, &out); err != nil {
 		return stored{}, err
 	}
 	return out, nil
 }
 
 // readNamed reads what the claim and the pool name.
-func (p *Platform) readNamed(ctx context.Context, w platform.Write, m freshness.Member, out *stored) error {
+func (p *Platform) readNamed(ctx context.Context, w platform.Write, m freshness.Member, guesses guesses, out *stored) error {
 	g := p.group(ctx, w.Judged().GetNamespace())
+	g.guesses = guesses
 	g.inForce(out, w, m)
 	if out.claim != nil {
 		g.held(out, m.Name, w.MayHold)
@@ -127,7 +129,7 @@ func (g *readGroup) creator(out *stored, sandbox string) {
 	}
 	g.Go(func() error {
 		owner, err := g.p.Get(g.ctx, Sandboxes, g.namespace, sandbox)
-		if err == nil && owner != nil && string(owner.GetUID()) == podController(pod) {
+		if err == nil && owner != nil && string(owner.GetUID()) == platform.ControllerUID(pod) {
 			out.pod = nil
 		}
 		return err
@@ -170,6 +172,7 @@ type readGroup struct {
 	ctx       context.Context
 	p         *Platform
 	namespace string
+	guesses   guesses
 	mu        sync.Mutex
 }
 
@@ -184,7 +187,7 @@ func (g *readGroup) get(into **unstructured.Unstructured, gr schema.GroupResourc
 
 func (g *readGroup) getAt(into **unstructured.Unstructured, gr schema.GroupResource, namespace, name string) {
 	g.Go(func() (err error) {
-		*into, err = g.p.Get(g.ctx, gr, namespace, name)
+		*into, err = g.read(gr, namespace, name)
 		return err
 	})
 }
@@ -196,7 +199,7 @@ func (g *readGroup) held(out *stored, member string, more []string) {
 			continue
 		}
 		g.Go(func() error {
-			sandbox, err := g.p.Get(g.ctx, Sandboxes, g.namespace, name)
+			sandbox, err := g.read(Sandboxes, g.namespace, name)
 			if err != nil || sandbox == nil || sandbox.GetDeletionTimestamp() != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/routes"
 )
 
@@ -69,7 +70,7 @@ func RouteOfPod(u *unstructured.Unstructured) (routes.Pod, error) {
 		Created: u.GetCreationTimestamp().Time, Ready: isReady(u),
 	}
 	if name := PodSandbox(u); name != "" {
-		p.Sandbox, p.SandboxUID = name, routes.ParseUID(podController(u))
+		p.Sandbox, p.SandboxUID = name, routes.ParseUID(platform.ControllerUID(u))
 	}
 	// A Pod without an address has none to route to: the zero Addr says so.
 	p.Address, _ = netip.ParseAddr(str(u.Object, "status", "podIP"))

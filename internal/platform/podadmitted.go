@@ -1,4 +1,4 @@
-package agentsandbox
+package platform
 
 import (
 	"encoding/json"
@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freshbind/freshbind/internal/fields"
 )
 
 const (
@@ -35,7 +37,7 @@ func admitted(pod *unstructured.Unstructured) []string {
 	spec, _ := pod.Object["spec"].(map[string]any)
 	var paths []string
 	gated := pod.GetGeneration() > 1
-	if gated || str(spec, "runtimeClassName") != "" {
+	if gated || fields.String(spec, "runtimeClassName") != "" {
 		paths = append(paths, podSpecPath+"nodeSelector", podSpecPath+"tolerations[*]")
 	}
 	if gated {
@@ -45,8 +47,8 @@ func admitted(pod *unstructured.Unstructured) []string {
 		paths = append(paths, podSpecPath+"resources.requests")
 	}
 	for _, key := range []string{"containers", "initContainers"} {
-		for _, c := range objects(spec, key) {
-			container := podSpecPath + key + "[name=" + quoted(str(c, "name")) + "]."
+		for _, c := range fields.Objects(spec, key) {
+			container := podSpecPath + key + "[name=" + Quoted(fields.String(c, "name")) + "]."
 			paths = append(paths, resourcePaths(container, c)...)
 			if spec["hostNetwork"] == true {
 				paths = append(paths, hostPorts(container, c)...)
@@ -59,7 +61,8 @@ func admitted(pod *unstructured.Unstructured) []string {
 	return append(paths, limitRanged(pod.GetAnnotations()[limitRangerKey])...)
 }
 
-func quoted(s string) string {
+// Quoted is a value of a predicate in a path.
+func Quoted(s string) string {
 	out, err := json.Marshal(s)
 	if err != nil {
 		panic("marshalling a string: " + err.Error())
@@ -73,10 +76,10 @@ func resourcePaths(container string, c map[string]any) []string {
 	var paths []string
 	for name, request := range requests {
 		if isExtended(name) {
-			paths = append(paths, podSpecPath+"tolerations[key="+quoted(name)+"]")
+			paths = append(paths, podSpecPath+"tolerations[key="+Quoted(name)+"]")
 		}
 		if limit, limited := limits[name]; limited && sameQuantity(request, limit) {
-			paths = append(paths, container+"resources.requests["+quoted(name)+"]")
+			paths = append(paths, container+"resources.requests["+Quoted(name)+"]")
 		}
 	}
 	slices.Sort(paths)
@@ -98,7 +101,7 @@ func sameQuantity(a, b any) bool {
 
 func hostPorts(container string, c map[string]any) []string {
 	var paths []string
-	for _, port := range objects(c, "ports") {
+	for _, port := range fields.Objects(c, "ports") {
 		if n, found, err := unstructured.NestedInt64(port, "containerPort"); found && err == nil {
 			paths = append(paths, fmt.Sprintf("%sports[containerPort=%d].hostPort=%d", container, n, n))
 		}
@@ -125,7 +128,7 @@ func limitRanged(said string) []string {
 				key, name = "initContainers", init
 			}
 			for _, resource := range strings.Split(names, ", ") {
-				paths = append(paths, fmt.Sprintf("%s%s[name=%s].resources.%ss[%s]", podSpecPath, key, quoted(name), kind, quoted(resource)))
+				paths = append(paths, fmt.Sprintf("%s%s[name=%s].resources.%ss[%s]", podSpecPath, key, Quoted(name), kind, Quoted(resource)))
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package agentsandbox
+package platform
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"github.com/freshbind/freshbind/internal/revision"
 )
 
-// podPaths are the leaves that any Pod may have beyond what its Sandbox says:
+// podPaths are the leaves that any Pod may have beyond what its member says:
 // defaults of the API server (only with the default's value, because a template
 // that set another one has changed), and what the service account, toleration,
 // priority and scheduling steps add. Overhead is always that of the Pod's
@@ -77,29 +77,20 @@ func containerPaths(lists ...string) []string {
 	return out
 }
 
-// podInjections returns the paths at which a Pod may have more than its Sandbox
-// says: those above, what was added to this Pod (nil where it does not matter), the
-// volumes of the Sandbox's volumeClaimTemplates, what the pool's owner listed, and
-// the scheduler that members are sent to.
-func (p *Platform) podInjections(sandbox, pod *unstructured.Unstructured, listed revision.PathSet) (revision.PathSet, error) {
-	var paths []string
+// PodInjections returns the paths at which a Pod may have more than its member says:
+// those above, what was added to this Pod (nil where it does not matter), what the pool's
+// owner listed, and what the platform itself adds.
+func PodInjections(pod *unstructured.Unstructured, listed revision.PathSet, more ...string) (revision.PathSet, error) {
 	if pod != nil {
-		paths = admitted(pod)
-	}
-	spec, _ := sandbox.Object["spec"].(map[string]any)
-	for _, claim := range objects(spec, "volumeClaimTemplates") {
-		paths = append(paths, "podTemplate.spec.volumes[name="+quoted(volumeClaimName(claim))+"]")
-	}
-	if p.SchedulerName != "" {
-		paths = append(paths, "podTemplate.spec.schedulerName="+p.SchedulerName)
+		more = append(admitted(pod), more...)
 	}
 	always, err := parsedPodPaths()
 	if err != nil {
-		return revision.PathSet{}, fmt.Errorf("listing what every pod may have beyond its sandbox: %w", err)
+		return revision.PathSet{}, fmt.Errorf("listing what every pod may have beyond its member: %w", err)
 	}
-	set, err := revision.ParsePaths(paths...)
+	set, err := revision.ParsePaths(more...)
 	if err != nil {
-		return revision.PathSet{}, fmt.Errorf("listing what a pod may have beyond its sandbox: %w", err)
+		return revision.PathSet{}, fmt.Errorf("listing what a pod may have beyond its member: %w", err)
 	}
 	return always.Union(set).Union(listed), nil
 }
