@@ -128,11 +128,16 @@ func (h *History) judge(p *pending) Bind {
 		RV: p.rv, SeenAt: p.seen, Unsettled: !h.Settled(p.rv), Class: Fresh}
 	j := &judging{h: h, p: p, bind: &b, sandbox: o, claim: h.claims[p.claim]}
 	j.run()
+	b.rank()
+	return b
+}
+
+// rank puts the worst finding first.
+func (b *Bind) rank() {
 	slices.SortStableFunc(b.Findings, func(x, y Finding) int { return cmp.Compare(y.Class.severity(), x.Class.severity()) })
 	if len(b.Findings) > 0 {
 		b.Class = b.Findings[0].Class
 	}
-	return b
 }
 
 func (j *judging) run() {

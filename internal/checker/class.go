@@ -18,6 +18,8 @@ const (
 	Unjudged Class = "Unjudged"
 	// Stale: admitted after the update that made its content stale.
 	Stale Class = "Stale"
+	// Killed: the pool's controller deleted the Sandbox or its Pod after the bind, while the claim lived.
+	Killed Class = "KilledAfterBind"
 	// WrongClaim: the claim was gone before the bind was admitted, or had chosen another Sandbox.
 	WrongClaim Class = "WrongClaim"
 	// DeadMember: the Sandbox or its Pod was being deleted, finished or gone before the bind was admitted, the Pod was not
@@ -36,7 +38,7 @@ const (
 
 // Classes lists all classes, the better before the worse.
 func Classes() []Class {
-	return []Class{Fresh, NotYet, Raced, Tolerated, Unjudged, Stale, WrongClaim, DeadMember, Duplicate, OwnerMismatch, ForeignMember, UsedMember}
+	return []Class{Fresh, NotYet, Raced, Tolerated, Unjudged, Stale, Killed, WrongClaim, DeadMember, Duplicate, OwnerMismatch, ForeignMember, UsedMember}
 }
 
 // Bad reports whether the class is Stale or worse.

@@ -122,6 +122,28 @@ func newContent(b blueprint) (*content, error) {
 	return &content{blueprint: b, sum: sum, digest: hex.EncodeToString(sum[:])[:digestDigits]}, nil
 }
 
+// specContent is what a spec comes to.
+type specContent struct {
+	content *content
+	err     error
+}
+
+// contentOf decodes a spec once for all that have it.
+func (h *History) contentOf(u *unstructured.Unstructured, specKey string) (*content, error) {
+	if known, ok := h.specs[specKey]; ok && specKey != "" {
+		return known.content, known.err
+	}
+	var out specContent
+	b, err := decodeBlueprint(u)
+	if err == nil {
+		out.content, err = h.intern(b)
+	}
+	if out.err = err; specKey != "" {
+		h.specs[specKey] = out
+	}
+	return out.content, out.err
+}
+
 // intern returns the content of a blueprint; those of one digest share one value.
 func (h *History) intern(b blueprint) (*content, error) {
 	c, err := newContent(b)

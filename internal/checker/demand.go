@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -38,6 +39,8 @@ type demands struct {
 	template  string
 	cold      *object[claimState]
 }
+
+var errNotWritten = errors.New("what it said is not known: no write to it is in the log")
 
 // before evaluates the demand at every change of pool, template or claim that is older than rv. What was deleted counts
 // with its last content: as long as nothing else is in force, nothing newer has been asked for.
@@ -128,6 +131,10 @@ func (d demands) at(rv RV) (demand, bool) {
 	out := demand{template: template}
 	line := d.h.templates[name{d.namespace, template}]
 	e, ok := line.at(rv)
+	if line == nil && d.h.options.Partial {
+		out.err = errNotWritten
+		return out, true
+	}
 	if !ok {
 		out.refusal = fmt.Sprintf("template %s did not exist", template)
 		return out, !line.missed(rv)

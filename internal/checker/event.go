@@ -54,15 +54,17 @@ func Resources() []Resource { return []Resource{Templates, Pools, Claims, Sandbo
 // ResourceOf returns the recorded resource of an object, by group and kind; "" for any other object.
 func ResourceOf(u *unstructured.Unstructured) Resource {
 	gvk := u.GroupVersionKind()
-	return map[string]Resource{
-		groupExtensions + "/SandboxTemplate": Templates,
-		groupExtensions + "/SandboxWarmPool": Pools,
-		groupExtensions + "/SandboxClaim":    Claims,
-		groupCore + "/Sandbox":               Sandboxes,
-		"/Pod":                               Pods,
-		"/Namespace":                         Namespaces,
-		"/Node":                              Nodes,
-	}[gvk.Group+"/"+gvk.Kind]
+	return resourceOf[[2]string{gvk.Group, gvk.Kind}]
+}
+
+var resourceOf = map[[2]string]Resource{
+	{groupExtensions, "SandboxTemplate"}: Templates,
+	{groupExtensions, "SandboxWarmPool"}: Pools,
+	{groupExtensions, "SandboxClaim"}:    Claims,
+	{groupCore, "Sandbox"}:               Sandboxes,
+	{"", "Pod"}:                          Pods,
+	{"", "Namespace"}:                    Namespaces,
+	{"", "Node"}:                         Nodes,
 }
 
 // EventType says what an Event tells.
@@ -85,14 +87,19 @@ const (
 	Gap EventType = "GAP"
 )
 
-// Event is one line of a recording. Object is set for the first four types, Resource and RV for the others.
+// Event is one line of a recording. Object is set for the first four types, Resource and RV for the others. After is set for
+// a Gap, and for a Deleted of which no more is known than that it came after that one, up to the object's resourceVersion.
 type Event struct {
-	Type     EventType                  `json:"type"`
-	Resource Resource                   `json:"resource,omitempty"`
-	After    RV                         `json:"after,omitempty"`
-	RV       RV                         `json:"resourceVersion,omitempty"`
-	SeenAt   time.Time                  `json:"seenAt"`
-	Object   *unstructured.Unstructured `json:"object,omitempty"`
+	Type     EventType `json:"type"`
+	Resource Resource  `json:"resource,omitempty"`
+	After    RV        `json:"after,omitempty"`
+	RV       RV        `json:"resourceVersion,omitempty"`
+	SeenAt   time.Time `json:"seenAt"`
+	// By is who wrote it, where that is known.
+	By string `json:"by,omitempty"`
+	// SpecKey, if set, stands for the object's spec: those of one resource with the same key are equal.
+	SpecKey string                     `json:"-"`
+	Object  *unstructured.Unstructured `json:"object,omitempty"`
 }
 
 // normalized fills Resource and RV from the object, and fails on an event that cannot be placed in the history.
@@ -123,4 +130,13 @@ func (e Event) normalized() (Event, error) {
 		return e, fmt.Errorf("event type %q is not known: use LISTED, ADDED, MODIFIED, DELETED, SYNCED, PROGRESS or GAP", e.Type)
 	}
 	return e, nil
+}
+
+// bare reports whether the event tells no more of the object than that it is gone.
+func (e Event) bare() bool {
+	if e.Type != Deleted || e.Object == nil {
+		return false
+	}
+	_, spec := e.Object.Object["spec"]
+	return !spec
 }

@@ -183,6 +183,8 @@ func cannotCompare(d demands, newest demand, got runs, rv RV) string {
 	switch {
 	case got.err != nil:
 		return fmt.Sprintf("the sandbox's content: %v", got.err)
+	case newest.err != nil && newest.rv == "":
+		return fmt.Sprintf("template %s: %v", newest.template, newest.err)
 	case newest.err != nil:
 		return fmt.Sprintf("template %s@%s: %v", newest.template, newest.rv, newest.err)
 	case !d.certain(rv, newest.template):

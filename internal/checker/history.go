@@ -38,6 +38,9 @@ type History struct {
 	podsOfName       map[name][]types.UID
 	nodes            map[string]*timeline[nodeState]
 	contents         map[[32]byte]*content
+	specs            map[string]specContent
+
+	kept []Bind // of what was pruned
 
 	binds       []*pending
 	boundBefore map[string]int // by namespace
@@ -63,6 +66,7 @@ type pending struct {
 	// later. carried: that UID was an owner's before, under another kind.
 	named, carried bool
 	final          *Bind
+	ended          bool // final tells also what became of the sandbox
 	taken          bool
 }
 
@@ -85,6 +89,7 @@ func NewHistory(options Options) *History {
 		podsOfName:       map[name][]types.UID{},
 		nodes:            map[string]*timeline[nodeState]{},
 		contents:         map[[32]byte]*content{},
+		specs:            map[string]specContent{},
 		boundBefore:      map[string]int{},
 		synced:           map[Resource]RV{},
 		intact:           map[Resource]RV{},
@@ -181,7 +186,10 @@ func (h *History) addObject(e Event) {
 }
 
 func newEntry[S any](h *History, e Event, state S) entry[S] {
-	out := entry[S]{first: e.RV, seen: e.SeenAt, state: state, gone: e.Type == Deleted}
+	out := entry[S]{first: e.RV, seen: e.SeenAt, state: state, gone: e.Type == Deleted, by: e.By}
+	if out.gone && e.After != "" {
+		out.inexact, out.after = true, e.After
+	}
 	if e.Type == Listed {
 		out.inexact, out.after = true, h.intact[e.Resource]
 	}
@@ -193,7 +201,11 @@ func addNamed[S any](h *History, m map[name]*timeline[S], e Event, state func(*u
 	if m[key] == nil {
 		m[key] = &timeline[S]{}
 	}
-	m[key].add(newEntry(h, e, state(e.Object)), same)
+	now := state(e.Object)
+	if last, ok := m[key].latest(); ok && e.bare() {
+		now = last.state
+	}
+	m[key].add(newEntry(h, e, now), same)
 }
 
 func addCluster[S any](h *History, m map[string]*timeline[S], e Event, state S, same func(a, b S) bool) {
@@ -219,6 +231,11 @@ func (h *History) addClaim(e Event) {
 	o, _ := track(h.claims, e)
 	state := claimOf(e.Object)
 	if prev, ok := o.line.latest(); ok {
+		if e.bare() {
+			status := state.status
+			state = prev.state
+			state.status = status
+		}
 		if !prev.last.Before(e.RV) {
 			return
 		}
@@ -234,7 +251,7 @@ func (h *History) addClaim(e Event) {
 
 // addPod passes over Pods that no Sandbox has and that none would adopt.
 func (h *History) addPod(e Event) {
-	state, err := podOf(e.Object)
+	state, err := h.podOf(e)
 	if err != nil || state.sandbox == "" && !state.tracked && h.pods[e.Object.GetUID()] == nil {
 		return
 	}
@@ -247,15 +264,19 @@ func (h *History) addPod(e Event) {
 		h.podsOfSandbox[state.sandbox] = append(of, o.uid)
 	}
 	o.line.add(newEntry(h, e, state), samePod)
+	o.specKey = e.SpecKey
 }
 
 func (h *History) addSandbox(e Event) {
 	o, isNew := track(h.sandboxes, e)
-	state := h.sandboxOf(e.Object)
+	state := h.sandboxOf(e.Object, e.SpecKey)
 	prev, had := o.line.latest()
 	var before sandboxState
 	if had {
 		before = prev.state
+	}
+	if e.bare() {
+		state = before
 	}
 	if !o.line.add(newEntry(h, e, state), sameSandbox) {
 		return

@@ -76,7 +76,7 @@ func (j *judging) holding() {
 			continue
 		}
 		e, ok := other.line.before(j.p.rv)
-		if ok && !e.gone && !e.state.deleting && slices.Contains(j.h.claimsOf(e.state), j.p.claim) {
+		if ok && !e.gone && !e.state.deleting && !other.line.mayBeGone(j.p.rv) && slices.Contains(j.h.claimsOf(e.state), j.p.claim) {
 			j.bind.add(Duplicate, ReasonClaimHoldsAnother, "the claim holds sandbox %s already", other.name)
 		}
 	}
@@ -183,17 +183,25 @@ func (j *judging) alive() {
 	if j.prev.state.deleting {
 		j.bind.add(DeadMember, ReasonMemberTerminating, "the sandbox was being deleted")
 	}
-	if class, why, message := j.podAt(j.admit.lo); why != "" {
+	if class, why, message := j.podAt(j.admit.lo); why == reasonPodUnknown {
+		j.bind.unjudged("%s", message)
+	} else if why != "" {
 		j.bind.add(class, why, "%s", message)
-	} else if _, why, message := j.podAt(j.p.rv); why != "" && why != ReasonPodNotYet {
+	} else if _, why, message := j.podAt(j.p.rv); why != "" && why != ReasonPodNotYet && why != reasonPodUnknown {
 		j.bind.add(Raced, why, "%s while the bind was under way", message)
 	}
 }
 
+// reasonPodUnknown stands for a Pod of which a partial recording holds nothing. It is in no report.
+const reasonPodUnknown Reason = "PodUnknown"
+
 // podAt says what was wrong with the member's Pod at rv.
 func (j *judging) podAt(rv RV) (class Class, why Reason, message string) {
 	class, why, message = NotYet, ReasonPodNotYet, "it never had a Pod"
-	if j.prev.state.ips != "" {
+	switch {
+	case j.prev.state.ips != "" && j.h.options.Partial:
+		class, why, message = Unjudged, reasonPodUnknown, "whether its Pod lived is not known: no write to it is in the log"
+	case j.prev.state.ips != "":
 		class, why, message = DeadMember, ReasonPodFinished, "its Pod was gone"
 	}
 	for _, uid := range j.h.podsOfName[name{j.sandbox.namespace, j.prev.state.podName}] {

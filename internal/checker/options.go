@@ -19,6 +19,10 @@ type Options struct {
 	Strategy string
 	// Mode holds where nothing is said; empty for none.
 	Mode string
+	// Partial: no LIST began the recording, so that what it does not hold may exist all the same.
+	Partial bool
+	// KeepBinds has Report.Binds name also what was pruned.
+	KeepBinds bool
 	// Floors are what pools and namespaces do not go below.
 	Floors []Floor
 }

@@ -13,6 +13,7 @@ func (h *History) Prune(before RV) {
 		return
 	}
 	h.settle(before)
+	h.endBinds(before)
 	sums := summaries(h.closed)
 	bound := map[types.UID]Bind{}
 	for _, p := range h.binds {
@@ -34,6 +35,9 @@ func (h *History) Prune(before RV) {
 			return false
 		}
 		sums.of(p.final.Namespace).countBind(*p.final)
+		if h.options.KeepBinds {
+			h.kept = append(h.kept, *p.final)
+		}
 		if p.final.Class != Fresh {
 			h.findings = append(h.findings, *p.final)
 		}
@@ -41,6 +45,17 @@ func (h *History) Prune(before RV) {
 	})
 	h.dropSandboxes(sums, before)
 	clear(h.contents)
+	clear(h.specs)
+}
+
+// endBinds notes what became of sandboxes, before they are forgotten, or their claims.
+func (h *History) endBinds(before RV) {
+	for _, p := range h.binds {
+		claim, o := h.claims[p.claim], h.sandboxes[p.sandbox]
+		if claim == nil || over(claim, before) || o == nil || over(o, before) {
+			h.end(p)
+		}
+	}
 }
 
 // settle makes the judgements final that no later event can change.
@@ -48,7 +63,8 @@ func (h *History) settle(before RV) {
 	h.binds = slices.DeleteFunc(h.binds, func(p *pending) bool { return !h.isBind(p) && !before.Before(p.rv) })
 	for _, p := range h.binds {
 		if p.final == nil && h.isBind(p) && !before.Before(p.rv) {
-			b := h.judgeBind(p)
+			b := h.judge(p)
+			b.BesideReady = h.coldBesideReady(p)
 			p.final = &b
 		}
 	}

@@ -86,6 +86,9 @@ type Report struct {
 	// Unsettled counts binds that were judged before all events up to them had arrived.
 	Unsettled int `json:"unsettled,omitempty"`
 
+	// Missing says what a log does not hold of what the judgement takes, and what that means.
+	Missing []string `json:"missing,omitempty"`
+
 	// Binds are all binds, and Claims all claims, that the history still holds.
 	Binds  []Bind        `json:"-"`
 	Claims []ClaimRecord `json:"-"`
@@ -112,7 +115,7 @@ func (r *Report) Namespace(namespace string) Summary {
 
 // Judge decides every bind of the history. It can be called again as the history grows.
 func (h *History) Judge() *Report {
-	r := &Report{Since: h.since, Until: h.until, EventGaps: h.EventGaps(), Findings: slices.Clone(h.findings)}
+	r := &Report{Since: h.since, Until: h.until, EventGaps: h.EventGaps(), Findings: slices.Clone(h.findings), Binds: slices.Clone(h.kept)}
 	r.SinceRV, _ = h.Synced()
 	sums := h.summaries()
 	for _, p := range h.bound() {
@@ -164,11 +167,16 @@ func (h *History) bound() []*pending {
 }
 
 func (h *History) judgeBind(p *pending) Bind {
-	if p.final != nil {
-		return *p.final
+	if p.final == nil {
+		b := h.judge(p)
+		b.BesideReady = h.coldBesideReady(p)
+		h.outlived(&b, p)
+		return b
 	}
-	b := h.judge(p)
-	b.BesideReady = h.coldBesideReady(p)
+	b := *p.final
+	if !p.ended {
+		h.outlived(&b, p)
+	}
 	return b
 }
 

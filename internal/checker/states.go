@@ -74,8 +74,11 @@ type claimState struct {
 	names    string
 	ready    bool
 	deleting bool
-	err      error
-	status   any
+	// ends and expires: spec.lifecycle.shutdownTime, and whether it ends some time after the work is done.
+	ends    string
+	expires bool
+	err     error
+	status  any
 	// acted is the last version, up to this one, that its controller wrote: its status or its choice of a member changed.
 	acted RV
 }
@@ -90,13 +93,15 @@ type sandboxState struct {
 	shown      bool // carries both labels without which agent-sandbox passes over it (isAdoptable)
 	podName    string
 	ips        string // as its status shows them
+	ends       string // spec.shutdownTime
+	suspended  bool
 	template   string // the name of the template that it says it is of
 }
 
 func sameSandbox(a, b sandboxState) bool {
 	return slices.Equal(a.owners, b.owners) && a.generation == b.generation && a.deleting == b.deleting &&
 		a.content == b.content && a.err == nil && b.err == nil && a.ready == b.ready && a.shown == b.shown && a.podName == b.podName &&
-		a.ips == b.ips && a.template == b.template
+		a.ips == b.ips && a.template == b.template && a.ends == b.ends && a.suspended == b.suspended
 }
 
 // claims returns the UIDs of the claims among the owners. Upstream knows its owners by UID alone (metav1.IsControlledBy), so
@@ -198,6 +203,8 @@ func claimOf(u *unstructured.Unstructured) claimState {
 		s.template = nestedString(u, "spec", "sandboxTemplateRef", "name")
 		s.pool = nestedString(u, "spec", "warmpool")
 	}
+	s.ends = nestedString(u, "spec", "lifecycle", "shutdownTime")
+	_, s.expires, _ = unstructured.NestedFieldNoCopy(u.Object, "spec", "lifecycle", "ttlSecondsAfterFinished")
 	spec, _ := u.Object["spec"].(map[string]any)
 	s.env, s.volumes, s.err = decodeClaim(spec)
 	return s
@@ -216,16 +223,36 @@ func (s claimState) plain() bool {
 	return len(s.env) == 0 && len(s.volumes) == 0 && (s.template == "" || s.pool != "none")
 }
 
+// podOf takes the spec of the version before where it is the same.
+func (h *History) podOf(e Event) (podState, error) {
+	if o := h.pods[e.Object.GetUID()]; o != nil && e.SpecKey != "" && o.specKey == e.SpecKey {
+		prev, _ := o.line.latest()
+		return podWith(e.Object, prev.state.spec), nil
+	}
+	s, err := podOf(e.Object)
+	if e.bare() {
+		if o := h.pods[e.Object.GetUID()]; o != nil {
+			prev, _ := o.line.latest()
+			return prev.state, nil
+		}
+	}
+	return s, err
+}
+
 // podOf leaves sandbox empty for a Pod that no Sandbox controls.
 func podOf(u *unstructured.Unstructured) (podState, error) {
 	spec, err := json.Marshal(u.Object["spec"])
 	if err != nil {
 		return podState{}, fmt.Errorf("encode spec of Pod %s: %w", u.GetName(), err)
 	}
+	return podWith(u, string(spec)), nil
+}
+
+func podWith(u *unstructured.Unstructured, spec string) podState {
 	_, tracked := u.GetLabels()[labelNameHash]
 	ephemeral, _, _ := unstructured.NestedSlice(u.Object, "spec", "ephemeralContainers")
 	s := podState{
-		phase: corev1.PodPhase(nestedString(u, "status", "phase")), deleting: u.GetDeletionTimestamp() != nil, spec: string(spec),
+		phase: corev1.PodPhase(nestedString(u, "status", "phase")), deleting: u.GetDeletionTimestamp() != nil, spec: spec,
 		tracked: tracked, ephemeral: len(ephemeral) > 0, generation: u.GetGeneration(), node: nestedString(u, "spec", "nodeName"), ips: podIPs(u),
 	}
 	for _, o := range ownersOf(u) {
@@ -234,10 +261,10 @@ func podOf(u *unstructured.Unstructured) (podState, error) {
 			s.sandbox = o.uid
 		}
 	}
-	return s, nil
+	return s
 }
 
-func (h *History) sandboxOf(u *unstructured.Unstructured) sandboxState {
+func (h *History) sandboxOf(u *unstructured.Unstructured, specKey string) sandboxState {
 	labels := u.GetLabels()
 	_, pooled := labels[labelPool]
 	_, referred := labels[labelTemplateRef]
@@ -249,6 +276,8 @@ func (h *History) sandboxOf(u *unstructured.Unstructured) sandboxState {
 		shown:      pooled && referred,
 		podName:    u.GetAnnotations()[annotationPodName],
 		template:   u.GetAnnotations()[annotationTemplate],
+		ends:       nestedString(u, "spec", "shutdownTime"),
+		suspended:  suspended(u),
 	}
 	addresses, _, _ := unstructured.NestedStringSlice(u.Object, "status", "podIPs")
 	slices.Sort(addresses)
@@ -256,12 +285,14 @@ func (h *History) sandboxOf(u *unstructured.Unstructured) sandboxState {
 	if s.podName == "" {
 		s.podName = u.GetName()
 	}
-	b, err := decodeBlueprint(u)
-	if err == nil {
-		s.content, err = h.intern(b)
-	}
-	s.err = err
+	s.content, s.err = h.contentOf(u, specKey)
 	return s
+}
+
+// suspended reads operatingMode, and what was in its place in v1alpha1.
+func suspended(u *unstructured.Unstructured) bool {
+	replicas, found, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
+	return found && replicas == 0 || nestedString(u, "spec", "operatingMode") == "Suspended"
 }
 
 func (h *History) templateOf(u *unstructured.Unstructured) templateState {

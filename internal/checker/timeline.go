@@ -13,9 +13,11 @@ type entry[S any] struct {
 	seen        time.Time // when the recorder saw the first of them
 	state       S
 	gone        bool
-	// inexact entries come from a LIST: versions between after and first are not known, after may be empty.
+	// inexact entries come from a LIST: versions between after and first are not known, after may be empty. Or they are a
+	// deletion somewhere between the two.
 	inexact bool
 	after   RV
+	by      string // who wrote the first of them, where that is known
 }
 
 // timeline holds the versions of one object, or of one name, in the order of their resourceVersions.
@@ -114,8 +116,15 @@ type object[S any] struct {
 	uid             types.UID
 	namespace, name string
 	created         time.Time // metadata.creationTimestamp
+	specKey         string    // of the latest version
 	born            bool      // its CREATE was seen
 	line            timeline[S]
+}
+
+// mayBeGone reports whether the version in force just before rv may have been deleted by then.
+func (t *timeline[S]) mayBeGone(rv RV) bool {
+	last, ok := t.latest()
+	return ok && last.gone && (last.first.Before(rv) || last.inexact && last.after.Before(rv))
 }
 
 // end returns the RV of the object's deletion.

@@ -14,8 +14,8 @@ import (
 type Output struct {
 	Format    string
 	NoHeaders bool
-	// Tables and Names are whether the command knows wide tables, and names.
-	Tables, Names bool
+	// Tables, Names and Pages are whether the command knows wide tables, names, and pages for browsers.
+	Tables, Names, Pages bool
 	// Colour is whether the writer shows colours.
 	Colour bool
 }
@@ -26,6 +26,7 @@ const (
 	YAML = "yaml"
 	Wide = "wide"
 	Name = "name"
+	HTML = "html"
 )
 
 // formats are those that the command knows.
@@ -36,6 +37,9 @@ func (o *Output) formats() []string {
 	}
 	if o.Names {
 		out = append(out, Name)
+	}
+	if o.Pages {
+		out = append(out, HTML)
 	}
 	return append(out, templated...)
 }
@@ -57,7 +61,7 @@ func (o *Output) AddFlags(cmd *cobra.Command) {
 
 // Validate says what is wrong with the flags.
 func (o *Output) Validate() error {
-	if o.Format == "" || o.Format == Wide && o.Tables || o.Format == Name && o.Names {
+	if o.Format == "" || o.Format == Wide && o.Tables || o.Format == Name && o.Names || o.Format == HTML && o.Pages {
 		return nil
 	}
 	encode, err := encoder(o.Format, o.NoHeaders)

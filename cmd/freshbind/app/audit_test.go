@@ -237,7 +237,7 @@ func TestAuditCheckFormats(t *testing.T) {
 	})
 	t.Run("another", func(t *testing.T) {
 		r := startAudit(t, recording, "check", "-f", "-", "-o", "xml")
-		if err := <-r.done; auditExitCode(err) != exitUsage || !strings.Contains(err.Error(), "accepted are json, yaml, wide, jsonpath=") {
+		if err := <-r.done; auditExitCode(err) != exitUsage || !strings.Contains(err.Error(), "accepted are json, yaml, wide, html, jsonpath=") {
 			t.Errorf("ended with %v, want wrong usage", err)
 		}
 	})

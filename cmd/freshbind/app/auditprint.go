@@ -44,6 +44,7 @@ func auditColumns() []auditColumn {
 		{"STALE", true, class(checker.Stale)},
 		{"WORSE", true, count(func(s checker.Summary) int { return s.Bad() - s.Classes[checker.Stale] })},
 		{"DEAD", false, class(checker.DeadMember)},
+		{"KILLED", false, class(checker.Killed)},
 		{"DUPLICATE", false, class(checker.Duplicate)},
 		{"FOREIGN", false, class(checker.ForeignMember)},
 		{"USED", false, class(checker.UsedMember)},
@@ -123,16 +124,23 @@ func auditNotes(r *checker.Report) []string {
 		bound += s.BoundBefore
 	}
 	if unjudged > 0 {
-		notes = append(notes, fmt.Sprintf("%d binds could not be judged.", unjudged))
+		notes = append(notes, auditCount(unjudged, "bind")+" could not be judged.")
 	}
 	if r.Unsettled > 0 {
-		notes = append(notes, fmt.Sprintf("%d binds were judged before all events up to them had arrived.", r.Unsettled))
+		notes = append(notes, auditCount(r.Unsettled, "bind")+" judged before all events up to then had arrived.")
 	}
 	if beside > 0 {
-		notes = append(notes, fmt.Sprintf("%d claims started cold beside a member that had long been ready: their pools may hold ghosts.", beside))
+		notes = append(notes, auditCount(beside, "claim")+" started cold beside a member that had long been ready: pools may hold ghosts.")
 	}
 	if bound > 0 {
 		notes = append(notes, auditBoundBefore(bound))
 	}
-	return notes
+	return append(notes, r.Missing...)
+}
+
+func auditCount(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -1,0 +1,67 @@
+package app
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// auditLogLine is one write in an audit log.
+func auditLogLine(t *testing.T, verb, group, resource, kind, rv string, code int, level string) string {
+	t.Helper()
+	line, err := json.Marshal(map[string]any{
+		"kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": level, "auditID": rv, "stage": "ResponseComplete", "verb": verb,
+		"requestURI": "/", "user": map[string]any{"username": "u"}, "responseStatus": map[string]any{"code": code},
+		"objectRef":                map[string]any{"apiGroup": group, "resource": resource, "namespace": "prod", "name": "x"},
+		"responseObject":           map[string]any{"apiVersion": group + "/v1beta1", "kind": kind, "metadata": map[string]any{"name": "x", "namespace": "prod", "uid": "u-" + kind, "resourceVersion": rv, "creationTimestamp": "2026-01-02T10:00:01Z"}},
+		"requestReceivedTimestamp": "2026-01-02T10:00:01.000000Z", "stageTimestamp": "2026-01-02T10:00:01.010000Z",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(line) + "\n"
+}
+
+func TestAuditCheckReadsAuditLogs(t *testing.T) {
+	const ext = "extensions.agents.x-k8s.io"
+	claim := auditLogLine(t, "create", ext, "sandboxclaims", "SandboxClaim", "11", 201, "RequestResponse")
+	sandbox := auditLogLine(t, "create", "agents.x-k8s.io", "sandboxes", "Sandbox", "12", 201, "RequestResponse")
+	meta := auditLogLine(t, "create", ext, "sandboxclaims", "SandboxClaim", "11", 201, "Metadata")
+	file := func(text string) string {
+		path := filepath.Join(t.TempDir(), "audit.log")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	cases := map[string]struct {
+		args     []string
+		in, want string
+		code     int
+	}{
+		"one file":             {args: []string{"-f", file(sandbox + claim)}, want: "No write to pods is in the log."},
+		"two files":            {args: []string{"-f", file(sandbox), "-f", file(claim)}, want: "No write to pods is in the log."},
+		"standard input":       {args: []string{"-f", "-"}, in: claim + sandbox, want: "No write to pods is in the log."},
+		"a page":               {args: []string{"-f", "-", "-o", "html"}, in: claim + sandbox, want: "<!DOCTYPE html>"},
+		"JSON":                 {args: []string{"-f", "-", "-o", "json"}, in: claim + sandbox, want: `"missing": [`},
+		"too little":           {args: []string{"-f", "-"}, in: claim, want: "too little is in the log", code: exitFailed},
+		"nothing but metadata": {args: []string{"-f", "-"}, in: meta, want: "nothing was judged", code: exitFailed},
+		"no event":             {args: []string{"-f", "-"}, in: claim + "{oops\n" + claim, want: "-: line 2: not an audit event", code: exitFailed},
+		"a recording beside":   {args: []string{"-f", "-", "-f", file(`{"type":"SYNCED"}`)}, in: claim, want: "a recording is judged alone", code: exitUsage},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := startAudit(t, tc.in, append([]string{"check"}, tc.args...)...)
+			err := <-r.done
+			said := r.out.String() + r.errOut.String()
+			if err != nil {
+				said += err.Error()
+			}
+			if auditExitCode(err) != tc.code || !strings.Contains(said, tc.want) {
+				t.Errorf("ended with %v, want exit code %d and %q:\n%s", err, tc.code, tc.want, said)
+			}
+		})
+	}
+}

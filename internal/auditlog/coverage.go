@@ -1,0 +1,159 @@
+package auditlog
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/freshbind/freshbind/internal/checker"
+)
+
+// coverage counts what a log holds of what the judgement takes.
+type coverage struct {
+	events, others int
+	since, until   time.Time
+	stages         map[string]int
+	// whole counts writes with their results, lost those without, by why.
+	whole map[checker.Resource]int
+	lost  map[checker.Resource]map[string]int
+	cut   []string
+}
+
+func newCoverage() coverage {
+	return coverage{stages: map[string]int{}, whole: map[checker.Resource]int{}, lost: map[checker.Resource]map[string]int{}}
+}
+
+// count reports whether the event tells the end of a request.
+func (c *coverage) count(e *event) bool {
+	if !e.isOneOfUs || e.stage == "" {
+		c.others++
+		return false
+	}
+	c.events++
+	if at := e.received; !at.IsZero() && (c.since.IsZero() || at.Before(c.since)) {
+		c.since = at
+	}
+	if c.until.Before(e.done) {
+		c.until = e.done
+	}
+	if e.stage != stageComplete {
+		if e.resource != "" && e.verb != "watch" {
+			c.stages[e.stage]++
+		}
+		return false
+	}
+	if e.resource != "" {
+		c.stages[stageComplete]++
+	}
+	return true
+}
+
+func (c *coverage) judged(r checker.Resource) { c.whole[r]++ }
+
+func (c *coverage) lose(e *event) {
+	why := "level " + string(e.level)
+	switch {
+	case e.truncated:
+		why = "cut by the API server or the provider"
+	case e.level == levelResponse:
+		why = "level RequestResponse, but without the object"
+	}
+	if c.lost[e.resource] == nil {
+		c.lost[e.resource] = map[string]int{}
+	}
+	c.lost[e.resource][why]++
+}
+
+// Missing says what the log does not hold, and what that means for the verdict, the worst first. Judgeable is false where
+// nothing can be judged at all.
+type Missing struct {
+	Judgeable bool
+	Notes     []string
+}
+
+func (c *coverage) missing() Missing {
+	m := Missing{Judgeable: true}
+	note := func(format string, args ...any) { m.Notes = append(m.Notes, fmt.Sprintf(format, args...)) }
+	if c.events == 0 {
+		m.Judgeable = false
+		note("No line is an event of audit.k8s.io/v1, so nothing is judged.")
+		return m
+	}
+	if c.stages[stageComplete] == 0 && len(c.stages) > 0 {
+		m.Judgeable = false
+		note("Stage ResponseComplete is omitted: it alone says what was stored. Take it from omitStages of the audit policy. Nothing is judged.")
+	}
+	for _, r := range append(checker.Resources(), checker.Namespaces) {
+		whole, lost := c.whole[r], 0
+		var why []string
+		for _, k := range slices.Sorted(maps.Keys(c.lost[r])) {
+			lost += c.lost[r][k]
+			why = append(why, fmt.Sprintf("%d: %s", c.lost[r][k], k))
+		}
+		switch {
+		case lost > 0 && r != checker.Namespaces:
+			note("%s of %s %s without what was stored (%s): it takes level RequestResponse. %s", plural(lost, "write"), r,
+				be(lost), strings.Join(why, "; "), consequence(r))
+		case whole == 0:
+			note("No write to %s is in the log. %s", r, consequence(r))
+		}
+		if whole == 0 && (r == checker.Sandboxes || r == checker.Claims) {
+			m.Judgeable = false
+		}
+	}
+	if len(c.cut) > 0 {
+		note("%s: %s. What stood there is not judged.", plural(len(c.cut), "event")+" "+be(len(c.cut))+" not whole", some(c.cut))
+	}
+	if c.others > 0 {
+		note("%s no audit event of Kubernetes and %s passed over.", plural(c.others, "line")+" "+be(c.others), was(c.others))
+	}
+	return m
+}
+
+// consequence says what it means that writes to a resource are not known.
+func consequence(r checker.Resource) string {
+	switch r {
+	case checker.Templates:
+		return "Binds are not judged where it is not known what a template said."
+	case checker.Pools:
+		return "Binds are not judged where it is not known which template a pool referred to."
+	case checker.Claims:
+		return "Binds are not judged whose claim is not known."
+	case checker.Sandboxes:
+		return "Binds among them are not seen, so the absence of findings proves nothing."
+	case checker.Pods:
+		return "Whether a sandbox's Pod lived when it was bound is not judged."
+	}
+	return "Modes and floors that follow from labels of namespaces are not known."
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func be(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+func was(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}
+
+func some(list []string) string {
+	const most = 3
+	if len(list) > most {
+		return strings.Join(list[:most], ", ") + " …"
+	}
+	return strings.Join(list, ", ")
+}

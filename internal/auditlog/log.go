@@ -1,0 +1,243 @@
+package auditlog
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/freshbind/freshbind/internal/checker"
+)
+
+// Log is what was read of a cluster's audit logs. It grows with the writes to the objects that are judged, not with the logs.
+type Log struct {
+	digester digester
+	objects  map[string]*object // by UID
+	metas    map[digest]*meta
+	specs    map[digest]*spec
+	users    map[string]*string
+	versions []version
+	lost     []lostWrite
+	coverage coverage
+}
+
+// lostWrite is a write of which the log does not hold the result.
+type lostWrite struct {
+	resource        checker.Resource
+	namespace, name string
+	received, done  int64
+}
+
+// New returns an empty log.
+func New() *Log {
+	return &Log{
+		digester: digester{maphash.MakeSeed(), maphash.MakeSeed()},
+		objects:  map[string]*object{}, metas: map[digest]*meta{}, specs: map[digest]*spec{}, users: map[string]*string{},
+		coverage: newCoverage(),
+	}
+}
+
+// Read adds a file. It can be called for several, in any order; the name is for messages. A last line that is not written
+// to its end is passed over, and told by Coverage.
+func (l *Log) Read(name string, in io.Reader) error {
+	v, err := newValues(in)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	for {
+		value, line, cut, err := v.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		err = unwrap(value, l.add)
+		switch {
+		case err == nil:
+		case cut || errors.Is(err, errCutMessage):
+			l.coverage.cut = append(l.coverage.cut, fmt.Sprintf("%s: line %d", name, line))
+		default:
+			return fmt.Errorf("%s: line %d: not an audit event: %w", name, line, err)
+		}
+	}
+}
+
+// Looks reports whether a file whose beginning this is may be an audit log, and not a recording of ours.
+func Looks(head []byte) bool {
+	if len(head) > 1 && head[0] == 0x1f && head[1] == 0x8b {
+		return true
+	}
+	at := space(head, 0)
+	if at >= len(head) {
+		return false
+	}
+	switch c := head[at]; {
+	case c == '[', c >= '0' && c <= '9':
+		return true
+	case c != '{':
+		return false
+	}
+	recorded := false
+	// It ends early, as the head does.
+	_ = fields(head[at:], func(key, _ []byte) error {
+		recorded = recorded || string(key) == "type"
+		return nil
+	})
+	return !recorded
+}
+
+// subresources whose answer is the object itself. The others change nothing that is judged, or show it with the next write.
+var subresources = []string{"", "status", "ephemeralcontainers", "resize"}
+
+func (l *Log) add(raw []byte) error {
+	e, err := parse(raw)
+	if err != nil {
+		return err
+	}
+	if !l.coverage.count(&e) || !e.writes() || !slices.Contains(subresources, e.subresource) {
+		return nil
+	}
+	if e.level != levelResponse || e.truncated || len(e.response) == 0 || e.response[0] != '{' {
+		l.lose(&e)
+		return nil
+	}
+	s, err := parseStored(e.response)
+	if err != nil {
+		return fmt.Errorf("responseObject: %w", err)
+	}
+	if e.verb == "deletecollection" {
+		return l.collection(&e, s)
+	}
+	return l.keep(&e, s)
+}
+
+func (l *Log) lose(e *event) {
+	l.coverage.lose(e)
+	l.lost = append(l.lost, lostWrite{e.resource, strings.Clone(e.namespace), strings.Clone(e.name), e.received.UnixMicro(), e.done.UnixMicro()})
+}
+
+// collection is the answer to a DELETE of many: what they were before. Pods with a grace period are deleted once more.
+func (l *Log) collection(e *event, s stored) error {
+	if len(s.items) == 0 || s.items[0] != '[' {
+		l.lose(e)
+		return nil
+	}
+	return items(s.items, func(one []byte) error {
+		item, err := parseStored(one)
+		if err != nil {
+			return fmt.Errorf("responseObject.items: %w", err)
+		}
+		if len(item.final) > 0 || e.resource == checker.Pods {
+			return nil
+		}
+		item.kind = "Status"
+		item.detailUID = item.uid
+		return l.keep(e, item)
+	})
+}
+
+func (l *Log) keep(e *event, s stored) error {
+	v := version{received: e.received.UnixMicro(), done: e.done.UnixMicro(), by: l.user(e.user), what: changed}
+	switch {
+	case s.kind == "Status" && s.detailUID != "" && strings.HasPrefix(e.verb, "delete"):
+		v.object, v.what = l.object(e, stored{uid: s.detailUID, name: e.name, namespace: e.namespace}), goneUnordered
+		l.versions = append(l.versions, v)
+		l.coverage.judged(e.resource)
+		return nil
+	case s.kind != "" && s.kind != kinds[e.resource], s.uid == "":
+		l.lose(e)
+		return nil
+	}
+	rv, err := strconv.ParseUint(s.rv, 10, 64)
+	if err != nil || rv == 0 {
+		return fmt.Errorf("responseObject.metadata.resourceVersion: %q is not a number above 0", shown([]byte(s.rv)))
+	}
+	m, err := l.meta(e.resource, &s)
+	if err != nil {
+		return fmt.Errorf("responseObject.%w", err)
+	}
+	l.coverage.judged(e.resource)
+	if e.resource == checker.Pods && l.objects[s.uid] == nil && !m.ofSandbox() {
+		return nil
+	}
+	v.rv, v.object, v.meta, v.generation = rv, l.object(e, s), m, s.generation
+	v.spec, v.status = l.spec(e.resource, s.spec), readStatus(e.resource, s.status, l.digester)
+	if v.what = m.after(e); v.what == created {
+		v.object.births++
+	}
+	l.versions = append(l.versions, v)
+	return nil
+}
+
+// after says what a write did after which this is the metadata.
+func (m *meta) after(e *event) writeKind {
+	switch nothingHoldsIt := !m.finalizers && m.grace == 0; {
+	case nothingHoldsIt && (m.deleting != "" || e.verb == "delete"):
+		return goneUnordered
+	case e.verb == "create" || e.code == statusCreated:
+		return created
+	}
+	return changed
+}
+
+// ofSandbox: the Pod is of a Sandbox, or one that the Sandbox's controller would take over.
+func (m *meta) ofSandbox() bool {
+	return slices.ContainsFunc(m.owners, func(o ownerRef) bool { return o.Kind == "Sandbox" }) ||
+		slices.ContainsFunc(m.labels, func(p pair) bool { return strings.HasPrefix(p.key, "agents.x-k8s.io/") })
+}
+
+func (l *Log) user(name string) *string {
+	if known, ok := l.users[name]; ok {
+		return known
+	}
+	own := strings.Clone(name)
+	l.users[own] = &own
+	return &own
+}
+
+func (l *Log) object(e *event, s stored) *object {
+	if o, ok := l.objects[s.uid]; ok {
+		if o.apiVersion == "" {
+			o.apiVersion = strings.Clone(s.apiVersion)
+		}
+		return o
+	}
+	o := &object{resource: e.resource, namespace: strings.Clone(s.namespace), name: strings.Clone(s.name), uid: strings.Clone(s.uid),
+		apiVersion: strings.Clone(s.apiVersion)}
+	// One that cannot be read is as unknown as none.
+	o.created, _ = time.Parse(time.RFC3339, s.created)
+	l.objects[o.uid] = o
+	return o
+}
+
+func (l *Log) meta(r checker.Resource, s *stored) (*meta, error) {
+	key := l.digester.of([]byte(r), s.labels, s.annotations, s.owners, s.deleting, s.final, s.grace)
+	if known, ok := l.metas[key]; ok {
+		return known, nil
+	}
+	m, err := s.meta(r)
+	if err != nil {
+		return nil, err
+	}
+	l.metas[key] = m
+	return m, nil
+}
+
+func (l *Log) spec(r checker.Resource, raw []byte) *spec {
+	if len(raw) == 0 || r == checker.Namespaces {
+		return nil
+	}
+	key := l.digester.of(raw)
+	if known, ok := l.specs[key]; ok {
+		known.uses++
+		return known
+	}
+	out := &spec{key: fmt.Sprintf("%x", key), raw: string(raw), uses: 1}
+	l.specs[key] = out
+	return out
+}
