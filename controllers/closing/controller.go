@@ -38,12 +38,12 @@ type Controller struct {
 	kind        schema.GroupVersionKind
 }
 
-// Setup adds the controller to the manager. caches have the pools.
-func Setup(mgr manager.Manager, caches cache.Cache, pools schema.GroupVersionKind) error {
+// Setup adds the controller of this configuration to the manager. caches have the pools.
+func Setup(mgr manager.Manager, caches cache.Cache, pools schema.GroupVersionKind, name string) error {
 	c := &Controller{pools: caches, live: mgr.GetAPIReader(), client: mgr.GetClient(), kind: pools}
 	watched := &unstructured.Unstructured{}
 	watched.SetGroupVersionKind(pools)
-	configuration := reconcile.Request{NamespacedName: types.NamespacedName{Name: webhooks.ConfigurationName}}
+	configuration := reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 	one := func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{configuration} }
 	// Once without any pool: the last ones may have gone while nobody looked.
 	first := source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {

@@ -2,6 +2,7 @@ package pools
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -334,17 +335,20 @@ func (p *Controller) apply(ctx context.Context, m *poolMemory, s *poolState, pla
 		err = p.write(ctx, m, s, plan)
 	}
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("keeping pool %s/%s current: %w", s.pool.GetNamespace(), s.pool.GetName(), err)
+		err = fmt.Errorf("keeping pool %s/%s current: %w", s.pool.GetNamespace(), s.pool.GetName(), err)
+	} else {
+		err = p.suspect(ctx, m, s)
 	}
-	if err := p.suspect(ctx, m, s); err != nil {
+	// Claims wait for the labels: a member that cannot be deleted holds up no others.
+	next, stampErr := p.stamp(ctx, s)
+	if stampErr != nil {
+		stampErr = fmt.Errorf("stamping members of pool %s/%s: %w", s.pool.GetNamespace(), s.pool.GetName(), stampErr)
+	}
+	if err := errors.Join(err, stampErr); err != nil {
 		return reconcile.Result{}, err
 	}
 	if plan.Waiting > 0 {
 		again = sooner(again, budgetRecheck)
-	}
-	next, err := p.stamp(ctx, s)
-	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("stamping members of pool %s/%s: %w", s.pool.GetNamespace(), s.pool.GetName(), err)
 	}
 	again = sooner(sooner(again, next), m.nextTry(s.Now))
 	again = sooner(sooner(again, plan.Again), p.offerAgain(m, s))

@@ -3,6 +3,7 @@ package pools
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +34,19 @@ func TestDeletesThatFailAreTriedAgain(t *testing.T) {
 	r.clock.SetTime(now.Add(firstBackoff))
 	if writes, _ := r.step(pool); len(writes) != 1 {
 		t.Errorf("writes %v, want the delete again", writes)
+	}
+}
+
+// Where only the pool says enforce, claims wait for the label.
+func TestAMemberThatCannotBeDeletedHoldsUpNoStamp(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Replicas(2).Strategy("Recreate").Annotation(settings.EnforcementKey, "enforce").Obj()
+	r := newHarness(t, nil, pool, v2, of(pool, v1, "a").Label(settings.EnforcementKey, "enforce").Obj(), of(pool, v2, "b").Obj())
+	r.refuse["delete"] = apierrors.NewInternalError(errors.New("etcd is away"))
+	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pool)}); err == nil {
+		t.Error("no error although the delete failed")
+	}
+	if !slices.Contains(r.writes, "stamp Sandbox b") {
+		t.Errorf("writes %v, want a stamp of b", r.writes)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	restclient "k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -93,9 +94,15 @@ type ViewOptions struct {
 	Scheduling bool
 }
 
+// UserAgentSuffix ends the user agent of requests that fill the cache of pools.
+const UserAgentSuffix = " (pools)"
+
 // NewView adds the caches to the manager, and returns a view of them.
 func NewView(mgr manager.Manager, o ViewOptions) (*View, error) {
-	c, err := liveread.NewConsistentCache(mgr.GetConfig(), cache.Options{
+	cfg := restclient.CopyConfig(mgr.GetConfig())
+	// Audit logs tell its lists from those of other caches.
+	cfg.UserAgent += UserAgentSuffix
+	c, err := liveread.NewConsistentCache(cfg, cache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultNamespaces: o.Namespaces,
 		ByObject: map[client.Object]cache.ByObject{
 			// Only those that wait for a node are read in full, by schedulers' helpers.

@@ -41,6 +41,14 @@ type Configuration struct {
 	SelfTest    SelfTest   `json:"selfTest"`
 	Scheduling  Scheduling `json:"scheduling"`
 	Logging     Logging    `json:"logging"`
+	Platforms   Platforms  `json:"platforms"`
+}
+
+// Platforms are the warm-pool systems that are guarded besides agent-sandbox, once the
+// API server serves them.
+type Platforms struct {
+	// Kruise is OpenKruise Agents. It is guarded where agent-sandbox is not served.
+	Kruise bool `json:"kruise"`
 }
 
 // Defaults hold where neither pool nor namespace says anything.

@@ -52,6 +52,8 @@ type Doctor struct {
 	Floors []*admissionregistrationv1.ValidatingWebhookConfiguration
 	// Policies are those that this version installs.
 	Policies []client.Object
+	// Others are the platforms that are guarded besides.
+	Others []Other
 	// Platform is what Freshbind guards, Name what it is called.
 	Platform platform.Kinds
 	Name     string
@@ -83,8 +85,8 @@ func (d *Doctor) Run(ctx context.Context) []Finding {
 	var out []Finding
 	for _, c := range []check{
 		{"Platforms", d.platforms},
-		{"Webhooks", d.webhooks},
-		{"CA", d.authorities},
+		{"Webhooks", d.everywhere((*Doctor).webhooks)},
+		{"CA", d.everywhere((*Doctor).authorities)},
 		{"Replicas", d.replicas},
 		{"Clients", d.clients},
 		{"Policies", d.policies},

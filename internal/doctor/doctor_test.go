@@ -182,6 +182,22 @@ func TestChecks(t *testing.T) {
 	}
 }
 
+// A right without a resource is one to nothing, or to what nobody meant.
+func TestRightsOfAPlatformWhoseClaimsHaveNoObject(t *testing.T) {
+	k := agentsandbox.Objects{}.Kinds()
+	whole := len(Rights(k))
+	k.Claim = platform.Kind{}
+	rights := Rights(k)
+	for _, rule := range rights {
+		if slices.Contains(rule.Resources, "") {
+			t.Errorf("%v names no resource", rule)
+		}
+	}
+	if len(rights) != whole-1 {
+		t.Errorf("%d rights, want one less than %d", len(rights), whole)
+	}
+}
+
 func TestRights(t *testing.T) {
 	for name, tc := range map[string]struct {
 		namespaces []string

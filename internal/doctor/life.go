@@ -31,11 +31,18 @@ func (d *Doctor) platforms(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	others, err := d.othersFound(ctx, found)
+	if err != nil {
+		return nil, err
+	}
+	if !found && len(others) > 0 {
+		return others, nil
+	}
 	if !found {
 		return []Finding{warning("install "+d.Platform.Product+"; Freshbind finds it within seconds",
 			"%s is not installed: there is nothing to guard", d.Name)}, nil
 	}
-	return ok("%s: sandboxes %s, pools %s", d.Name, k.Sandboxes.Version, k.Pools.Version), nil
+	return append(ok("%s: sandboxes %s, pools %s", d.Name, k.Sandboxes.Version, k.Pools.Version), others...), nil
 }
 
 func (d *Doctor) lease(ctx context.Context, name string) (*coordinationv1.Lease, error) {

@@ -17,7 +17,7 @@ import (
 // Rights are what Freshbind may do with a platform of these kinds, and no more: a verb
 // that the code needs and that is missing here fails tests, which run with these.
 func Rights(k platform.Kinds) []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{
+	out := []rbacv1.PolicyRule{
 		right("", "get list watch", "namespaces"),
 		right("", "get list watch", "nodes"),
 		right("", "get list watch patch", "pods"),
@@ -25,10 +25,13 @@ func Rights(k platform.Kinds) []rbacv1.PolicyRule {
 		right(k.Member.Group, "get list watch patch delete", k.Member.Resource),
 		right(k.Member.Group, "patch", k.Member.Resource+"/status"),
 		right("events.k8s.io", "create patch", "events"),
-		right(k.Claim.Group, "get list patch", k.Claim.Resource),
 		right(k.Template.Group, "get list watch", k.Template.Resource),
 		right(k.Pool.Group, "get list watch patch", k.Pool.Resource),
 	}
+	if k.HasClaims() {
+		out = append(out, right(k.Claim.Group, "get list patch", k.Claim.Resource))
+	}
+	return out
 }
 
 // PodDeletes are the rights that Freshbind needs besides where Pods themselves are members,
@@ -79,7 +82,11 @@ type need struct {
 
 func (d *Doctor) needs() []need {
 	var out []need
-	for _, r := range Rights(d.Platform) {
+	rules := Rights(d.Platform)
+	for _, o := range d.Others {
+		rules = append(rules, o.Rights...)
+	}
+	for _, r := range rules {
 		clusterWide := r.Resources[0] == "namespaces" || r.Resources[0] == "nodes"
 		if clusterWide || len(d.Namespaces) == 0 {
 			out = append(out, need{metav1.NamespaceAll, r})

@@ -7,11 +7,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/freshbind/freshbind/controllers/anchor"
+	"github.com/freshbind/freshbind/internal/platform"
 )
 
 // anchor has the admission configuration go with the namespace that this runs
 // in. Outside of a cluster there is none.
-func (o *process) anchor(mgr manager.Manager) error {
+func (o *process) anchor(mgr manager.Manager, admission platform.Admission) error {
 	namespace := o.LeaderElectNamespace
 	if namespace == "" {
 		own, err := ownNamespace()
@@ -23,5 +24,5 @@ func (o *process) anchor(mgr manager.Manager) error {
 		}
 		namespace = own
 	}
-	return anchor.Setup(mgr, namespace, admission(), o.Scope)
+	return anchor.Setup(mgr, namespace, admission, o.Scope)
 }

@@ -10,7 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -18,49 +20,36 @@ import (
 	"github.com/freshbind/freshbind/controllers/closing"
 	"github.com/freshbind/freshbind/controllers/history"
 	"github.com/freshbind/freshbind/controllers/holdings"
-	"github.com/freshbind/freshbind/controllers/pools"
 	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/platform"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
-// What the manager is built with.
-var (
-	builtIn  = agentsandbox.Objects{}
-	barePods = agentsandbox.BarePods{}
-)
+// assembly is what runs for one platform while it is served.
+type assembly struct {
+	*process
+	served
+	Connected
 
-const platformName = agentsandbox.Name
-
-// admission is what the API server is told of the platform's writes.
-func admission() platform.Admission { return agentsandbox.Admission() }
-
-// livePlatform is one that reads what is stored.
-type livePlatform interface {
-	platform.Objects
-	Get(ctx context.Context, gr schema.GroupResource, namespace, name string) (*unstructured.Unstructured, error)
-	pools.Inspector
-	pools.Snapshots
+	mgr   manager.Manager
+	modes *webhooks.Modes
+	reg   prometheus.Registerer
 }
-
-// cachedInspector inspects with the namespaces that a cache shows.
-func cachedInspector(p *agentsandbox.Platform, cached platform.NamespaceLabels) pools.Inspector {
-	return agentsandbox.CachedInspector{Platform: p, Cached: cached}
-}
-
-// liveResources are those that verdicts read, the closed label set of the
-// metrics of live reads.
-var liveResources = []string{"namespaces", "nodes", "pods", "sandboxes", "sandboxclaims", "sandboxtemplates", "sandboxwarmpools"}
 
 // assemble connects platform, webhooks and controllers to the manager.
-func (o *process) assemble(mgr manager.Manager, kinds platform.Served, store *members.Cache, reg prometheus.Registerer) error {
-	p, err := o.platform(mgr, reg)
+func (o *process) assemble(mgr manager.Manager, platformServed served, store *members.Cache, reg prometheus.Registerer) error {
+	sources, err := o.sources(mgr, platformServed.Guarded, reg)
 	if err != nil {
 		return err
 	}
-	modes := &webhooks.Modes{Live: p.NamespaceLabels, Cached: platform.CachedNamespaceLabels(mgr.GetClient()), Defaults: o.Defaults}
+	if store != nil {
+		sources.CachedNode = nodeOf(store)
+	}
+	a := &assembly{
+		process: o, served: platformServed, Connected: platformServed.Connect(sources), mgr: mgr, reg: reg,
+		modes: &webhooks.Modes{Live: sources.NamespaceLabels, Cached: sources.CachedNamespaces, Defaults: o.Defaults},
+	}
 	// Informers that the handlers read from have to be filled before the first
 	// request, not by it.
 	for _, obj := range []client.Object{&corev1.Namespace{}, &appsv1.ControllerRevision{}} {
@@ -68,68 +57,117 @@ func (o *process) assemble(mgr manager.Manager, kinds platform.Served, store *me
 			return fmt.Errorf("watching %T: %w", obj, err)
 		}
 	}
-	err = history.Setup(mgr, history.Options{
-		Templates: kinds.Templates, Pools: kinds.Pools, Members: kinds.Sandboxes, Platform: p, Limit: o.RevisionLimit, Digests: o.RevisionDigests,
-		Enforced: modes.Acts,
-	})
+	if a.Admission.Own.Template != "" {
+		err = history.Setup(mgr, history.Options{
+			Templates: a.Templates, Pools: a.Pools, Members: a.Sandboxes, Platform: a.Objects, Limit: o.RevisionLimit, Digests: o.RevisionDigests,
+			Enforced: a.modes.Acts,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := o.anchor(mgr, a.Admission); err != nil {
+		return err
+	}
+	if a.Keep != nil {
+		return a.keep(store)
+	}
+	a.modes.Pools = listedPools(mgr.GetCache(), a.Pools)
+	r := newReporter(mgr, a.Served)
+	if err := closing.Setup(mgr, mgr.GetCache(), a.Pools, webhooks.ConfigurationOf(a.Admission)); err != nil {
+		return err
+	}
+	a.register(hints{Observer: r}, webhooks.NewRecentBinds(nil))
+	return a.registerAdvice(a.modes.Pools)
+}
+
+// keep runs the controllers that keep pools current beside the guard.
+func (a *assembly) keep(store *members.Cache) error {
+	p := a.Keep.Platform
+	err := holdings.Setup(a.mgr, a.Sandboxes, a.Claims, p, a.modes.Acts, askedByPools(a.mgr.GetCache(), a.Pools, p.EnforcementFor))
 	if err != nil {
 		return err
 	}
-	if err := holdings.Setup(mgr, kinds.Sandboxes, kinds.Claims, p, modes.Acts, askedByPools(mgr.GetCache(), kinds.Pools, p.EnforcementFor)); err != nil {
-		return err
-	}
-	obs, err := newObserver(mgr, p, cachedInspector(p, modes.Cached), modes, kinds, o, store, reg)
+	obs, err := newObserver(a, store)
 	if err != nil {
 		return err
 	}
-	modes.Pools = obs.dispositions.Pools
-	register(mgr.GetWebhookServer(), p, modes, obs, webhooks.NewRecentBinds(holdings.Index(mgr.GetCache(), kinds.Sandboxes)), webhooks.NewMetrics(reg), o.Scheduling.sendsTo())
-	registerProtection(mgr, p, modes)
-	if err := registerScheduler(mgr, o.Scheduling, o.leads, obs.dispositions, reg); err != nil {
+	a.modes.Pools = obs.dispositions.Pools
+	a.register(hints{obs, obs.reofferer.Note, obs.pods.NoteReleased}, webhooks.NewRecentBinds(holdings.Index(a.mgr.GetCache(), a.Sandboxes)))
+	if err := registerScheduler(a.mgr, a.Scheduling, a.Kept, a.leads, obs.dispositions, a.reg); err != nil {
 		return err
 	}
-	if err := o.anchor(mgr); err != nil {
+	if err := closing.Setup(a.mgr, obs.dispositions.Caches(), a.Pools, webhooks.ConfigurationOf(a.Admission)); err != nil {
 		return err
 	}
-	if err := closing.Setup(mgr, obs.dispositions.Caches(), kinds.Pools); err != nil {
+	if err := a.addSelfTest(); err != nil {
 		return err
 	}
-	if err := o.addSelfTest(mgr, kinds, modes, reg); err != nil {
-		return err
+	return a.registerAdvice(obs.dispositions.Pools)
+}
+
+// nodeOf looks up the node that a Pod is on.
+func nodeOf(store *members.Cache) func(namespace, pod string) string {
+	return func(namespace, pod string) string {
+		if p := store.Pod(types.NamespacedName{Namespace: namespace, Name: pod}); p != nil {
+			return p.Node()
+		}
+		return ""
 	}
-	return registerAdvice(mgr, p, kinds, obs.dispositions)
+}
+
+// listedPools lists the pools that a cache shows, which watches them in any case.
+func listedPools(cached cache.Cache, kind schema.GroupVersionKind) PoolsIn {
+	return func(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error) {
+		var list unstructured.UnstructuredList
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := cached.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+			return nil, fmt.Errorf("listing the pools of namespace %s: %w", namespace, err)
+		}
+		out := make([]*unstructured.Unstructured, len(list.Items))
+		for i := range list.Items {
+			out[i] = &list.Items[i]
+		}
+		return out, nil
+	}
 }
 
 // cached is what the cache of members looks at.
-func cached(k platform.Served) members.Source {
+func (s served) cached() members.Source {
 	return members.Source{
-		Reducer: agentsandbox.NewReducer(), Kind: k.Sandboxes, Resource: builtIn.Kinds().Member.Resource, Pods: builtIn.MemberPods().String(),
+		Reducer: platform.NewReducer(s.Kept), Kind: s.Sandboxes, Resource: s.Kept.Kinds().Member.Resource, Pods: s.Kept.MemberPods().String(),
 	}
 }
 
-// platform returns agent-sandbox with its live readers.
-func (o *process) platform(mgr manager.Manager, reg prometheus.Registerer) (*agentsandbox.Platform, error) {
+// sources returns where a platform reads.
+func (o *process) sources(mgr manager.Manager, g *Guarded, reg prometheus.Registerer) (Sources, error) {
 	getter, err := liveread.NewDynamicGetter(mgr.GetConfig())
 	if err != nil {
-		return nil, fmt.Errorf("creating the live reader: %w", err)
+		return Sources{}, fmt.Errorf("creating the live reader: %w", err)
 	}
-	resolver, err := liveread.NewResolver(mgr.GetConfig(), builtIn.Kinds().Versions...)
+	kinds := g.Objects.Kinds()
+	resolver, err := liveread.NewResolver(mgr.GetConfig(), kinds.Versions...)
 	if err != nil {
-		return nil, fmt.Errorf("creating the resolver of API versions: %w", err)
+		return Sources{}, fmt.Errorf("creating the resolver of API versions: %w", err)
 	}
 	byUID, err := liveread.NewUIDGetter(mgr.GetConfig())
 	if err != nil {
-		return nil, fmt.Errorf("creating the reader by UID: %w", err)
+		return Sources{}, fmt.Errorf("creating the reader by UID: %w", err)
 	}
-	return &agentsandbox.Platform{
+	// Those that verdicts read are a closed set of labels.
+	resources := append(kinds.Resources(), "namespaces", "nodes", "pods")
+	return Sources{
 		ByUID: liveread.NewReader(byUID, nil, liveread.OnUnserved(resolver.Refresh)),
-		Reader: liveread.NewReader(getter, liveread.NewMetrics(reg, liveResources...),
-			liveread.OnUnserved(func(gvr schema.GroupVersionResource) {
-				resolver.Refresh(gvr)
-				o.doubt()
-			})),
-		Resolver:      resolver,
-		History:       history.NewReader(mgr.GetClient(), builtIn),
+		Stored: platform.Stored{
+			Reader: liveread.NewReader(getter, liveread.NewMetrics(reg, resources...),
+				liveread.OnUnserved(func(gvr schema.GroupVersionResource) {
+					resolver.Refresh(gvr)
+					o.doubt()
+				})),
+			Resolver: resolver,
+		},
+		History: history.NewReader(mgr.GetClient(), g.Objects),
+		API:     mgr.GetAPIReader(), Cache: mgr.GetCache(), CachedNamespaces: platform.CachedNamespaceLabels(mgr.GetClient()),
 		Defaults:      o.Defaults,
 		SchedulerName: o.Scheduling.SchedulerName,
 		RepairOff:     !o.Repair,
@@ -137,39 +175,34 @@ func (o *process) platform(mgr manager.Manager, reg prometheus.Registerer) (*age
 	}, nil
 }
 
-func registerProtection(mgr manager.Manager, p *agentsandbox.Platform, modes *webhooks.Modes) {
-	for _, of := range []struct {
-		hook      webhooks.Hook
-		deletions webhooks.Deletions
-	}{
-		{webhooks.ProtectHook, p},
-		{webhooks.ProtectPodHook, &agentsandbox.PodDeletions{Platform: p, API: mgr.GetAPIReader()}},
-	} {
-		mgr.GetWebhookServer().Register(of.hook.Path, &webhook.Admission{Handler: &webhooks.Protect{
-			Deletions: of.deletions, Modes: modes, Clock: clock.RealClock{}, Timeout: of.hook.HandlerTimeout(),
-		}})
-	}
-}
-
-// registerAdvice serves advice from the metadata of Sandboxes, which is watched
+// registerAdvice serves advice from the metadata of members, which is watched
 // in any case.
-func registerAdvice(mgr manager.Manager, p *agentsandbox.Platform, k platform.Served, dispositions *pools.Dispositions) error {
+func (a *assembly) registerAdvice(pools PoolsIn) error {
+	if a.Adviser == nil {
+		return nil
+	}
 	sandboxes := &metav1.PartialObjectMetadata{}
-	sandboxes.SetGroupVersionKind(k.Sandboxes)
-	if _, err := mgr.GetCache().GetInformer(context.Background(), sandboxes); err != nil {
+	sandboxes.SetGroupVersionKind(a.Sandboxes)
+	if _, err := a.mgr.GetCache().GetInformer(context.Background(), sandboxes); err != nil {
 		return fmt.Errorf("watching the metadata of sandboxes: %w", err)
 	}
-	mgr.GetWebhookServer().Register(webhooks.AdviseHook.Path, &webhook.Admission{Handler: &webhooks.Advise{
-		Adviser: &agentsandbox.Adviser{
-			Platform: p,
-			Lister:   &agentsandbox.Lister{Cache: mgr.GetCache(), API: mgr.GetAPIReader(), Resolver: p.Resolver, Pools: dispositions.Pools},
-		},
-		Timeout: webhooks.AdviseHook.HandlerTimeout(),
+	a.mgr.GetWebhookServer().Register(webhooks.AdviseHook.Path, &webhook.Admission{Handler: &webhooks.Advise{
+		Adviser: a.Adviser(pools), Timeout: webhooks.AdviseHook.HandlerTimeout(),
 	}})
 	return nil
 }
 
-func register(server webhook.Server, p *agentsandbox.Platform, modes *webhooks.Modes, obs observer, binds *webhooks.RecentBinds, m *webhooks.Metrics, sendTo string) {
+// hints is what guards tell the controllers.
+type hints struct {
+	webhooks.Observer
+	poolSkipped func(namespace, pool string)
+	released    func(pod *unstructured.Unstructured)
+}
+
+// register serves the webhooks that judge and stamp, and those that protect.
+func (a *assembly) register(to hints, binds *webhooks.RecentBinds) {
+	server := a.mgr.GetWebhookServer()
+	m := webhooks.NewMetrics(a.reg)
 	retries := webhooks.NewRetryLimiter(clock.RealClock{})
 	refusals := webhooks.NewRefusalCache(clock.RealClock{})
 	hooks := append(webhooks.Judged(), webhooks.BirthHook)
@@ -177,16 +210,27 @@ func register(server webhook.Server, p *agentsandbox.Platform, modes *webhooks.M
 		hooks = append(hooks, hook.Opened())
 	}
 	for _, hook := range hooks {
-		server.Register(hook.Path, &webhook.Admission{Handler: &webhooks.Guard{
-			PlatformName: platformName, Platform: p, Modes: modes, Metrics: m, Observer: obs, RecentBinds: binds, Retries: retries, KnownRefusals: refusals, PoolSkipped: obs.reofferer.Note, Released: obs.pods.NoteReleased,
-			Clock: clock.RealClock{}, Turns: p.Turns, Timeout: hook.HandlerTimeout(), FailOpen: hook.FailOpen,
+		server.Register(a.Admission.PathPrefix+hook.Path, &webhook.Admission{Handler: &webhooks.Guard{
+			PlatformName: a.Name, Platform: a.Guard, Modes: a.modes, Metrics: m, Observer: to, RecentBinds: binds, Retries: retries, KnownRefusals: refusals, PoolSkipped: to.poolSkipped, Released: to.released,
+			Clock: clock.RealClock{}, Turns: a.turns, Timeout: hook.HandlerTimeout(), FailOpen: hook.FailOpen,
 		}})
 	}
 	for _, hook := range []webhooks.Hook{webhooks.StampHook, webhooks.StampBirthHook} {
-		server.Register(hook.Path, &webhook.Admission{Handler: &webhooks.Stamp{
-			Revisions: p, Modes: modes, Timeout: hook.HandlerTimeout(), SchedulerName: sendTo, KnownRefusals: refusals,
+		server.Register(a.Admission.PathPrefix+hook.Path, &webhook.Admission{Handler: &webhooks.Stamp{
+			Revisions: a.Guard, Modes: a.modes, Timeout: hook.HandlerTimeout(), SchedulerName: a.Scheduling.sendsTo(), KnownRefusals: refusals,
 			Birth: hook.Path == webhooks.StampBirthHook.Path,
 		}})
 	}
-	server.Register(webhooks.RestampPath, &webhook.Admission{Handler: webhooks.Restamp{Modes: modes}})
+	server.Register(a.Admission.PathPrefix+webhooks.RestampPath, &webhook.Admission{Handler: webhooks.Restamp{Modes: a.modes}})
+	for _, of := range []struct {
+		hook      webhooks.Hook
+		deletions webhooks.Deletions
+	}{{webhooks.ProtectHook, a.Deletions}, {webhooks.ProtectPodHook, a.PodDeletions}} {
+		if of.deletions == nil {
+			continue
+		}
+		server.Register(a.Admission.PathPrefix+of.hook.Path, &webhook.Admission{Handler: &webhooks.Protect{
+			Deletions: of.deletions, Modes: a.modes, Clock: clock.RealClock{}, Timeout: of.hook.HandlerTimeout(),
+		}})
+	}
 }

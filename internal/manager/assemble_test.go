@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/freshbind/freshbind/controllers/pools"
@@ -27,7 +28,12 @@ func TestEveryGuardHasWhatItNeeds(t *testing.T) {
 	server := &handlers{byPath: map[string]http.Handler{}}
 	binds := webhooks.NewRecentBinds(nil)
 	obs := observer{reofferer: &pools.Reofferer{}, pods: &pools.Pods{}}
-	register(server, &agentsandbox.Platform{Turns: newTurns(2)}, &webhooks.Modes{}, obs, binds, webhooks.NewMetrics(prometheus.NewRegistry()), "")
+	p := &agentsandbox.Platform{}
+	a := &assembly{
+		process: &process{turns: newTurns(2)}, served: served{Guarded: &Guarded{Name: "a"}}, Connected: Connected{Guard: p, Deletions: p, PodDeletions: &agentsandbox.PodDeletions{}},
+		mgr: serverOnly{server: server}, modes: &webhooks.Modes{}, reg: prometheus.NewRegistry(),
+	}
+	a.register(hints{obs, obs.reofferer.Note, obs.pods.NoteReleased}, binds)
 
 	hooks := []webhooks.Hook{webhooks.BirthHook}
 	for _, hook := range webhooks.Judged() {
@@ -65,6 +71,43 @@ func TestEveryGuardHasWhatItNeeds(t *testing.T) {
 		stamp := server.byPath[hook.Path].(*webhook.Admission).Handler.(*webhooks.Stamp)
 		if stamp.KnownRefusals != refusals {
 			t.Errorf("%s tells no guard what it predicts", hook.Path)
+		}
+	}
+	for _, of := range []struct {
+		hook webhooks.Hook
+		want webhooks.Deletions
+	}{{webhooks.ProtectHook, a.Deletions}, {webhooks.ProtectPodHook, a.PodDeletions}} {
+		hook, want := of.hook, of.want
+		protect := server.byPath[hook.Path].(*webhook.Admission).Handler.(*webhooks.Protect)
+		if protect.Deletions != want || protect.Modes != a.modes || protect.Timeout != hook.HandlerTimeout() {
+			t.Errorf("%s is protected by %+v", hook.Path, protect)
+		}
+	}
+}
+
+// serverOnly is a manager that has nothing but webhooks.
+type serverOnly struct {
+	manager.Manager
+	server webhook.Server
+}
+
+func (m serverOnly) GetWebhookServer() webhook.Server { return m.server }
+
+// What a platform cannot answer is not answered by a handler without it, which
+// would fail.
+func TestAPlatformThatProtectsNothing(t *testing.T) {
+	server := &handlers{byPath: map[string]http.Handler{}}
+	a := &assembly{
+		process: &process{turns: newTurns(2)}, served: served{Guarded: &Guarded{Name: "a"}}, Connected: Connected{Guard: &agentsandbox.Platform{}},
+		mgr: serverOnly{server: server}, modes: &webhooks.Modes{}, reg: prometheus.NewRegistry(),
+	}
+	a.register(hints{Observer: reporter{}}, webhooks.NewRecentBinds(nil))
+	if err := a.registerAdvice(nil); err != nil {
+		t.Error(err)
+	}
+	for _, hook := range []webhooks.Hook{webhooks.ProtectHook, webhooks.ProtectPodHook, webhooks.AdviseHook} {
+		if handler := server.byPath[hook.Path]; handler != nil {
+			t.Errorf("%s is answered by %T", hook.Path, handler)
 		}
 	}
 }

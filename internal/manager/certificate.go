@@ -35,11 +35,14 @@ func (o *process) generate(mgr manager.Manager) error {
 	if err != nil {
 		return err
 	}
-	validating := []string{webhooks.ConfigurationName}
-	for _, c := range webhooks.FloorConfigurations(admission(), webhooks.Endpoint{}, o.Scope) {
-		validating = append(validating, c.Name)
+	var mutating, validating []string
+	for _, a := range o.admissions {
+		mutating, validating = append(mutating, webhooks.ConfigurationOf(a)), append(validating, webhooks.ConfigurationOf(a))
+		for _, c := range webhooks.FloorConfigurations(a, webhooks.Endpoint{}, o.Scope) {
+			validating = append(validating, c.Name)
+		}
 	}
-	k := selfcert.New(mgr.GetAPIReader(), mgr.GetClient(), secret, o.Certificate.GenerateFor, []string{webhooks.ConfigurationName}, validating, clock.RealClock{})
+	k := selfcert.New(mgr.GetAPIReader(), mgr.GetClient(), secret, o.Certificate.GenerateFor, mutating, validating, clock.RealClock{})
 	if err := mgr.Add(k); err != nil {
 		return fmt.Errorf("adding what makes the serving certificate: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/util/cert"
 
 	"github.com/freshbind/freshbind/internal/fair"
+	"github.com/freshbind/freshbind/internal/tracing"
 	"github.com/freshbind/freshbind/scheduler"
 	"github.com/freshbind/freshbind/webhooks"
 )
@@ -27,6 +28,9 @@ func (o *process) newEntrance(reg prometheus.Registerer) func(path string, next 
 		switch path {
 		case scheduler.FilterPath, scheduler.PreemptPath, scheduler.PrioritizePath:
 			return next
+		}
+		if o.Traced {
+			next = tracing.Handler(path, next)
 		}
 		return e.Before(next)
 	}

@@ -8,7 +8,12 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/freshbind/freshbind/scheduler"
 	"github.com/freshbind/freshbind/test/builders"
@@ -80,5 +85,34 @@ func TestCAsOfClientsThatCannotBeRead(t *testing.T) {
 		if _, err := newProcess(Options{ClientCAFile: file}).clientCertificates(); err == nil {
 			t.Errorf("%s is taken for a bundle of CAs", file)
 		}
+	}
+}
+
+// Where traces are wanted, calls of webhooks become spans, and nothing else does:
+// schedulers and probes come too often.
+func TestCallsOfWebhooksBecomeSpans(t *testing.T) {
+	for name, tc := range map[string]struct {
+		traced bool
+		path   string
+		want   []string
+	}{
+		"a webhook":   {true, "/bind", []string{"/bind"}},
+		"not wanted":  {false, "/bind", nil},
+		"a scheduler": {true, scheduler.FilterPath, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := tracetest.NewSpanRecorder()
+			otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(seen)))
+			t.Cleanup(func() { otel.SetTracerProvider(noop.NewTracerProvider()) })
+			before := newProcess(Options{Traced: tc.traced}).newEntrance(prometheus.NewRegistry())
+			before(tc.path, http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, tc.path, nil))
+			var got []string
+			for _, s := range seen.Ended() {
+				got = append(got, s.Name())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("spans (-want,+got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -33,7 +33,7 @@ func (s *tableEntry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // unanswered is no answer, so that the webhook's failurePolicy decides.
 var unanswered = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-	http.Error(w, "freshbind sees no agent-sandbox resources in this cluster yet", http.StatusServiceUnavailable)
+	http.Error(w, "freshbind sees no warm-pool system in this cluster yet", http.StatusServiceUnavailable)
 })
 
 func newHandlerTable(server webhook.Server, before func(string, http.Handler) http.Handler, idle map[string]http.Handler) *handlerTable {

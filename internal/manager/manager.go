@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/freshbind/freshbind/internal/fair"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/servingcert"
 )
 
@@ -32,6 +33,8 @@ type process struct {
 
 	// certificates is nil when the certificate is read from files.
 	certificates *servingcert.Source
+	// admissions are what the API server may be told of, of all platforms.
+	admissions []platform.Admission
 	// turns shares CPU between namespaces.
 	turns *fair.Turns
 	// leads reports whether this process is the leader for certain.
@@ -46,14 +49,18 @@ func newProcess(o Options) *process {
 	}
 }
 
-// Run serves until ctx ends.
-func Run(ctx context.Context, cfg *rest.Config, o Options) error {
+// Run serves until ctx ends. It guards the first of these platforms that the API server
+// serves, one at a time.
+func Run(ctx context.Context, cfg *rest.Config, o Options, platforms ...*Guarded) error {
 	p := newProcess(o)
+	for _, g := range platforms {
+		p.admissions = append(p.admissions, g.Admission)
+	}
 	mgr, err := p.newManager(cfg)
 	if err != nil {
 		return err
 	}
-	part, err := p.newPlatformPart(mgr)
+	part, err := p.newPlatformPart(mgr, platforms)
 	if err != nil {
 		return err
 	}

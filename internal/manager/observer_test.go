@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
@@ -27,6 +28,9 @@ func (r *eventLines) Eventf(regarding, related runtime.Object, eventType, reason
 	}
 	r.lines = append(r.lines, line)
 }
+
+// kinds are those of a platform whose claims have objects.
+var kinds = platform.Served{Claims: schema.GroupVersionKind{Kind: "Claim"}, Pools: schema.GroupVersionKind{Kind: "Pool"}}
 
 func TestDeniedTellsTheOwners(t *testing.T) {
 	template := builders.MakeTemplate("ns", "python").Obj()
@@ -61,7 +65,7 @@ func TestDeniedTellsTheOwners(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := &eventLines{}
-			observer{events: r}.report(tc.denial)
+			reporter{events: r, kinds: kinds}.report(tc.denial)
 			if diff := cmp.Diff(tc.want, r.lines); diff != "" {
 				t.Errorf("events (-want,+got):\n%s", diff)
 			}
@@ -69,11 +73,37 @@ func TestDeniedTellsTheOwners(t *testing.T) {
 	}
 }
 
+// Where claims have no object, the member is what people look at.
+func TestWithoutObjectsOfClaimsTheMemberTells(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Obj()
+	member := builders.MakeMember(pool, builders.MakeTemplate("ns", "python").Obj()).Name("python-abc").Obj()
+	claim := freshness.Owner{Kind: freshness.OwnedByClaim, Name: "alice", UID: "alice"}
+	verdict := freshness.Verdict{Reason: freshness.StaleRevision, Detail: "image differs"}
+	r := &eventLines{}
+	tells := reporter{events: r, kinds: platform.Served{Pools: kinds.Pools}}
+	tells.Denied(webhooks.Denial{
+		Write:   platform.Write{Operation: freshness.Bind, Old: member, New: member, Claim: claim},
+		Verdict: verdict, Pool: &freshness.Pool{Name: "python"}, Mode: settings.Enforce,
+	})
+	cold := platform.Write{Operation: freshness.ColdStart, New: member, Claim: claim}
+	tells.Denied(webhooks.Denial{Write: cold, Verdict: verdict, Mode: settings.Enforce})
+	tells.Repaired(cold, "v1-a -> v1-b")
+	want := []string{
+		"Warning StaleRevision on Bind ns/python-abc: claim alice: image differs [python-abc]",
+		"Warning StaleRevision on Bind ns/python: claim alice: image differs [python-abc]",
+		"Warning StaleRevision on ColdStart ns/python-abc: image differs",
+		"Normal ColdStartRepaired on ColdStart ns/python-abc: its sandbox was rendered from an older revision, and Freshbind rewrote it to the one in force: v1-a -> v1-b",
+	}
+	if diff := cmp.Diff(want, r.lines); diff != "" {
+		t.Errorf("events (-want,+got):\n%s", diff)
+	}
+}
+
 func TestRepairedTellsTheClaim(t *testing.T) {
 	template := builders.MakeTemplate("ns", "python").Obj()
 	stored := builders.MakeClaim("ns", "c1").Obj()
 	r := &eventLines{}
-	observer{events: r}.Repaired(platform.Write{
+	reporter{events: r, kinds: kinds}.Repaired(platform.Write{
 		Operation: freshness.ColdStart, New: builders.MakeColdStart(stored, template).Obj(),
 		Claim: freshness.Owner{Kind: freshness.OwnedByClaim, Name: "c1", UID: "u"},
 	}, "v1-a -> v1-b")

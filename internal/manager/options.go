@@ -46,6 +46,8 @@ type Options struct {
 	SelfTest   config.SelfTest
 	// Scheduling says how members' Pods get to nodes.
 	Scheduling Scheduling
+	// Traced: calls of webhooks become spans.
+	Traced bool
 }
 
 // Scheduling says how members' Pods get to nodes.

@@ -32,14 +32,14 @@ import (
 	"github.com/freshbind/freshbind/webhooks"
 )
 
-// newPlatformPart prepares what runs as long as agent-sandbox's resources are
+// newPlatformPart prepares what runs as long as one of these platforms is
 // served, behind the servers of mgr.
-func (o *process) newPlatformPart(mgr manager.Manager) (*platformPart, error) {
+func (o *process) newPlatformPart(mgr manager.Manager, platforms []*Guarded) (*platformPart, error) {
 	asks, err := discovery.NewDiscoveryClientForConfig(mgr.GetConfig())
 	if err != nil {
 		return nil, fmt.Errorf("creating client for discovery: %w", err)
 	}
-	served := platform.Discovery(asks.ServerResourcesForGroupVersionWithContext)
+	ask := platform.Discovery(asks.ServerResourcesForGroupVersionWithContext)
 	table := newHandlerTable(mgr.GetWebhookServer(), o.newEntrance(metrics.Registry), map[string]http.Handler{
 		// Namespaces say things to Freshbind wherever it runs.
 		webhooks.AdviseHook.Path: &webhook.Admission{Handler: &webhooks.Advise{
@@ -47,11 +47,10 @@ func (o *process) newPlatformPart(mgr manager.Manager) (*platformPart, error) {
 		}},
 	})
 	part := &platformPart{
-		find: func(ctx context.Context) (platform.Served, bool, error) {
-			return served.Find(ctx, builtIn.Kinds())
-		}, clock: clock.RealClock{},
+		find:    func(ctx context.Context) (served, bool, error) { return firstServed(ctx, ask, platforms) },
+		awaited: namesOf(platforms), clock: clock.RealClock{},
 		log: ctrl.Log.WithName("platforms"), idle: func() { table.exchange(nil) },
-		run: func(ctx context.Context, k platform.Served, installed func()) error {
+		run: func(ctx context.Context, k served, installed func()) error {
 			return o.runPlatform(ctx, mgr.GetConfig(), k, newAssemblyServer(table), installed)
 		},
 	}
@@ -59,7 +58,7 @@ func (o *process) newPlatformPart(mgr manager.Manager) (*platformPart, error) {
 	return part, nil
 }
 
-func (o *process) runPlatform(ctx context.Context, cfg *rest.Config, k platform.Served, t *assemblyServer, installed func()) error {
+func (o *process) runPlatform(ctx context.Context, cfg *rest.Config, k served, t *assemblyServer, installed func()) error {
 	mine := &assemblyMetrics{Registerer: metrics.Registry}
 	defer mine.retire()
 	mgr, store, err := o.newPlatformManager(cfg, k, t)
@@ -93,8 +92,9 @@ func (r everyReplica) Start(ctx context.Context) error { return r(ctx) }
 
 func (everyReplica) NeedLeaderElection() bool { return false }
 
-// newPlatformManager returns a manager, and what its cache shows of members.
-func (o *process) newPlatformManager(cfg *rest.Config, k platform.Served, server webhook.Server) (manager.Manager, *members.Cache, error) {
+// newPlatformManager returns a manager, and what its cache shows of members where that is
+// kept.
+func (o *process) newPlatformManager(cfg *rest.Config, k served, server webhook.Server) (manager.Manager, *members.Cache, error) {
 	recorded, err := labels.NewRequirement(settings.TemplateUIDLabel, selection.Exists, nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("selecting recorded revisions: %w", err)
@@ -106,7 +106,10 @@ func (o *process) newPlatformManager(cfg *rest.Config, k platform.Served, server
 			if err != nil {
 				return nil, err
 			}
-			store, err = members.NewCache(base, cfg, cached(k), o.cachedNamespaces())
+			if k.Kept == nil {
+				return base, nil
+			}
+			store, err = members.NewCache(base, cfg, k.cached(), o.cachedNamespaces())
 			return store, err
 		},
 		Cache: cache.Options{

@@ -10,8 +10,6 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-
-	"github.com/freshbind/freshbind/internal/platform"
 )
 
 const (
@@ -25,15 +23,17 @@ const (
 	steadyFor = 3
 )
 
-// platformPart is all that needs agent-sandbox's resources: it runs while the API
+// platformPart is all that needs a platform's resources: it runs while the API
 // server serves these, and starts anew when it serves them in other versions.
 // Without them nothing is watched.
 type platformPart struct {
-	find  func(context.Context) (platform.Served, bool, error)
-	clock clock.WithTicker
-	log   logr.Logger
+	find func(context.Context) (served, bool, error)
+	// awaited names the platforms in messages.
+	awaited string
+	clock   clock.WithTicker
+	log     logr.Logger
 	// run runs one assembly until ctx ends, and calls installed when it answers.
-	run func(ctx context.Context, k platform.Served, installed func()) error
+	run func(ctx context.Context, k served, installed func()) error
 	// idle is called when there is no assembly any more.
 	idle func()
 
@@ -65,7 +65,7 @@ func (p *platformPart) Start(ctx context.Context) error {
 }
 
 // await returns the kinds as soon as all of them are served; false when ctx ends.
-func (p *platformPart) await(ctx context.Context) (platform.Served, bool) {
+func (p *platformPart) await(ctx context.Context) (served, bool) {
 	ticker := p.clock.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for said := false; ; {
@@ -78,7 +78,7 @@ func (p *platformPart) await(ctx context.Context) (platform.Served, bool) {
 			p.found.Store(true)
 			return k, true
 		case !said:
-			p.log.Info("Waiting for a warm-pool system", "platform", platformName)
+			p.log.Info("Waiting for a warm-pool system", "platforms", p.awaited)
 			said = true
 		}
 		if err == nil {
@@ -87,7 +87,7 @@ func (p *platformPart) await(ctx context.Context) (platform.Served, bool) {
 		}
 		select {
 		case <-ctx.Done():
-			return platform.Served{}, false
+			return served{}, false
 		case <-ticker.C():
 		}
 	}
@@ -101,15 +101,15 @@ func (p *platformPart) gone() {
 }
 
 // serve runs an assembly for as long as these kinds are served.
-func (p *platformPart) serve(ctx context.Context, k platform.Served) error {
-	p.log.Info("Found a warm-pool system", "platform", platformName, "sandboxes", k.Sandboxes.GroupVersion().String(),
+func (p *platformPart) serve(ctx context.Context, k served) error {
+	p.log.Info("Found a warm-pool system", "platform", k.Name, "sandboxes", k.Sandboxes.GroupVersion().String(),
 		"pools", k.Pools.GroupVersion().String())
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	go p.follow(running, k, stop)
 	err := p.run(running, k, func() { p.answers.Store(true) })
 	if ctx.Err() == nil && errors.Is(context.Cause(running), errOthers) {
-		p.log.Info("The served API versions of the warm-pool system have changed", "platform", platformName)
+		p.log.Info("The served API versions of the warm-pool system have changed", "platform", k.Name)
 		return nil
 	}
 	return err
@@ -118,7 +118,7 @@ func (p *platformPart) serve(ctx context.Context, k platform.Served) error {
 var errOthers = errors.New("other kinds are served")
 
 // follow stops the assembly when something else is served for sure.
-func (p *platformPart) follow(ctx context.Context, running platform.Served, stop context.CancelCauseFunc) {
+func (p *platformPart) follow(ctx context.Context, running served, stop context.CancelCauseFunc) {
 	ticker := p.clock.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for others, since := 0, 0; ; {

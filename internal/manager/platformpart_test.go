@@ -37,6 +37,7 @@ type stageHand struct {
 
 func newStageHand(t *testing.T) *stageHand {
 	h := &stageHand{t: t, clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
+	platformServed := &Guarded{Name: "a"}
 	note := func(event string) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -44,13 +45,13 @@ func newStageHand(t *testing.T) *stageHand {
 	}
 	h.part = &platformPart{
 		clock: h.clock, log: logr.Discard(), idle: func() { note("idle") },
-		find: func(context.Context) (platform.Served, bool, error) {
+		find: func(context.Context) (served, bool, error) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.looks++
-			return platform.Served{Pools: schema.GroupVersionKind{Version: h.serves}}, h.serves != "", h.err
+			return served{platformServed, platform.Served{Pools: schema.GroupVersionKind{Version: h.serves}}}, h.serves != "", h.err
 		},
-		run: func(ctx context.Context, k platform.Served, installed func()) error {
+		run: func(ctx context.Context, k served, installed func()) error {
 			if k.Pools.Version == "broken" {
 				return errors.New("broken")
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/freshbind/freshbind/controllers/pools"
 	"github.com/freshbind/freshbind/internal/config"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/scheduler"
 )
 
@@ -30,9 +31,9 @@ func (o *Scheduling) formerScheduler() string {
 }
 
 // registerScheduler serves the extender beside the webhooks.
-func registerScheduler(mgr manager.Manager, o Scheduling, leads func() bool, dispositions *pools.Dispositions, reg prometheus.Registerer) error {
+func registerScheduler(mgr manager.Manager, o Scheduling, objects platform.Objects, leads func() bool, dispositions *pools.Dispositions, reg prometheus.Registerer) error {
 	if former := o.formerScheduler(); former != "" {
-		if err := scheduler.SetupFormerScheduler(mgr, dispositions.Caches(), dispositions.Kinds().Sandboxes, builtIn, former, leads); err != nil {
+		if err := scheduler.SetupFormerScheduler(mgr, dispositions.Caches(), dispositions.Kinds().Sandboxes, objects, former, leads); err != nil {
 			return err
 		}
 	}

@@ -7,12 +7,10 @@ import (
 	"os"
 	"sync"
 
-	"github.com/prometheus/client_golang/prometheus"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/selftest"
@@ -20,14 +18,15 @@ import (
 )
 
 // addSelfTest adds the self-test, once the handlers that it is about are served.
-func (o *process) addSelfTest(mgr manager.Manager, k platform.Served, modes *webhooks.Modes, reg prometheus.Registerer) error {
+func (a *assembly) addSelfTest() error {
+	o, mgr, k := a.process, a.mgr, a.Served
 	if !o.SelfTest.Enabled {
 		return nil
 	}
 	tester := &selftest.Tester{
 		Client: mgr.GetClient(), Namespace: o.SelfTest.Namespace, Sandboxes: k.Sandboxes, Claims: k.Claims,
-		Member: (&idleMembers{cache: mgr.GetCache(), kinds: k, modes: modes}).next, Unlike: unlike(mgr.GetAPIReader()),
-		Interval: o.SelfTest.Interval.Duration, Metrics: selftest.NewMetrics(reg), Clock: clock.RealClock{},
+		Member: (&idleMembers{cache: mgr.GetCache(), kinds: k, owners: a.Kept, modes: a.modes}).next, Unlike: unlike(mgr.GetAPIReader()),
+		Interval: o.SelfTest.Interval.Duration, Metrics: selftest.NewMetrics(a.reg), Clock: clock.RealClock{},
 	}
 	namespace := o.LeaderElectNamespace
 	if namespace == "" {
@@ -75,9 +74,10 @@ func unlike(live client.Reader) func(context.Context) ([]string, error) {
 // idleMembers are those in namespaces that enforce: only there a bind that is not
 // refused is wrong.
 type idleMembers struct {
-	cache client.Reader
-	kinds platform.Served
-	modes *webhooks.Modes
+	cache  client.Reader
+	kinds  platform.Served
+	owners platform.Owners
+	modes  *webhooks.Modes
 
 	mu   sync.Mutex
 	last string
@@ -96,7 +96,7 @@ func (m *idleMembers) next(ctx context.Context) (client.Object, error) {
 	for i := range list.Items {
 		member := &list.Items[i]
 		owner := metav1.GetControllerOfNoCopy(member)
-		if owner == nil || !builtIn.IsPool(owner) || member.DeletionTimestamp != nil || first[member.Namespace] != nil {
+		if owner == nil || !m.owners.IsPool(owner) || member.DeletionTimestamp != nil || first[member.Namespace] != nil {
 			continue
 		}
 		enforced, err := m.modes.Known(ctx, member.Namespace, "")

@@ -26,7 +26,7 @@ var admissionKinds = []string{
 }
 
 // ours are the names that the chart and webhook-config give them.
-var ours = regexp.MustCompile(`^freshbind(-(stamp|born|used|owners|pod-stamp|own-[a-z]+))?(-by-pool|-by-floor-[0-9]+)?$`)
+var ours = regexp.MustCompile(`^freshbind(-(stamp|born|used|owners|pod-stamp|own-[a-z]+))?(-kruise)?(-by-pool|-by-floor-[0-9]+)?$`)
 
 // Guard takes Freshbind itself out of a cluster.
 type Guard struct {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/utils/ptr"
 
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
@@ -59,8 +60,14 @@ type rendered struct {
 	policies map[string]policy
 }
 
-// render compiles what is installed, after an edit if there is one.
+// render compiles what is installed for agent-sandbox, after an edit if there is one.
 func render(t testing.TB, edits ...func(*admissionregistrationv1.ValidatingWebhookConfiguration)) rendered {
+	t.Helper()
+	return renderOf(t, agentsandbox.Admission(), edits...)
+}
+
+// renderOf compiles what is installed for a platform.
+func renderOf(t testing.TB, a platform.Admission, edits ...func(*admissionregistrationv1.ValidatingWebhookConfiguration)) rendered {
 	t.Helper()
 	compiler := celplugin.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	var vars celplugin.OptionalVariableDeclarations
@@ -77,7 +84,7 @@ func render(t testing.TB, edits ...func(*admissionregistrationv1.ValidatingWebho
 	}
 	out := rendered{map[string]hook{}, map[string]policy{}}
 	scope := webhooks.Scope{Self: self}
-	mutating, validating := webhooks.Configurations(agentsandbox.Admission(), webhooks.Endpoint{URL: "https://h"}, scope)
+	mutating, validating := webhooks.Configurations(a, webhooks.Endpoint{URL: "https://h"}, scope)
 	for _, edit := range edits {
 		edit(validating)
 	}
@@ -99,7 +106,7 @@ func render(t testing.TB, edits ...func(*admissionregistrationv1.ValidatingWebho
 	for _, w := range validating.Webhooks {
 		add(w.Name, w.Rules, w.NamespaceSelector, w.MatchConditions)
 	}
-	for _, p := range webhooks.NewPolicies(agentsandbox.Admission(), scope).Validating {
+	for _, p := range webhooks.NewPolicies(a, scope).Validating {
 		c := policy{hook: hook{p.Spec.MatchConstraints.ResourceRules[0].Operations, labels.Everything(), matcher(p.Spec.MatchConditions)}}
 		for _, v := range p.Spec.Validations {
 			rule := compiler.CompileCondition([]celplugin.ExpressionAccessor{expression(v.Expression)}, vars, environment.StoredExpressions)

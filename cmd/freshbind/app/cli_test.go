@@ -33,6 +33,8 @@ type terminal struct {
 	cluster *cli.Cluster
 	out     syncBuffer
 	errOut  syncBuffer
+	// screen: what is printed can be changed in place.
+	screen *cli.Screen
 }
 
 // syncBuffer can be read while a command writes.
@@ -61,6 +63,7 @@ func newTerminal(t *testing.T, objs ...client.Object) *terminal {
 
 func (t *terminal) command() *cobra.Command {
 	r := env{
+		screen:  t.screen,
 		streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &t.out, ErrOut: &t.errOut}, program: "kubectl freshbind",
 		connect: func(_ *genericclioptions.ConfigFlags, d settings.Defaults) (*cli.Cluster, error) {
 			t.cluster.Defaults = d

@@ -50,10 +50,12 @@ type env struct {
 	// program is how this program is called.
 	program string
 	connect func(*genericclioptions.ConfigFlags, settings.Defaults) (*cli.Cluster, error)
+	// screen is the terminal that streams.Out is; nil for none.
+	screen *cli.Screen
 }
 
 func newEnv(streams genericiooptions.IOStreams) env {
-	return env{streams: streams, program: calledAs(os.Args[0]), connect: func(flags *genericclioptions.ConfigFlags, d settings.Defaults) (*cli.Cluster, error) {
+	return env{streams: streams, program: calledAs(os.Args[0]), screen: cli.NewScreen(streams.Out), connect: func(flags *genericclioptions.ConfigFlags, d settings.Defaults) (*cli.Cluster, error) {
 		return connect(streams, flags, d)
 	}}
 }

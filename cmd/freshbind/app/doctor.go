@@ -128,7 +128,23 @@ func (o *doctorOptions) doctor() (*doctor.Doctor, error) {
 	}
 	served := platform.Discovery(asks.ServerResourcesForGroupVersionWithContext)
 	d.Kinds = func(ctx context.Context) (platform.Served, bool, error) { return served.Find(ctx, d.Platform) }
+	if c.Platforms.Kruise {
+		withKruise(d, scope, served)
+	}
 	return d, nil
+}
+
+// withKruise has what is installed for OpenKruise Agents checked as well.
+func withKruise(d *doctor.Doctor, scope webhooks.Scope, served platform.Discovery) {
+	a := kruiseAdmission()
+	mutating, validating := webhooks.Configurations(a, webhooks.Endpoint{}, webhooks.Scope{})
+	d.Others = append(d.Others, doctor.Other{
+		Name: kruiseName, Mutating: mutating, Validating: validating, Floors: webhooks.FloorConfigurations(a, webhooks.Endpoint{}, scope),
+		Rights: kruiseRights(),
+		Kinds:  func(ctx context.Context) (platform.Served, bool, error) { return served.Find(ctx, kruiseKinds()) },
+	})
+	d.Policies = append(d.Policies, webhooks.NewPolicies(a, scope).Objects()...)
+	d.Policies = append(d.Policies, webhooks.NewOwnPolicies(a, scope.Self).Objects()...)
 }
 
 func printFindings(w io.Writer, findings []doctor.Finding) error {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/freshbind/freshbind/internal/manager"
+	"github.com/freshbind/freshbind/internal/tracing"
 )
 
 func newManagerCommand() *cobra.Command {
@@ -45,7 +46,16 @@ func (o *ManagerOptions) Run(ctx context.Context) error {
 	RegisterBuildInfo(metrics.Registry, "manager", Version())
 	ctrl.Log.WithName("manager").Info("Starting", "version", Version(), "webhookAddress", o.WebhookAddress,
 		"defaultEnforcement", o.enforcement, "defaultRolloutStrategy", o.strategy)
-	return manager.Run(ctx, cfg, o.Options)
+	endTraces, err := tracing.Start(ctrl.LoggerInto(ctx, ctrl.Log), "freshbind", Version())
+	if err != nil {
+		// Whoever sets these variables for all programs does not mean to stop the guard.
+		ctrl.Log.Error(err, "Running without traces")
+	}
+	if o.Traced = endTraces != nil; o.Traced {
+		defer endTraces()
+		tracing.Requests(cfg)
+	}
+	return manager.Run(ctx, cfg, o.Options, guarded(o.kruise)...)
 }
 
 // serverConfig is how processes that serve reach the API server.

@@ -45,6 +45,7 @@ var fileFlags = []fileFlag{
 	{"scheduling-weight-zone", "scheduling.weights.zone", func(f *config.File) string { return strconv.Itoa(f.Scheduling.Weights.Zone) }},
 	{"scheduling-weight-node", "scheduling.weights.node", func(f *config.File) string { return strconv.Itoa(f.Scheduling.Weights.Node) }},
 	{"scheduling-weight-image", "scheduling.weights.image", func(f *config.File) string { return strconv.Itoa(f.Scheduling.Weights.Image) }},
+	{"platform-kruise", "platforms.kruise", func(f *config.File) string { return strconv.FormatBool(f.Platforms.Kruise) }},
 	{"zap-log-level", "logging.level", func(f *config.File) string { return zapLevel(f.Logging.Level) }},
 	{"zap-encoder", "logging.format", func(f *config.File) string { return zapEncoder(f.Logging.Format) }},
 }

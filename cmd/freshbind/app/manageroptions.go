@@ -30,6 +30,7 @@ type ManagerOptions struct {
 	manager.Options
 
 	enforcement, strategy string
+	kruise                bool
 	// floors, Certificate and most of SelfTest can be said in a file only.
 	floors []config.Floor
 	log    zap.Options
@@ -39,7 +40,7 @@ type ManagerOptions struct {
 func NewManagerOptions() *ManagerOptions {
 	c := config.Default()
 	return &ManagerOptions{
-		WebhookAddress: c.Webhook.BindAddress, enforcement: c.Defaults.Enforcement, strategy: c.Defaults.RolloutStrategy,
+		WebhookAddress: c.Webhook.BindAddress, enforcement: c.Defaults.Enforcement, strategy: c.Defaults.RolloutStrategy, kruise: c.Platforms.Kruise,
 		Options: manager.Options{
 			CertDir:              c.Webhook.Certificate.Directory,
 			HealthAddress:        c.Health.BindAddress,
@@ -81,6 +82,7 @@ func (o *ManagerOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.RevisionLimit, "revision-history-limit", o.RevisionLimit, "How many revisions of a template to keep, not counting those in use.")
 	fs.BoolVar(&o.RevisionDigests, "revision-digests", o.RevisionDigests, "Keep digests of a revision's values in mode enforce, too, as everywhere in mode audit: stale members are still named, but a rollout cannot be undone from history.")
 	fs.IntVar(&o.Budget, "replacement-budget", o.Budget, "How many members may be in replacement at once, over all pools.")
+	fs.BoolVar(&o.kruise, "platform-kruise", o.kruise, "Guard the sandboxes of OpenKruise Agents, where agent-sandbox is not installed.")
 	fs.StringSliceVar(&o.Namespaces, "namespaces", o.Namespaces, "The only namespaces to look at; all if empty.")
 	fs.BoolVar(&o.SelfTest.Enabled, "self-test", o.SelfTest.Enabled, "Ask the API server regularly, in dry runs, for what has to be refused.")
 	addSchedulingFlags(fs, &o.Scheduling)

@@ -1,15 +1,19 @@
 package app
 
 import (
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/freshbind/freshbind/internal/cli"
+	"github.com/freshbind/freshbind/internal/manager"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/platform/kruise"
 	"github.com/freshbind/freshbind/internal/routefeed"
+	"github.com/freshbind/freshbind/webhooks"
 )
 
-// What commands are built with. Beside this file only those name a platform that put one
-// together from what it reads: simulatecluster.go, and for the manager
-// internal/manager/assemble.go.
+// What the program is built with. Beside this file only simulatecluster.go names a
+// platform.
 var builtIn = agentsandbox.Objects{}
 
 const (
@@ -20,6 +24,53 @@ const (
 
 // admission is what the API server is told of the platform's writes.
 func admission() platform.Admission { return agentsandbox.Admission() }
+
+// kruiseAdmission is what it is told of those of OpenKruise Agents, where that is guarded.
+func kruiseAdmission() platform.Admission { return kruise.Admission() }
+
+// kruiseName, kruiseKinds and kruiseRights are those of OpenKruise Agents.
+const kruiseName = kruise.Name
+
+func kruiseKinds() platform.Kinds { return kruise.Objects{}.Kinds() }
+
+func kruiseRights() []rbacv1.PolicyRule { return kruise.Rights() }
+
+// guarded are the platforms that the manager guards, the preferred one first.
+func guarded(withKruise bool) []*manager.Guarded {
+	all := []*manager.Guarded{{
+		Name: platformName, Objects: builtIn, Admission: admission(), Kept: builtIn, Connect: connectGuarded,
+	}}
+	if withKruise {
+		all = append(all, &manager.Guarded{
+			Name: kruise.Name, Objects: kruise.Objects{}, Admission: kruiseAdmission(), Connect: connectKruise,
+		})
+	}
+	return all
+}
+
+// connectKruise puts the guard of OpenKruise Agents together. Its pools are left to it.
+func connectKruise(s manager.Sources) manager.Connected {
+	return manager.Connected{Guard: &kruise.Platform{Stored: s.Stored, ByUID: s.ByUID, Defaults: s.Defaults, Turns: s.Turns}}
+}
+
+// connectGuarded puts agent-sandbox together from what it reads.
+func connectGuarded(s manager.Sources) manager.Connected {
+	p := &agentsandbox.Platform{
+		Reader: s.Reader, ByUID: s.ByUID, Resolver: s.Resolver, History: s.History, Defaults: s.Defaults,
+		SchedulerName: s.SchedulerName, RepairOff: s.RepairOff, Turns: s.Turns, CachedNode: s.CachedNode,
+	}
+	return manager.Connected{
+		Guard: p, Deletions: p, PodDeletions: &agentsandbox.PodDeletions{Platform: p, API: s.API},
+		Adviser: func(pools manager.PoolsIn) webhooks.Adviser {
+			return &agentsandbox.Adviser{
+				Platform: p, Lister: &agentsandbox.Lister{Cache: s.Cache, API: s.API, Resolver: s.Resolver, Pools: pools},
+			}
+		},
+		Keep: &manager.Keep{
+			Platform: p, Cached: agentsandbox.CachedInspector{Platform: p, Cached: s.CachedNamespaces}, BarePods: agentsandbox.BarePods{},
+		},
+	}
+}
 
 // judging judges for commands, which read no more than they are given.
 func judging(s cli.Sources) cli.Judging {

@@ -30,7 +30,7 @@ func newRolloutStatusCommand(r env) *cobra.Command {
 		Use:   "status (pool/NAME | template/NAME)",
 		Short: "Wait until every member is up to date",
 		Long: "Status waits until every member of the pool, or of each pool of the template, is ready and of the revision in force,\n" +
-			"and shows the progress. It ends early if waiting is useless: after the pool's progress deadline, while it is\n" +
+			"and shows the progress, on a terminal in place. It ends early if waiting is useless: after the pool's progress deadline, while it is\n" +
 			"paused, or where nothing replaces stale members (OnReplenish, mode audit).\n\n" + exitCodes + "\n" +
 			"--timeout and --watch=false end with 3 if the rollout is still going on.",
 		Example: "  freshbind rollout status pool/python -n prod --timeout=10m\n" +
@@ -128,15 +128,16 @@ func (w *rolloutWait) look(ctx context.Context) (bool, error) {
 		return true, fmt.Errorf("%s has no pool any more", w.subject)
 	}
 	over, worst := true, cli.Outcome{}
+	var progress []string
+	outcomes := make([]cli.Outcome, len(found))
 	for i := range found {
 		trouble, err := w.c.TroubleOf(ctx, w.store, &found[i])
 		if err != nil {
 			return true, err
 		}
 		o := found[i].Outcome(trouble, w.program)
-		if err := w.say(found[i].Name, o); err != nil {
-			return true, err
-		}
+		outcomes[i] = o
+		progress = append(progress, found[i].Progress(trouble)...)
 		switch {
 		case !o.Done:
 			over = false
@@ -145,10 +146,29 @@ func (w *rolloutWait) look(ctx context.Context) (bool, error) {
 			worst = o
 		}
 	}
+	if err := w.show(found, outcomes, progress, over); err != nil {
+		return true, err
+	}
 	if !over || worst.Code == cli.ExitComplete {
 		return over, nil
 	}
 	return true, &ExitError{Code: worst.Code, Err: errors.New(worst.Text)}
+}
+
+// show has a screen show how it goes, and how it ended below; everybody else is told
+// what is new.
+func (w *rolloutWait) show(pools []cli.Pool, outcomes []cli.Outcome, progress []string, over bool) error {
+	if w.watch && w.screen != nil {
+		if err := w.screen.Show(progress...); err != nil || !over {
+			return err
+		}
+	}
+	for i, o := range outcomes {
+		if err := w.say(pools[i].Name, o); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // graver: a failure outweighs a pause.

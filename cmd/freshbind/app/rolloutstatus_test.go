@@ -106,6 +106,32 @@ func TestRolloutStatusWaits(t *testing.T) {
 	}
 }
 
+// On a terminal the progress is shown in place, and what came of it below.
+func TestRolloutStatusOnAScreen(t *testing.T) {
+	v2 := templateAt("v2")
+	term := newTerminal(t, v2, poolNamed("b").Replicas(1).Obj(), namespaceIn("enforce"), memberNamed(poolNamed("b"), v2, "b-1").Obj(), clitest.Revision(t, v2, 8, clitest.Now))
+	term.screen = cli.ScreenOf(&term.out, func() int { return 80 })
+	out, errText, code := term.run("rollout", "status", "pool/b", "-n", "prod")
+	want := "b  ████████████████████  1 of 1 up to date, 1 claimable  Complete\n" +
+		`pool "b" successfully rolled out: 1 of 1 up to date, revision 8 (` + cli.Short(clitest.Hash(t, v2)) + ")\n"
+	if diff := cmp.Diff(want, out); diff != "" || code != 0 || errText != "" {
+		t.Errorf("exit code %d, error %q, output (-want,+got):\n%s", code, errText, diff)
+	}
+
+	term = newTerminal(t, halfway(t, "enforce")...)
+	term.screen = cli.ScreenOf(&term.out, func() int { return 80 })
+	out, errText, code = term.run("rollout", "status", "template/python", "-n", "prod", "--timeout=1ms")
+	if !strings.HasPrefix(out, "a  ██████████░░░░░░░░░░  1 of 2 up to date, 1 claimable  Pending") || code != cli.ExitTimeout || strings.Contains(out, "successfully") {
+		t.Errorf("exit code %d, error %q, output:\n%s", code, errText, out)
+	}
+	term = newTerminal(t, halfway(t, "enforce")...)
+	term.screen = cli.ScreenOf(&term.out, func() int { return 80 })
+	out, _, code = term.run("rollout", "status", "pool/a", "-n", "prod", "--watch=false")
+	if !strings.HasPrefix(out, "Waiting for rollout") || code != cli.ExitTimeout {
+		t.Errorf("not waiting: exit code %d, output:\n%s", code, out)
+	}
+}
+
 // touch deletes and creates a stale member, so that a watch that began in
 // between sees it go, and creates a current one.
 func touch(t *testing.T, term *terminal, p *builders.Pool, v2 *unstructured.Unstructured) {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
@@ -19,6 +20,9 @@ type webhookConfigOptions struct {
 	caFile   string
 	scope    webhooks.Scope
 	mutating bool
+	// kruise adds what OpenKruise Agents needs, kruiseControllers its pool controllers.
+	kruise            bool
+	kruiseControllers []string
 	// enforced are label selectors, as kubectl writes them.
 	enforced []string
 }
@@ -35,6 +39,8 @@ func (o *webhookConfigOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.scope.Self, "user", "system:serviceaccount:freshbind-system:freshbind", "User that the manager runs as: it alone may write stamps.")
 	fs.StringSliceVar(&o.scope.PoolControllers, "pool-controller-users", admission().Controllers,
 		"Users that create a pool's members, and whose deletes of a claim's sandbox are refused as meant for an idle one.")
+	fs.BoolVar(&o.kruise, "platform-kruise", false, "Also print what the API server is told of OpenKruise Agents, as with platforms.kruise in the manager's configuration.")
+	fs.StringSliceVar(&o.kruiseControllers, "kruise-controller-users", kruiseAdmission().Controllers, "Users that create the members of OpenKruise Agents' pools.")
 	fs.BoolVar(&o.scope.EnforcedByDefault, "enforced-by-default", false,
 		"Policies also hold, and webhooks fail closed, where a namespace sets no mode, as with defaults.enforcement=enforce in the manager's configuration.")
 	fs.StringArrayVar(&o.enforced, "enforced-namespaces", nil,
@@ -70,17 +76,28 @@ func (o *webhookConfigOptions) Validate() error {
 }
 
 func (o *webhookConfigOptions) objects() []client.Object {
-	mutating, validating := webhooks.Configurations(admission(), o.endpoint, o.scope)
-	policies := webhooks.NewPolicies(admission(), o.scope)
+	objects := o.objectsOf(admission(), o.scope)
+	if o.kruise {
+		scope := o.scope
+		scope.PoolControllers = o.kruiseControllers
+		objects = append(objects, o.objectsOf(kruiseAdmission(), scope)...)
+	}
+	return objects
+}
+
+// objectsOf are those of one platform.
+func (o *webhookConfigOptions) objectsOf(a platform.Admission, scope webhooks.Scope) []client.Object {
+	mutating, validating := webhooks.Configurations(a, o.endpoint, scope)
+	policies := webhooks.NewPolicies(a, scope)
 	if !o.mutating {
 		policies = policies.WithoutMutating()
 	}
 	objects := []client.Object{mutating, validating}
-	for _, c := range webhooks.FloorConfigurations(admission(), o.endpoint, o.scope) {
+	for _, c := range webhooks.FloorConfigurations(a, o.endpoint, scope) {
 		objects = append(objects, c)
 	}
 	objects = append(objects, policies.Objects()...)
-	return append(objects, webhooks.NewOwnPolicies(admission(), o.scope.Self).Objects()...)
+	return append(objects, webhooks.NewOwnPolicies(a, scope.Self).Objects()...)
 }
 
 func newWebhookConfigCommand(streams genericiooptions.IOStreams) *cobra.Command {

@@ -1,0 +1,79 @@
+package kruise
+
+import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/freshbind/freshbind/internal/platform"
+)
+
+// What writes are, in the API server's language; Classify says the same in Go.
+const (
+	celOwners    = `object.metadata.?ownerReferences.orValue([])`
+	celOldOwners = `oldObject.metadata.?ownerReferences.orValue([])`
+
+	// Of an owner o.
+	setOwner = `o.kind == '` + kindSet + `' && o.apiVersion.startsWith('` + Group + `/')`
+	controls = `o.?controller.orValue(false)`
+
+	celClaimed    = `object.metadata.?labels[?'` + claimedLabel + `'].orValue('') == '` + yes + `'`
+	celOldClaimed = `oldObject.metadata.?labels[?'` + claimedLabel + `'].orValue('') == '` + yes + `'`
+	celOwner      = `object.metadata.?annotations[?'` + ownerAnnotation + `'].orValue('')`
+	celOldOwner   = `oldObject.metadata.?annotations[?'` + ownerAnnotation + `'].orValue('')`
+	notScaleDown  = `!('` + scaleDown + `' in [` + celOwner + `, ` + celOldOwner + `])`
+
+	pooled    = celOwners + `.exists(o, ` + setOwner + ` && ` + controls + `)`
+	wasPooled = celOldOwners + `.exists(o, ` + setOwner + ` && ` + controls + `)`
+
+	taken = celOldOwners + `.exists(o, ` + setOwner + ` && ` + controls + ` && !` + celOwners +
+		`.exists(p, p.kind == o.kind && p.apiVersion.startsWith('` + Group + `/') && p.?controller.orValue(false) && p.uid == o.uid))`
+	overtaken = `!(` + wasPooled + `) && !(` + pooled + `) && ` + celClaimed + ` && ` + celOldClaimed + ` && ` +
+		celOwner + ` != '' && ` + celOldOwner + ` != '' && ` + celOwner + ` != ` + celOldOwner + ` && ` + notScaleDown
+	// notOrphaned: the garbage collector takes owners away that somebody deletes without
+	// what they own. It claims nothing.
+	notOrphaned = `!(request.userInfo.username in ['system:serviceaccount:kube-system:generic-garbage-collector', 'system:kube-controller-manager'])`
+
+	coldStarted = `!(` + pooled + `) && ` + celClaimed + ` && object.metadata.?labels[?'` + poolLabel + `'].orValue('') != '' && ` +
+		`object.metadata.?annotations[?'` + restoreAnnotation + `'].orValue('') == ''`
+
+	// returns: one that somebody had gets a SandboxSet that it did not have.
+	usedBefore = celOldClaimed + ` || ` + celOldOwner + ` != '' || ` +
+		`oldObject.?spec.?template.?metadata.?labels[?'` + ownerLabel + `'].orValue('') != ''`
+	returns      = `!` + celOldOwners + `.exists(o, ` + setOwner + `) && ` + celOwners + `.exists(o, ` + setOwner + `) && (` + usedBefore + `)`
+	wantsCleanup = `oldObject.metadata.?annotations[?'` + cleanupAnnotation + `'].orValue('') == '` + yes + `'`
+)
+
+// Admission says which requests each hook is about. Pods are not stamped, nothing is
+// deleted too late, and there is nothing to advise on yet: those hooks are not
+// installed.
+func Admission() platform.Admission {
+	const create, update, remove = admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete
+	sandboxes := func(ops ...admissionregistrationv1.OperationType) []admissionregistrationv1.RuleWithOperations {
+		return []admissionregistrationv1.RuleWithOperations{platform.On(Group, "*", Sandboxes.Resource, ops...)}
+	}
+	return platform.Admission{
+		Suffix: Suffix, PathPrefix: PathPrefix,
+		Members: Sandboxes, MadeForPool: pooled, Controllers: []string{ControllerUser},
+		Requests: map[platform.Requested]platform.Requests{
+			platform.Binds: {
+				Rules:      sandboxes(update),
+				Conditions: append(platform.When("taken-from-a-pool-or-from-another", taken+` || `+overtaken), platform.When("not-orphaned", notOrphaned)...),
+			},
+			platform.ColdStarts: {Rules: sandboxes(create), Conditions: platform.When("made-for-a-claim", coldStarted)},
+			platform.Births:     {Rules: sandboxes(create), Conditions: platform.When("made-for-a-pool", pooled)},
+			platform.NewMembers: {Rules: sandboxes(create), Conditions: platform.When("made-for-a-pool-or-claim", pooled+` || `+coldStarted)},
+		},
+		Rules: []platform.MemberRule{{
+			Name: "freshbind-used", Conditions: platform.When("comes-back", returns),
+			Validations: []admissionregistrationv1.Validation{{
+				Expression: wantsCleanup,
+				Message:    "metadata.ownerReferences: this sandbox was used, and its pool does not recycle: it can never be a member again",
+			}},
+		}},
+		Own: platform.OwnWrites{
+			// It marks members when they are created, by a webhook, and writes nothing of the
+			// platform's itself.
+			Marked:  sandboxes(update),
+			Members: sandboxes(create, remove), Idle: `false`,
+		},
+	}
+}

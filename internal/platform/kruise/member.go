@@ -1,0 +1,113 @@
+package kruise
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freshbind/freshbind/internal/fields"
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/revision"
+)
+
+// member reads a Sandbox as it was before the write, or as it is to be created.
+func (s stored) member(w platform.Write) (freshness.Member, error) {
+	sandbox := w.Judged()
+	content, proposed, err := s.contents(w)
+	if err != nil {
+		return freshness.Member{}, fmt.Errorf("reading sandbox %s: %w", sandbox.GetName(), err)
+	}
+	m := freshness.Member{
+		Name: sandbox.GetName(), UID: string(sandbox.GetUID()), Controller: poolOf(sandbox), Template: templateRef(sandbox),
+		// What is locked for that the SandboxSet deletes next, without another look.
+		Deleting:   sandbox.GetDeletionTimestamp() != nil || sandbox.GetAnnotations()[ownerAnnotation] == scaleDown,
+		Generation: sandbox.GetGeneration(), Content: content, Proposed: proposed,
+		PodName: sandbox.GetName(), ProposedPodName: sandbox.GetName(), Created: sandbox.GetCreationTimestamp().Time,
+	}
+	if ip := podInfo(sandbox, "podIP"); ip != "" {
+		m.PodIPs = []string{ip}
+	}
+	if m.Controller.UID == "" {
+		m.Controller = claimOf(sandbox)
+	}
+	if w.Operation == freshness.Bind {
+		m.Used = isReturning(sandbox) || wasUsed(sandbox) && (claimOf(sandbox).UID != "" || isClaimed(sandbox) || !s.recycles())
+	}
+	if m.Template != "" {
+		// It says nothing of what is in the Pod, at any generation.
+		m.Generation = 0
+	}
+	return m, nil
+}
+
+func (s stored) recycles() bool { return s.set != nil && recycles(s.set, s.template) }
+
+// contents are what a Sandbox is built from, and what it is to be after the write. What
+// refers to a template has the content of that, as long as it goes on to refer to it; its
+// Pod has to show that.
+func (s stored) contents(w platform.Write) (content, proposed revision.Blueprint, err error) {
+	switch w.Operation {
+	case freshness.Bind:
+		if content, err = contentOf(w.Old); err != nil {
+			return content, proposed, err
+		}
+		proposed, err = undone(w.New, w.Old, s.asks())
+	case freshness.ColdStart:
+		content, err = contentOf(w.New)
+		if by := s.claim; err == nil && by != nil && s.inForce() != nil {
+			content, err = undone(w.New, s.inForce(), asked(by))
+		}
+		proposed = content
+	default:
+		content, err = contentOf(w.New)
+		proposed = content
+	}
+	if template := s.inForce(); err == nil && templateRef(w.Judged()) != "" && template != nil && proposed.Equal(content) {
+		content, err = contentOf(template)
+		proposed = content
+	}
+	return content, proposed, err
+}
+
+// asks are what the claim may change of the member that it takes.
+func (s stored) asks() ask {
+	if s.claim == nil {
+		return ask{cannotTell: true}
+	}
+	return asked(s.claim)
+}
+
+// wants is the claim of a write, as stored; nil when it does not exist. Without the hint
+// of a SandboxClaim, which its own labels can empty and not take away, it has no object:
+// it is for whom the Sandbox says, and may have as many as it likes of any pool.
+func (s stored) wants(w platform.Write) *freshness.Claim {
+	if _, isClaim := w.New.GetLabels()[claimNameLabel]; !isClaim || w.Claim.UID == "" {
+		if w.Operation == freshness.Bind && w.Claim.UID == "" {
+			return nil
+		}
+		return &freshness.Claim{UID: w.Claim.UID, AnyPool: true}
+	}
+	if s.claim == nil {
+		return nil
+	}
+	return &freshness.Claim{UID: string(s.claim.GetUID()), Deleting: s.claim.GetDeletionTimestamp() != nil, Pool: poolAsked(s.claim)}
+}
+
+// podInfo is what the status of a Sandbox shows of its Pod.
+func podInfo(sandbox *unstructured.Unstructured, field string) string {
+	return fields.String(sandbox.Object, "status", "podInfo", field)
+}
+
+// volumesOf are the names of an object's volumeClaimTemplates.
+func volumesOf(obj *unstructured.Unstructured) []string {
+	if obj == nil {
+		return nil
+	}
+	spec, _ := obj.Object["spec"].(map[string]any)
+	var names []string
+	for _, v := range fields.Objects(spec, "volumeClaimTemplates") {
+		names = append(names, fields.String(v, "metadata", "name"))
+	}
+	return names
+}

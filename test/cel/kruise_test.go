@@ -1,0 +1,122 @@
+package cel
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform/kruise"
+)
+
+// box is a Sandbox of OpenKruise Agents with these owners, labels and annotations, whose
+// keys lack the group.
+func box(refs []metav1.OwnerReference, labels, annotations map[string]string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": kruise.Group + "/v1alpha1", "kind": "Sandbox",
+		"metadata": map[string]any{"namespace": "ns", "name": "m"}, "spec": map[string]any{},
+	}}
+	grouped := func(in map[string]string) map[string]string {
+		out := map[string]string{}
+		for key, value := range in {
+			out[kruise.Group+"/"+key] = value
+		}
+		return out
+	}
+	u.SetOwnerReferences(refs)
+	if labels != nil {
+		u.SetLabels(grouped(labels))
+	}
+	if annotations != nil {
+		u.SetAnnotations(grouped(annotations))
+	}
+	return u
+}
+
+// The guard and the API server agree on what writes of OpenKruise Agents are.
+func TestWritesOfOpenKruiseAgents(t *testing.T) {
+	r := renderOf(t, kruise.Admission())
+	type names = map[string]string
+	ref := func(apiVersion, kind, uid string, controls bool) metav1.OwnerReference {
+		out := metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: "x", UID: types.UID("uid-" + uid)}
+		if controls {
+			out.Controller = ptr.To(true)
+		}
+		return out
+	}
+	refs := func(all ...metav1.OwnerReference) []metav1.OwnerReference { return all }
+	const of = kruise.Group + "/v1alpha1"
+	pooled := refs(ref(of, "SandboxSet", "", true))
+	free, taken := names{"sandbox-claimed": "false", "sandbox-pool": "p"}, names{"sandbox-claimed": "true", "sandbox-pool": "p"}
+	by := func(owner string) names { return names{"owner": owner} }
+	member := box(pooled, free, nil)
+	marked := box(nil, free, nil)
+	if err := unstructured.SetNestedField(marked.Object, "uid-c", "spec", "template", "metadata", "labels", kruise.Group+"/owner"); err != nil {
+		t.Fatal(err)
+	}
+	byReference := box(nil, taken, by("c"))
+	byReference.Object["spec"] = map[string]any{"template": nil}
+	const used = "freshbind-used" + kruise.Suffix
+	for name, tc := range map[string]struct {
+		old, obj *unstructured.Unstructured
+		want     freshness.Operation
+		refused  []string
+	}{
+		"taken":                       {member, box(nil, taken, by("c")), freshness.Bind, nil},
+		"let go":                      {member, box(nil, free, nil), freshness.Bind, nil},
+		"without any metadata":        {member, box(nil, nil, nil), freshness.Bind, nil},
+		"of a later version":          {member, box(refs(ref(kruise.Group+"/v1", "SandboxSet", "", true)), free, nil), "", nil},
+		"to another pool":             {member, box(refs(ref(of, "SandboxSet", "b", true)), free, nil), freshness.Bind, nil},
+		"kept, and no controller":     {member, box(refs(ref(of, "SandboxSet", "", false)), free, nil), freshness.Bind, nil},
+		"to a Job":                    {member, box(refs(ref("batch/v1", "Job", "b", true)), taken, by("c")), freshness.Bind, nil},
+		"locked":                      {member, box(pooled, free, by("__manager_scale_down")), "", nil},
+		"relabelled":                  {member, box(pooled, names{"sandbox-claimed": "false"}, nil), "", nil},
+		"owned before by a namesake":  {box(refs(ref("example.com/v1", "SandboxSet", "", true)), free, nil), box(nil, taken, by("c")), "", nil},
+		"owned before, no controller": {box(refs(ref(of, "SandboxSet", "", false)), free, nil), box(nil, taken, by("c")), "", nil},
+		"overtaken":                   {box(nil, taken, by("c")), box(nil, taken, by("d")), freshness.Bind, nil},
+		"overtaken, and let go":       {box(nil, taken, by("c")), box(nil, free, by("d")), "", nil},
+		"locked when claimed":         {box(nil, taken, by("c")), box(nil, taken, by("__manager_scale_down")), "", nil},
+		"back, by hand":               {box(nil, taken, by("c")), member, "", []string{used}},
+		"back, by reference":          {byReference, member, "", []string{used}},
+		"back, by its mark alone":     {marked, member, "", []string{used}},
+		"back, by the recycler":       {box(nil, taken, names{"owner": "c", "cleanup-enabled": "true"}), member, "", nil},
+		"to a pool, and unused":       {box(nil, free, nil), member, "", nil},
+		"born":                        {nil, member, freshness.Birth, nil},
+		"cold":                        {nil, box(nil, taken, by("c")), freshness.ColdStart, nil},
+		"a clone":                     {nil, box(nil, taken, names{"restore-from": "x"}), "", nil},
+		"of no pool":                  {nil, box(nil, names{"sandbox-claimed": "true"}, by("c")), "", nil},
+		"by hand":                     {nil, box(nil, nil, nil), "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := write{old: tc.old, obj: tc.obj, user: "alice"}
+			op := admissionv1.Create
+			if tc.old != nil {
+				op = admissionv1.Update
+			}
+			got, _ := (&kruise.Platform{}).Classify(op, tc.old, tc.obj)
+			if diff := cmp.Diff(tc.want, got.Operation); diff != "" {
+				t.Errorf("the guard takes it for (-want,+got):\n%s", diff)
+			}
+			if diff := cmp.Diff(wanted(tc.want), judged(r.asked(t, w, enforced))); diff != "" {
+				t.Errorf("asked (-want,+got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.refused, r.refusing(t, w)); diff != "" {
+				t.Errorf("refused by (-want,+got):\n%s", diff)
+			}
+			stamped := tc.want == freshness.Birth || tc.want == freshness.ColdStart
+			if got := slices.Contains(r.asked(t, w, enforced), "stamp.freshbind.dev"); got != stamped {
+				t.Errorf("stamped: %t, want %t", got, stamped)
+			}
+		})
+	}
+	collected := write{old: member, obj: box(nil, free, nil), user: "system:serviceaccount:kube-system:generic-garbage-collector"}
+	if asked := r.asked(t, collected, enforced); len(asked) > 0 {
+		t.Errorf("the garbage collector is asked about: %q", asked)
+	}
+}
