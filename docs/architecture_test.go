@@ -32,6 +32,36 @@ func TestArchitectureNamesWhatExists(t *testing.T) {
 	}
 }
 
+// Who adds a platform follows the files and functions of the smallest one.
+func TestTheWalkOfANewPlatformNamesWhatExists(t *testing.T) {
+	text, err := os.ReadFile("platforms.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, walk, found := strings.Cut(string(text), "\n## How a platform is added\n")
+	if !found {
+		t.Fatal("platforms.md has no walk")
+	}
+	if missing := readModule(t).missing(walk); len(missing) > 0 {
+		t.Errorf("platforms.md names what does not exist:\n%s", strings.Join(missing, "\n"))
+	}
+	const example = "test/exampleplatform"
+	files, err := filepath.Glob(filepath.Join(repository, example, "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files of the example, %v", len(files), err)
+	}
+	for _, path := range files {
+		// What the test runs on is no part of a platform.
+		switch name := filepath.Base(path); name {
+		case "crds.go", "world_test.go":
+		default:
+			if !strings.Contains(walk, "`"+example+"/"+name+"`") {
+				t.Errorf("platforms.md leaves out %s", name)
+			}
+		}
+	}
+}
+
 func TestArchitectureListsEveryPackage(t *testing.T) {
 	text, err := os.ReadFile(architecture)
 	if err != nil {

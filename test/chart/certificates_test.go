@@ -174,7 +174,7 @@ func trusts(bundle, ca []byte) bool {
 
 func (w *world) upgrade(t *testing.T, values ...string) {
 	t.Helper()
-	out, err := w.helm.run(t.Context(), append([]string{"upgrade", release, w.helm.chart, "--reset-values", "--wait", "--timeout=2m"}, set(values...)...)...)
+	out, err := w.helm.run(t.Context(), append([]string{"upgrade", release, w.helm.chart, "--reset-values", "--wait", helmTimeout}, set(values...)...)...)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

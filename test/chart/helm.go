@@ -20,6 +20,9 @@ const (
 	release   = "freshbind"
 )
 
+// helmTimeout is as long as every other wait: nothing here should come near it.
+var helmTimeout = "--timeout=" + within.String()
+
 const helmProgram = "helm.sh/helm/v4/cmd/helm"
 
 // helm is the real Helm, with the chart of this checkout.

@@ -45,7 +45,7 @@ func (w *world) helmTest(t *testing.T) (string, error) {
 	defer cancel()
 	said := make(chan string, 1)
 	go func() { said <- w.playPod(ctx, "app.kubernetes.io/component=test") }()
-	_, err := w.helm.run(ctx, "test", release, "--timeout=2m")
+	_, err := w.helm.run(ctx, "test", release, helmTimeout)
 	cancel()
 	text := <-said
 	if err != nil {

@@ -83,11 +83,11 @@ func TestUpgradeRollbackUninstall(t *testing.T) {
 	}
 	claim("install")
 	for _, step := range [][]string{
-		append([]string{"upgrade", release, w.helm.chart, "--wait", "--timeout=2m"},
+		append([]string{"upgrade", release, w.helm.chart, "--wait", helmTimeout},
 			set("replicas=3", "webhooks.openNamespaces={lab}", "config.defaults.enforcement=enforce", "flowSchema.enabled=false", "config.replacementBudget=3")...),
-		{"upgrade", release, w.helm.chart, "--wait", "--timeout=2m", "--reset-values"},
-		{"rollback", release, "2", "--wait", "--timeout=2m"},
-		{"rollback", release, "1", "--wait", "--timeout=2m"},
+		{"upgrade", release, w.helm.chart, "--wait", helmTimeout, "--reset-values"},
+		{"rollback", release, "2", "--wait", helmTimeout},
+		{"rollback", release, "1", "--wait", helmTimeout},
 	} {
 		if out, err := w.helm.run(t.Context(), step...); err != nil {
 			t.Fatalf("%v\n%s", err, out)

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -91,12 +92,15 @@ func TestMetricsThatAreWatchedExist(t *testing.T) {
 		}
 	}
 	var asked []string
-	for _, file := range []string{"alerts.yaml", "dashboard.json"} {
+	for _, file := range []string{"alerts.yaml", "slo.yaml", "dashboard.json", "dashboard-namespace.json"} {
 		content, err := os.ReadFile(filepath.Join(root, "charts", "freshbind", "files", file))
 		if err != nil {
 			t.Fatal(err)
 		}
-		asked = append(asked, regexp.MustCompile(`freshbind_[a-z_]+`).FindAllString(string(content), -1)...)
+		// What is recorded has a level, and a colon, before its name.
+		for _, m := range regexp.MustCompile(`(?:^|[^:a-z_])(freshbind_[a-z_]+)`).FindAllStringSubmatch(string(content), -1) {
+			asked = append(asked, m[1])
+		}
 	}
 	slices.Sort(asked)
 	for _, metric := range slices.Compact(asked) {
@@ -106,5 +110,56 @@ func TestMetricsThatAreWatchedExist(t *testing.T) {
 	}
 	if len(asked) == 0 {
 		t.Error("no metric is asked for")
+	}
+}
+
+// Service levels are recorded where somebody wants them, and the alerts stay.
+func TestServiceLevelsAreRecorded(t *testing.T) {
+	groups := func(args ...string) map[string]int {
+		rule := find(render(t, append(args, monitored...)...), "PrometheusRule", release)
+		found, _, _ := unstructured.NestedSlice(rule.Object, "spec", "groups")
+		out := map[string]int{}
+		for _, group := range found {
+			rules, _, _ := unstructured.NestedSlice(group.(map[string]any), "rules")
+			for _, r := range rules {
+				if name, _, _ := unstructured.NestedString(r.(map[string]any), "record"); name != "" {
+					out["recorded"]++
+				} else {
+					out["alerts"]++
+				}
+			}
+		}
+		return out
+	}
+	before, after := groups(), groups(set("metrics.prometheusRule.serviceLevels=true")...)
+	if before["recorded"] != 0 || after["recorded"] != 10 || after["alerts"] != before["alerts"] || before["alerts"] == 0 {
+		t.Errorf("by default %v, when wanted %v; want 10 recorded only then", before, after)
+	}
+}
+
+// Grafana reads each dashboard, and shows it beside the others.
+func TestDashboards(t *testing.T) {
+	boards := find(render(t, monitored...), "ConfigMap", release+"-dashboard")
+	data, _, _ := unstructured.NestedStringMap(boards.Object, "data")
+	uids := map[string]string{}
+	for name, text := range data {
+		var board struct {
+			UID, Title string
+			Panels     []struct{ ID int }
+		}
+		if err := json.Unmarshal([]byte(text), &board); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		ids := map[int]bool{}
+		for _, p := range board.Panels {
+			ids[p.ID] = true
+		}
+		if board.Title == "" || len(ids) != len(board.Panels) || len(ids) == 0 {
+			t.Errorf("%s has title %q, and %d panels with %d ids", name, board.Title, len(board.Panels), len(ids))
+		}
+		uids[board.UID] = name
+	}
+	if len(uids) != 2 {
+		t.Errorf("dashboards by uid: %v, want two", uids)
 	}
 }

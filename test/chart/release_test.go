@@ -74,7 +74,7 @@ func TestAnUninstallIsNotHeldUpForEver(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), within)
 	defer stop()
 	// Nobody plays the Pod of the Job, as if it could not start.
-	_, err := w.helm.run(ctx, "uninstall", release, "--timeout=2m")
+	_, err := w.helm.run(ctx, "uninstall", release, helmTimeout)
 	if err == nil || !strings.Contains(err.Error(), "Job/"+namespace+"/"+release+"-release") {
 		t.Fatalf("uninstalling without a Pod: %v, want that the hook failed", err)
 	}
@@ -183,7 +183,7 @@ func (w *world) leaveInOrder(t *testing.T) string {
 	go func() { w.stopWithTheDeployment(ctx, t, pods) }()
 	var err error
 	w.leaves(func() {
-		_, err = w.helm.run(ctx, "uninstall", release, "--wait", "--timeout=2m")
+		_, err = w.helm.run(ctx, "uninstall", release, "--wait", helmTimeout)
 		w.stop(t)
 	})
 	cancel()

@@ -16,7 +16,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/freshbind/freshbind/internal/config"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/platform/kruise"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/scheduler"
 	"github.com/freshbind/freshbind/webhooks"
@@ -93,53 +95,64 @@ func TestAdmissionConfigurationIsTheCodes(t *testing.T) {
 		args     []string
 		endpoint webhooks.Endpoint
 		scope    webhooks.Scope
+		// kruise makes the members of OpenKruise Agents' pools; "" without that platform.
+		kruise string
 	}{
 		"by default": {
-			[]string{certManager, mutating}, endpoint("freshbind", 443, ""),
-			webhooks.Scope{Exempt: own, Self: self + "freshbind"},
+			args: []string{certManager, mutating}, endpoint: endpoint("freshbind", 443, ""),
+			scope: webhooks.Scope{Exempt: own, Self: self + "freshbind"},
+		},
+		"with OpenKruise Agents": {
+			args: append(set("config.platforms.kruise=true", "webhooks.kruiseControllerUsers={k}", "webhooks.poolControllerUsers={me}", "webhooks.openNamespaces={lab}",
+				"config.floors[0].namespaceSelector.matchLabels.tier=prod", "config.floors[0].minimumEnforcement=enforce"), certManager),
+			endpoint: endpoint("freshbind", 443, ""), kruise: "k",
+			scope: webhooks.Scope{
+				Exempt: own, Self: self + "freshbind", Restamp: true, PoolControllers: []string{"me"}, Open: []string{"lab"},
+				Enforced: []metav1.LabelSelector{{MatchLabels: map[string]string{"tier": "prod"}}},
+			},
 		},
 		"before Kubernetes 1.36": {
-			[]string{certManager}, endpoint("freshbind", 443, ""),
-			webhooks.Scope{Exempt: own, Self: self + "freshbind", Restamp: true},
+			args: []string{certManager}, endpoint: endpoint("freshbind", 443, ""),
+			scope: webhooks.Scope{Exempt: own, Self: self + "freshbind", Restamp: true},
 		},
 		"other names": {
-			append(set("fullnameOverride=fb", "serviceAccount.name=me", "service.port=8443", "webhooks.mutatingPolicies=Never"), append(ownSecret, mutating)...),
-			endpoint("fb", 8443, "PEM"), webhooks.Scope{Exempt: own, Self: self + "me", Restamp: true},
+			args:     append(set("fullnameOverride=fb", "serviceAccount.name=me", "service.port=8443", "webhooks.mutatingPolicies=Never"), append(ownSecret, mutating)...),
+			endpoint: endpoint("fb", 8443, "PEM"), scope: webhooks.Scope{Exempt: own, Self: self + "me", Restamp: true},
 		},
 		"some namespaces": {
-			append(set("namespaces={b,a}", "webhooks.exemptNamespaces={z,kube-system}"), certManager, mutating), endpoint("freshbind", 443, ""),
-			webhooks.Scope{Exempt: []string{"z", namespace}, Only: []string{"a", "b"}, Self: self + "freshbind"},
+			args: append(set("namespaces={b,a}", "webhooks.exemptNamespaces={z,kube-system}"), certManager, mutating), endpoint: endpoint("freshbind", 443, ""),
+			scope: webhooks.Scope{Exempt: []string{"z", namespace}, Only: []string{"a", "b"}, Self: self + "freshbind"},
 		},
 		"cold starts open": {
-			append(set("webhooks.failurePolicies.coldStart=Ignore", "webhooks.openNamespaces={lab,dev}"), certManager, mutating),
-			endpoint("freshbind", 443, ""),
-			webhooks.Scope{Exempt: own, Self: self + "freshbind", ColdStart: admissionregistrationv1.Ignore, Open: []string{"dev", "lab"}},
+			args:     append(set("webhooks.failurePolicies.coldStart=Ignore", "webhooks.openNamespaces={lab,dev}"), certManager, mutating),
+			endpoint: endpoint("freshbind", 443, ""),
+			scope:    webhooks.Scope{Exempt: own, Self: self + "freshbind", ColdStart: admissionregistrationv1.Ignore, Open: []string{"dev", "lab"}},
 		},
 		"binds open": {
-			append(set("webhooks.failurePolicies.bind=Ignore", "webhooks.openNamespaces={lab}", "webhooks.poolControllerUsers={me,you}", "webhooks.mutatingPolicies=Always"), certManager),
-			endpoint("freshbind", 443, ""),
-			webhooks.Scope{Exempt: own, Self: self + "freshbind", Bind: admissionregistrationv1.Ignore, Open: []string{"lab"}, PoolControllers: []string{"me", "you"}},
+			args:     append(set("webhooks.failurePolicies.bind=Ignore", "webhooks.openNamespaces={lab}", "webhooks.poolControllerUsers={me,you}", "webhooks.mutatingPolicies=Always"), certManager),
+			endpoint: endpoint("freshbind", 443, ""),
+			scope:    webhooks.Scope{Exempt: own, Self: self + "freshbind", Bind: admissionregistrationv1.Ignore, Open: []string{"lab"}, PoolControllers: []string{"me", "you"}},
 		},
 		"enforced by default and by floors": {
-			append(set("config.defaults.enforcement=enforce",
+			args: append(set("config.defaults.enforcement=enforce",
 				"config.floors[0].namespaceSelector.matchLabels.tier=prod", "config.floors[0].minimumStrategy=Recreate",
 				"config.floors[1].namespaceSelector.matchLabels.tier=prod", "config.floors[1].minimumEnforcement=enforce",
 				"config.floors[2].namespaceSelector.matchExpressions[0].key=team", "config.floors[2].namespaceSelector.matchExpressions[0].operator=Exists",
 				"config.floors[2].minimumEnforcement=enforce", "namespaces={b}"), certManager, mutating),
-			endpoint("freshbind", 443, ""),
-			webhooks.Scope{Exempt: own, Self: self + "freshbind", Only: []string{"b"}, EnforcedByDefault: true, Enforced: []metav1.LabelSelector{
+			endpoint: endpoint("freshbind", 443, ""),
+			scope: webhooks.Scope{Exempt: own, Self: self + "freshbind", Only: []string{"b"}, EnforcedByDefault: true, Enforced: []metav1.LabelSelector{
 				{MatchLabels: map[string]string{"tier": "prod"}},
 				{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpExists}}},
 			}},
 		},
 		"enforced by floors of several requirements, and everywhere": {
-			append(set("config.floors[0].namespaceSelector.matchLabels.tier=prod", "config.floors[0].namespaceSelector.matchLabels.zone=a",
+			args: append(set("config.floors[0].namespaceSelector.matchLabels.tier=prod", "config.floors[0].namespaceSelector.matchLabels.zone=a",
 				"config.floors[0].minimumEnforcement=enforce", "webhooks.openNamespaces={lab}",
 				"config.floors[1].namespaceSelector.matchExpressions[0].key=team", "config.floors[1].namespaceSelector.matchExpressions[0].operator=NotIn",
 				"config.floors[1].namespaceSelector.matchExpressions[0].values={x,y}", "config.floors[1].minimumEnforcement=enforce",
 				"config.floors[2].minimumEnforcement=enforce"), certManager, mutating, "--set-json=config.floors[2].namespaceSelector={}"),
-			endpoint("freshbind", 443, ""),
-			webhooks.Scope{Exempt: own, Self: self + "freshbind", Open: []string{"lab"}, Enforced: []metav1.LabelSelector{
+			endpoint: endpoint("freshbind", 443, ""),
+			scope: webhooks.Scope{Exempt: own, Self: self + "freshbind", Open: []string{"lab"}, Enforced: []metav1.LabelSelector{
 				{MatchLabels: map[string]string{"tier": "prod", "zone": "a"}},
 				{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"x", "y"}}}},
 				{},
@@ -154,14 +167,11 @@ func TestAdmissionConfigurationIsTheCodes(t *testing.T) {
 					got[o.GetKind()+" "+o.GetName()] = meaning(o)
 				}
 			}
-			mutating, validating := webhooks.Configurations(agentsandbox.Admission(), tc.endpoint, tc.scope)
-			policies := webhooks.NewPolicies(agentsandbox.Admission(), tc.scope)
-			if tc.scope.Restamp {
-				policies = policies.WithoutMutating()
-			}
-			objects := slices.Concat([]client.Object{mutating, validating}, policies.Objects(), webhooks.NewOwnPolicies(agentsandbox.Admission(), tc.scope.Self).Objects())
-			for _, c := range webhooks.FloorConfigurations(agentsandbox.Admission(), tc.endpoint, tc.scope) {
-				objects = append(objects, c)
+			objects := admissionObjects(agentsandbox.Admission(), tc.endpoint, tc.scope)
+			if tc.kruise != "" {
+				scope := tc.scope
+				scope.PoolControllers = []string{tc.kruise}
+				objects = append(objects, admissionObjects(kruise.Admission(), tc.endpoint, scope)...)
 			}
 			want := map[string]any{}
 			for _, o := range objects {
@@ -177,6 +187,20 @@ func TestAdmissionConfigurationIsTheCodes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// admissionObjects are what the code installs for a platform.
+func admissionObjects(a platform.Admission, e webhooks.Endpoint, scope webhooks.Scope) []client.Object {
+	mutating, validating := webhooks.Configurations(a, e, scope)
+	policies := webhooks.NewPolicies(a, scope)
+	if scope.Restamp {
+		policies = policies.WithoutMutating()
+	}
+	objects := slices.Concat([]client.Object{mutating, validating}, policies.Objects(), webhooks.NewOwnPolicies(a, scope.Self).Objects())
+	for _, c := range webhooks.FloorConfigurations(a, e, scope) {
+		objects = append(objects, c)
+	}
+	return objects
 }
 
 // meaning is what an object says, without what the chart adds to all of them.
@@ -254,12 +278,13 @@ func TestConfigurationFileIsUnderstood(t *testing.T) {
 		"all of it": {
 			set("namespaces={a,b}", "config.floors[0].namespaceSelector.matchLabels.tier=prod", "config.floors[0].minimumEnforcement=enforce",
 				"config.selfTest.interval=1m", "config.selfTest.namespace=b", "config.replacementBudget=7", "config.revisions.digests=true",
-				"ports.webhook=9443", "ports.health=10251", "scheduling.mode=Extender", "scheduling.weights.image=3"),
+				"ports.webhook=9443", "ports.health=10251", "config.platforms.kruise=true", "scheduling.mode=Extender", "scheduling.weights.image=3"),
 			func(c *config.Configuration) {
 				c.Namespaces, c.ReplacementBudget, c.Revisions.Digests = []string{"a", "b"}, 7, true
 				c.Floors = []config.Floor{{MinimumEnforcement: string(settings.Enforce)}}
 				c.SelfTest.Namespace, c.SelfTest.Interval.Duration = "b", c.SelfTest.Interval.Duration*2
 				c.Webhook.BindAddress, c.Health.BindAddress = ":9443", ":10251"
+				c.Platforms.Kruise = true
 				c.Scheduling.Mode, c.Scheduling.Weights.Image = config.SchedulingExtender, 3
 			},
 		},
@@ -357,6 +382,16 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"profiles' port":       {[]string{"config.profiling.bindAddress=127.0.0.1:8081"}, []string{"profiling", "ports.health already"}},
 		"routes' port":         {[]string{"routes.enabled=true", "routes.tokenSecret=t", "routes.port=8080"}, []string{"routes.port", "metrics"}},
 		"a test elsewhere":     {[]string{"namespaces={a}", "config.selfTest.namespace=b"}, []string{"config.selfTest.namespace", "not one of namespaces"}},
+		"a registry's slash":   {[]string{"image.registry=r.example.com/"}, []string{"registry", "pattern"}},
+		"a registry's scheme":  {[]string{"global.imageRegistry=https://r.example.com"}, []string{"imageRegistry", "pattern"}},
+		"a tag twice":          {[]string{"image.repository=freshbind/freshbind:1"}, []string{"repository", "pattern"}},
+		"a user misspelt":      {[]string{"podSecurityContext.runAsuser=1"}, []string{"podSecurityContext", "runAsuser"}},
+		"a container's user":   {[]string{"securityContext.fsGroup=1"}, []string{"securityContext", "fsGroup"}},
+		"a quota of nothing":   {[]string{"priorityQuota.pods=0"}, []string{"priorityQuota", "minimum"}},
+		"no way out":           {[]string{"networkPolicy.egress.apiServerPorts[0]=0"}, []string{"apiServerPorts", "minimum"}},
+		"traces to a path":     {[]string{"tracing.endpoint=http://collector:4317/v1/traces"}, []string{"endpoint", "pattern"}},
+		"traces to no URL":     {[]string{"tracing.endpoint=collector:4317"}, []string{"endpoint", "pattern"}},
+		"more than all":        {[]string{"tracing.samplingRatePerMillion=1000001"}, []string{"samplingRatePerMillion", "maximum"}},
 		"names and no CA":      {[]string{"webhooks.clients.names={api}"}, []string{"webhooks.clients.names", "caBundle"}},
 	}
 	h := helmForTest(t)
@@ -383,6 +418,8 @@ func TestValuesThatAreAccepted(t *testing.T) {
 		"names":      {"fullnameOverride=fb", "serviceAccount.name=a.b-c", "priorityClassName=", "commonLabels.team=", "podLabels.a\\.b/c=D_e", "imagePullSecrets[0].name=r.s"},
 		"ports":      {"ports.webhook=9443", "ports.metrics=10250", "config.profiling.bindAddress=127.0.0.1:6060"},
 		"namespaces": {"namespaces={a,b}", "config.selfTest.namespace=b"},
+		"registries": {"image.registry=r-1.example.com:5000/mirror", "image.repository=a/b-c", "global.imageRegistry=localhost:5000", "global.storageClass=another-charts"},
+		"users":      {"podSecurityContext.runAsUser=1000", "podSecurityContext.fsGroup=1", "securityContext.runAsUser=1000"},
 	} {
 		t.Run(name, func(t *testing.T) { render(t, append(set(values...), certManager)...) })
 	}

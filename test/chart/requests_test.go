@@ -4,11 +4,15 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freshbind/freshbind/test/fixture"
 )
@@ -18,11 +22,17 @@ type request struct {
 	Stage, Verb string
 	User        struct{ Username string }
 	ObjectRef   struct{ APIGroup, Resource, Subresource, Namespace, Name string }
-	Status      struct {
-		Code int `json:"code"`
-	} `json:"responseStatus"`
-	URI string    `json:"requestURI"`
-	At  time.Time `json:"requestReceivedTimestamp"`
+	Status      metav1.Status `json:"responseStatus"`
+	URI         string        `json:"requestURI"`
+	At          time.Time     `json:"requestReceivedTimestamp"`
+}
+
+// forbidden: it takes a right that Freshbind does not have. In a namespace that is
+// being deleted nobody may create anything.
+func (r request) forbidden() bool {
+	terminating := func(c metav1.StatusCause) bool { return c.Type == corev1.NamespaceTerminatingCause }
+	ends := r.Status.Details != nil && slices.ContainsFunc(r.Status.Details.Causes, terminating)
+	return r.Status.Code == http.StatusForbidden && !ends
 }
 
 func (r request) String() string {
@@ -84,4 +94,27 @@ func (w *world) leaves(f func()) {
 
 func (w *world) wasAway(at time.Time) bool {
 	return slices.ContainsFunc(w.away, func(s span) bool { return !at.Before(s.from) && !at.After(s.to) })
+}
+
+func TestForbidden(t *testing.T) {
+	const refused = `{"responseStatus":{"status":"Failure","reason":"Forbidden","code":403`
+	for name, tc := range map[string]struct {
+		line string
+		want bool
+	}{
+		"without the right":  {refused + `,"message":"is forbidden: User cannot create"}}`, true},
+		"with other causes":  {refused + `,"details":{"causes":[{"reason":"FieldValueInvalid"}]}}}`, true},
+		"the namespace ends": {refused + `,"details":{"causes":[{"reason":"NamespaceTerminating","field":"metadata.namespace"}]}}}`, false},
+		"done":               {`{"responseStatus":{"code":201}}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var r request
+			if err := json.Unmarshal([]byte(tc.line), &r); err != nil {
+				t.Fatal(err)
+			}
+			if got := r.forbidden(); got != tc.want {
+				t.Errorf("forbidden() = %t, want %t", got, tc.want)
+			}
+		})
+	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/doctor"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/platform/kruise"
 )
 
 // streamed: this API server lists in answer to a watch, others do not (KEP-3157).
@@ -55,7 +56,7 @@ func TestRolesAreWhatIsUsed(t *testing.T) {
 		if r.ObjectRef.Resource == "" {
 			continue
 		}
-		if r.Status.Code == 403 && !shared.w.wasAway(r.At) {
+		if r.forbidden() && !shared.w.wasAway(r.At) {
 			t.Errorf("Freshbind may not do what it does: %s (%s)", r, r.URI)
 		}
 		used[r.Verb+" "+r.resource()] = true
@@ -139,6 +140,23 @@ func TestRolesAreWhatTheDoctorChecks(t *testing.T) {
 	slices.Sort(want)
 	slices.Sort(got)
 	if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {
+		t.Errorf("rights (-doctor,+chart):\n%s", diff)
+	}
+}
+
+// OpenKruise Agents is read where a value says so, by the rights that the doctor checks.
+func TestTheRoleReadsOpenKruiseAgentsWhereAValueSaysSo(t *testing.T) {
+	var want []string
+	for _, rule := range kruise.Rights() {
+		for _, verb := range rule.Verbs {
+			want = append(want, verb+" "+rule.APIGroups[0]+"/"+rule.Resources[0])
+		}
+	}
+	without := granted(t)
+	got := slices.DeleteFunc(granted(t, set("config.platforms.kruise=true")...), func(right string) bool { return slices.Contains(without, right) })
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("rights (-doctor,+chart):\n%s", diff)
 	}
 }

@@ -211,7 +211,7 @@ func (w *world) installHere(t *testing.T, values ...string) {
 // helmInstall installs the chart, and nobody serves yet.
 func (w *world) helmInstall(t *testing.T, values ...string) {
 	t.Helper()
-	args := append([]string{"install", release, w.helm.chart, "--create-namespace", "--wait", "--timeout=2m"}, values...)
+	args := append([]string{"install", release, w.helm.chart, "--create-namespace", "--wait", helmTimeout}, values...)
 	if out, err := w.helm.run(t.Context(), args...); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -18,6 +18,9 @@ func (m *maker) chart(ctx context.Context) error {
 		return err
 	}
 	m.made = append(m.made, "freshbind-"+version+".tgz")
+	if err := m.chartLayout(filepath.Join(m.dist, "freshbind-"+version+".tgz")); err != nil {
+		return err
+	}
 	// Rendered from the package, which has the versions.
 	rendered, err := output(ctx, m.root, m.helm, "template", "freshbind", filepath.Join(m.dist, "freshbind-"+version+".tgz"),
 		"--namespace", namespace, "--include-crds", "--skip-tests", "--api-versions", "cert-manager.io/v1/Certificate")

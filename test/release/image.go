@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	ociarchive "github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
@@ -21,8 +22,9 @@ import (
 const (
 	// user is the one that distroless images call nonroot.
 	user = "65532:65532"
-	// repository is the chart's default.
-	repository = "freshbind/freshbind"
+	// registryName and repository are the chart's defaults.
+	registryName = "ghcr.io"
+	repository   = "freshbind/freshbind"
 )
 
 // image makes an OCI layout with an index of all platforms, as a tarball, and
@@ -54,7 +56,35 @@ func (m *maker) image(ctx context.Context) error {
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &platform}})
 	}
-	return m.writeLayout(index)
+	if m.push != "" {
+		if err := m.pushTo(ctx, m.push, index); err != nil {
+			return err
+		}
+	}
+	hash, err := index.Digest()
+	if err != nil {
+		return fmt.Errorf("making the image: %w", err)
+	}
+	full := registryName + "/" + repository
+	m.digests[full] = hash
+	return m.writeLayout("layout", "freshbind-"+m.version+"-image.tar", func(path layout.Path) error {
+		return path.AppendIndex(index, layout.WithAnnotations(map[string]string{
+			"org.opencontainers.image.ref.name": m.tag, "io.containerd.image.name": full + ":" + m.tag,
+		}))
+	})
+}
+
+// pushTo pushes the image, as whom docker and podman have logged in.
+func (m *maker) pushTo(ctx context.Context, registry string, index v1.ImageIndex) error {
+	ref, err := name.ParseReference(registry + "/" + repository + ":" + m.tag)
+	if err != nil {
+		return fmt.Errorf("reading -push: %w", err)
+	}
+	if err := remote.WriteIndex(ref, index, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
+		return fmt.Errorf("pushing the image: %w", err)
+	}
+	m.pushed = ref.String()
+	return nil
 }
 
 func (m *maker) imageOf(platform v1.Platform, program string, bill []byte) (v1.Image, error) {
@@ -88,10 +118,12 @@ func (m *maker) imageOf(platform v1.Platform, program string, bill []byte) (v1.I
 	file.Config.Labels = map[string]string{
 		"org.opencontainers.image.title":    "freshbind",
 		"org.opencontainers.image.version":  m.version,
-		"org.opencontainers.image.revision": m.commit,
 		"org.opencontainers.image.created":  m.at.Format("2006-01-02T15:04:05Z"),
 		"org.opencontainers.image.source":   "https://github.com/freshbind/freshbind",
 		"org.opencontainers.image.licenses": "Apache-2.0",
+	}
+	if m.commit != "" {
+		file.Config.Labels["org.opencontainers.image.revision"] = m.commit
 	}
 	img, err = mutate.ConfigFile(img, file)
 	if err != nil {
@@ -199,48 +231,4 @@ func fits(img v1.Image, platform v1.Platform) (v1.Image, error) {
 		return nil, fmt.Errorf("-base is for %s/%s, wanted is %s", file.OS, file.Architecture, platform)
 	}
 	return img, nil
-}
-
-// writeLayout writes the layout as one file that podman, skopeo, containerd and
-// Docker can load.
-func (m *maker) writeLayout(index v1.ImageIndex) error {
-	dir := filepath.Join(m.work, "layout")
-	path, err := layout.Write(dir, empty.Index)
-	if err != nil {
-		return fmt.Errorf("making the image's layout: %w", err)
-	}
-	// The tag that the chart asks for.
-	tag := strings.TrimPrefix(m.version, "v")
-	err = path.AppendIndex(index, layout.WithAnnotations(map[string]string{
-		"org.opencontainers.image.ref.name": tag, "io.containerd.image.name": repository + ":" + tag,
-	}))
-	if err != nil {
-		return fmt.Errorf("writing the image's layout: %w", err)
-	}
-	var entries []entry
-	err = filepath.WalkDir(dir, func(file string, d os.DirEntry, err error) error {
-		if err != nil || file == dir {
-			return err
-		}
-		rel, err := filepath.Rel(dir, file)
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			entries = append(entries, entry{name: filepath.ToSlash(rel) + "/", mode: 0o755})
-			return nil
-		}
-		content, err := os.ReadFile(file)
-		entries = append(entries, entry{name: filepath.ToSlash(rel), content: content, mode: 0o644})
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("reading the image's layout: %w", err)
-	}
-	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
-	content, err := tarball(m.at, entries...)
-	if err != nil {
-		return err
-	}
-	return m.write("freshbind-"+m.version+"-image.tar", content)
 }

@@ -1,6 +1,7 @@
 // Release makes what is released, without a Docker daemon and without a
 // registry: the image, its bill of materials, the plugin of kubectl, the chart,
-// plain manifests, and checksums of all. The same source makes the same bytes.
+// plain manifests, and checksums of all, signed if there is a key. The same source
+// makes the same bytes, but for signatures.
 //
 //	cd test/release && go run . -what image -dist dist
 package main
@@ -16,11 +17,13 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
 type options struct {
-	what, dist, release, base, certificates, helm string
-	imageFor, pluginFor                           string
+	what, dist, release, base, certificates, helm, push, key string
+	imageFor, pluginFor                                      string
 }
 
 func main() {
@@ -31,6 +34,8 @@ func main() {
 	flag.StringVar(&o.base, "base", "", "Base image as an OCI layout (a folder) or a tarball; empty for one with nothing but a user.")
 	flag.StringVar(&o.certificates, "ca-certificates", "", "PEM file that becomes the base's trusted CAs; empty for none.")
 	flag.StringVar(&o.helm, "helm", "", "Path of Helm, for the chart.")
+	flag.StringVar(&o.push, "push", "", "Registry that gets the image as well, host[:port][/path]; empty for none.")
+	flag.StringVar(&o.key, "key", "", "Private key that signs a release: a PEM file, one of cosign's, or SCHEME://… for the plugin sigstore-kms-SCHEME; empty for no signatures.")
 	flag.StringVar(&o.imageFor, "image-platforms", "linux/amd64,linux/arm64", "Platforms of the image.")
 	flag.StringVar(&o.pluginFor, "plugin-platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64", "Platforms of the plugin of kubectl.")
 	flag.Parse()
@@ -49,7 +54,7 @@ func run(o options) error {
 	if o.what == "release" && o.helm == "" {
 		return errors.New("-helm: required for a release")
 	}
-	root, err := output(ctx, ".", "git", "rev-parse", "--show-toplevel")
+	root, err := findRoot(".")
 	if err != nil {
 		return err
 	}
@@ -63,15 +68,24 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
+	switch {
+	case o.what == "release" && src.commit == "":
+		return fmt.Errorf("a release says which commit it is of, and %s is not a git repository; -what image works without", root)
+	case o.what == "image" && o.release == "":
+		// The chart of the same sources finds it.
+		if src.tag, err = chartTag(root); err != nil {
+			return err
+		}
+	}
 	work, err := os.MkdirTemp("", "freshbind-release-")
 	if err != nil {
 		return fmt.Errorf("making a folder to work in: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(work) }()
-	m := &maker{source: src, options: o, work: work, programs: map[string]string{}}
+	m := &maker{source: src, options: o, work: work, programs: map[string]string{}, digests: map[string]v1.Hash{}}
 	steps := []func(context.Context) error{m.image}
 	if o.what == "release" {
-		steps = append(steps, m.plugins, m.chart, m.checksums)
+		steps = append(steps, m.plugins, m.chart, m.checksums, m.sign)
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -82,8 +96,13 @@ func run(o options) error {
 	for _, name := range m.made {
 		fmt.Println(filepath.Join(o.dist, name))
 	}
+	if m.pushed != "" {
+		fmt.Println("pushed", m.pushed)
+	}
 	return nil
 }
+
+const checksumsFile = "SHA256SUMS"
 
 // maker makes one release.
 type maker struct {
@@ -92,8 +111,12 @@ type maker struct {
 	work string
 	// programs are those that were built, by platform.
 	programs map[string]string
+	// digests are those of what is in registries, by name.
+	digests map[string]v1.Hash
 	// made are the names of the results.
 	made []string
+	// pushed is the image's name in the registry that it was pushed to.
+	pushed string
 }
 
 // write puts a result into the folder of results.
@@ -115,7 +138,7 @@ func (m *maker) checksums(context.Context) error {
 		}
 		fmt.Fprintf(&out, "%s  %s\n", sum, name)
 	}
-	return m.write("SHA256SUMS", []byte(out.String()))
+	return m.write(checksumsFile, []byte(out.String()))
 }
 
 // platforms takes a list of os/arch apart.

@@ -29,7 +29,7 @@ func newMaker(t *testing.T, change func(*options)) *maker {
 	}
 	return &maker{
 		source: source{root: "../..", version: "v1.2.3", commit: "0123456789abcdef", at: time.Unix(1700000000, 0).UTC()}, options: o,
-		work:     t.TempDir(),
+		work: t.TempDir(), digests: map[string]v1.Hash{},
 		programs: map[string]string{"linux-amd64": program, "linux-arm64": program, "windows-amd64": program},
 	}
 }

@@ -34,12 +34,40 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{- define "freshbind.image" -}}
 {{- with .Values.image -}}
+{{- with $.Values.global.imageRegistry | default .registry }}{{ . }}/{{ end -}}
 {{- if .digest -}}
 {{- printf "%s@%s" .repository .digest -}}
 {{- else -}}
 {{- printf "%s:%s" .repository (.tag | default $.Chart.AppVersion) -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+
+{{- /* What a Pod may call, for a NetworkPolicy. Takes root, and ports of what else it calls. */ -}}
+{{- define "freshbind.egress" -}}
+{{- $policy := .root.Values.networkPolicy -}}
+- ports:
+  - {port: 53, protocol: UDP}
+  - {port: 53, protocol: TCP}
+- ports:
+  {{- range $policy.egress.apiServerPorts }}
+  - {port: {{ . }}, protocol: TCP}
+  {{- end }}
+  {{- with $policy.apiServerCIDRs }}
+  to:
+  {{- range . }}
+  - ipBlock: {cidr: {{ . | quote }}}
+  {{- end }}
+  {{- end }}
+{{- with .ports }}
+- ports:
+  {{- range . }}
+  - {port: {{ . }}, protocol: TCP}
+  {{- end }}
+{{- end }}
+{{- with $policy.egress.rules }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{- define "freshbind.certificateSecret" -}}
@@ -177,7 +205,11 @@ matchExpressions:
 {{- define "freshbind.config" -}}
 apiVersion: config.freshbind.dev/v1alpha1
 kind: FreshbindConfiguration
-{{ toYaml (omit .Values.config "selfTest") }}
+{{ toYaml (omit .Values.config "selfTest" "platforms") }}
+{{- if .Values.config.platforms.kruise }}
+platforms:
+  kruise: true
+{{- end }}
 namespaces: {{ toJson .Values.namespaces }}
 selfTest:
   enabled: {{ .Values.config.selfTest.enabled }}
@@ -247,6 +279,9 @@ profiles:
 {{- define "freshbind.configurationNames" -}}
 freshbind
 {{- range $i, $floor := .Values.config.floors }}, freshbind-by-floor-{{ $i }}{{ end }}
+{{- if .Values.config.platforms.kruise }}, freshbind-kruise
+{{- range $i, $floor := .Values.config.floors }}, freshbind-kruise-by-floor-{{ $i }}{{ end }}
+{{- end }}
 {{- end -}}
 
 {{- /* Names of policies and of their bindings. */ -}}
@@ -261,10 +296,20 @@ freshbind
 {{- join ", " $names -}}
 {{- end -}}
 
+{{- /* Names of the policies for members, all of them validating. */ -}}
+{{- define "freshbind.memberPolicies" -}}
+{{- $names := list "freshbind-stamp" "freshbind-born" "freshbind-used" "freshbind-owners" -}}
+{{- if .Values.config.platforms.kruise -}}
+{{- $names = concat $names (list "freshbind-stamp-kruise" "freshbind-born-kruise" "freshbind-used-kruise") -}}
+{{- end -}}
+{{- include "freshbind.policyNames" (dict "root" . "names" $names) -}}
+{{- end -}}
+
 {{- /* Names of the policies, and of their bindings, that hold Freshbind itself: no role of
 the manager's has them. */ -}}
 {{- define "freshbind.ownPolicyNames" -}}
 freshbind-own-writes, freshbind-own-status, freshbind-own-members, freshbind-own-pods, freshbind-own-revisions
+{{- if .Values.config.platforms.kruise }}, freshbind-own-writes-kruise, freshbind-own-members-kruise{{ end }}
 {{- end -}}
 
 {{/* Nine tenths of the memory limit: from there on garbage is collected rather than kept. Nothing for a limit in another unit. */}}

@@ -14,7 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/platform/kruise"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
@@ -22,9 +24,11 @@ import (
 const (
 	selfMark  = "XX-self"
 	poolsMark = "XX-pools"
-	openMark  = "xx-open"
-	labelMark = "XX-labels"
-	caMark    = "XX-ca"
+	// kruisePoolsMark is poolsMark of OpenKruise Agents.
+	kruisePoolsMark = "XX-kruise-pools"
+	openMark        = "xx-open"
+	labelMark       = "XX-labels"
+	caMark          = "XX-ca"
 	// selectorMark is followed by what else narrows the selector down.
 	selectorMark = "XX-selector"
 	policyMark   = "XX-policy"
@@ -51,32 +55,43 @@ const (
 
 // admissionTemplate is the template of webhook configurations and policies.
 func admissionTemplate() ([]byte, error) {
+	var out bytes.Buffer
+	out.WriteString(head)
+	if err := writePlatform(&out, agentsandbox.Admission(), poolsMark); err != nil {
+		return nil, err
+	}
+	out.WriteString("{{- if .Values.config.platforms.kruise }}\n")
+	if err := writePlatform(&out, kruise.Admission(), kruisePoolsMark); err != nil {
+		return nil, err
+	}
+	out.WriteString(end)
+	return fill(out.String())
+}
+
+// writePlatform writes what the API server is told of one platform, whose pool controllers
+// are filled in for a mark.
+func writePlatform(out *bytes.Buffer, a platform.Admission, pools string) error {
 	scope := webhooks.Scope{
-		Open: []string{openMark}, PoolControllers: []string{poolsMark}, Restamp: true, Self: selfMark,
+		Open: []string{openMark}, PoolControllers: []string{pools}, Restamp: true, Self: selfMark,
 		Enforced: []metav1.LabelSelector{{}},
 	}
 	endpoint := webhooks.Endpoint{ServiceNamespace: "{{ $.Release.Namespace }}", ServiceName: `{{ include "freshbind.fullname" $ }}`, ServicePort: 1}
-	mutating, validating := webhooks.Configurations(agentsandbox.Admission(), endpoint, scope)
-	var out bytes.Buffer
-	out.WriteString(head)
+	mutating, validating := webhooks.Configurations(a, endpoint, scope)
 	for _, configuration := range []client.Object{mutating, validating} {
-		if err := writeConfiguration(&out, configuration); err != nil {
-			return nil, err
+		if err := writeConfiguration(out, configuration); err != nil {
+			return err
 		}
 	}
-	for _, configuration := range webhooks.FloorConfigurations(agentsandbox.Admission(), endpoint, scope) {
-		if err := writeConfiguration(&out, configuration); err != nil {
-			return nil, err
+	for _, configuration := range webhooks.FloorConfigurations(a, endpoint, scope) {
+		if err := writeConfiguration(out, configuration); err != nil {
+			return err
 		}
 		out.WriteString(end)
 	}
-	if err := writePolicies(&out, webhooks.NewPolicies(agentsandbox.Admission(), scope)); err != nil {
-		return nil, err
+	if err := writePolicies(out, webhooks.NewPolicies(a, scope)); err != nil {
+		return err
 	}
-	if err := writePolicies(&out, webhooks.NewOwnPolicies(agentsandbox.Admission(), selfMark)); err != nil {
-		return nil, err
-	}
-	return fill(out.String())
+	return writePolicies(out, webhooks.NewOwnPolicies(a, selfMark))
 }
 
 func writeConfiguration(out *bytes.Buffer, configuration client.Object) error {
@@ -229,13 +244,17 @@ func fill(text string) ([]byte, error) {
 	either := func(condition, selector string) string {
 		return "\n    {{- if " + condition + " }}" + selector + "\n    {{- else }}\n    {{- include \"freshbind.nowhere\" $ | nindent 4 }}\n    {{- end }}\n"
 	}
+	users := func(value string) string {
+		return `[{{ range $i, $user := $.Values.webhooks.` + value + ` }}{{ if $i }}, {{ end }}{{ quote $user }}{{ end }}]`
+	}
 	text = strings.NewReplacer(
 		"  annotations: "+caMark+"\n", "  {{- with include \"freshbind.injectCA\" $ }}\n  annotations:\n    {{- . | nindent 4 }}\n  {{- end }}\n",
 		"    caBundle: "+caMark+"\n", "    {{- with $ca }}\n    caBundle: {{ . }}\n    {{- end }}\n",
 		" "+labelMark, "\n    {{- include \"freshbind.labels\" $ | nindent 4 }}",
 		"port: 1\n", "port: {{ $.Values.service.port }}\n",
 		selfMark, `{{ include "freshbind.user" $ }}`,
-		`["`+poolsMark+`"]`, `[{{ range $i, $user := $.Values.webhooks.poolControllerUsers }}{{ if $i }}, {{ end }}{{ quote $user }}{{ end }}]`,
+		`["`+poolsMark+`"]`, users("poolControllerUsers"),
+		`["`+kruisePoolsMark+`"]`, users("kruiseControllerUsers"),
 		" "+selectorMark+"-restamp\n", either("not $mutating", selector("")),
 		" "+selectorMark+"-closed-bind\n", selector(said+closed("bind"))+"\n",
 		" "+selectorMark+"-closed-coldStart\n", selector(said+closed("coldStart"))+"\n",

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // schemaMark begins a comment line with a piece of JSON schema, in YAML.
@@ -93,7 +95,24 @@ func definitions() map[string]any {
 			"limits": quantities, "requests": quantities,
 			"claims": map[string]any{"type": "array", "items": map[string]any{"type": "object"}},
 		}},
+		// A registry may have a port, and a path that a mirror puts before all names.
+		"registry": map[string]any{
+			"type": "string", "pattern": `^([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*)?$`,
+		},
+		"podSecurityContext": fieldsOf(reflect.TypeFor[corev1.PodSecurityContext]()),
+		"securityContext":    fieldsOf(reflect.TypeFor[corev1.SecurityContext]()),
 	}
+}
+
+// fieldsOf allows the fields of a type of the API; what is in them is for the API
+// server to check.
+func fieldsOf(t reflect.Type) map[string]any {
+	properties := map[string]any{}
+	for f := range t.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		properties[name] = map[string]any{}
+	}
+	return map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
 }
 
 // schema is the JSON schema of the values.
@@ -103,9 +122,11 @@ func (v value) schema() ([]byte, error) {
 		return nil, err
 	}
 	root["$schema"] = "http://json-schema.org/draft-07/schema#"
-	// Helm adds these to the values of every chart.
 	root["definitions"] = definitions()
-	root["properties"].(map[string]any)["global"] = map[string]any{"type": "object"}
+	// What charts share has values of others, too.
+	if global, ok := root["properties"].(map[string]any)["global"].(map[string]any); ok {
+		delete(global, "additionalProperties")
+	}
 	text, err := json.MarshalIndent(root, "", "  ")
 	return append(text, '\n'), err
 }
