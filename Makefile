@@ -9,6 +9,7 @@ BIN := bin
 # The race detector needs a C compiler; without one the tests run without it.
 RACE := $(if $(shell command -v $(shell $(GO) env CC) 2>/dev/null),-race,)
 FUZZTIME ?= 60s
+GOVULNCHECK ?= v1.9.0
 
 # Packages of tests on control planes that run at once: they mostly wait.
 CLUSTER_PARALLEL ?= 2
@@ -39,6 +40,7 @@ test: unit-test ## What a newcomer runs: unit tests, and the core of every prope
 
 .PHONY: test-rest
 test-rest: ## The tests that `make test` leaves out, as test/suite/tests.txt says.
+	@$(GO) run ./test/model/cmd | tail -n 1
 	$(CLUSTER_TEST) $$($(GO) run ./test/suite rest)
 
 .PHONY: test-all
@@ -68,12 +70,12 @@ scheduler-test: ## The scheduler extender with the real kube-scheduler, beside a
 	FRESHBIND_RACE=$(if $(RACE),1) $(GO) test -count=1 -timeout 20m -v ./test/scheduler/...
 
 .PHONY: image
-image: ## The OCI image for amd64 and arm64 with its bill of materials, into dist/, without Docker (VERSION; BASE, an OCI layout; CA_CERTIFICATES).
-	cd test/release && $(GO) run . -what image -version "$(VERSION)" -base "$(BASE)" -ca-certificates "$(CA_CERTIFICATES)"
+image: ## The OCI image for amd64 and arm64 with its bill of materials, into dist/, without Docker (VERSION; PUSH, a registry; BASE, an OCI layout; CA_CERTIFICATES).
+	cd test/release && $(GO) run . -what image -version "$(VERSION)" -push "$(PUSH)" -base "$(BASE)" -ca-certificates "$(CA_CERTIFICATES)"
 
 .PHONY: release
-release: ## All of a release, into dist/: image, chart, manifests, plugin of kubectl, checksums (VERSION=v1.2.3).
-	cd test/release && $(GO) run . -what release -version "$(VERSION)" -base "$(BASE)" -ca-certificates "$(CA_CERTIFICATES)" -helm "$$(cd ../.. && $(GO) run ./test/tools helm)"
+release: ## All of a release, into dist/: image, chart, manifests, plugin of kubectl, checksums, and signatures of them (VERSION=v1.2.3; KEY, a file or SCHEME://…).
+	cd test/release && $(GO) run . -what release -version "$(VERSION)" -key "$(if $(findstring ://,$(KEY)),$(KEY),$(abspath $(KEY)))" -base "$(BASE)" -ca-certificates "$(CA_CERTIFICATES)" -helm "$$(cd ../.. && $(GO) run ./test/tools helm)"
 
 .PHONY: upstream-test
 upstream-test: ## Every release of agent-sandbox, with and without late caches: no stale bind, every claim ready, no ghosts.
@@ -82,6 +84,10 @@ upstream-test: ## Every release of agent-sandbox, with and without late caches: 
 .PHONY: storm
 storm: ## One storm of claims, template changes, deletes, restarts and a hostile tenant (STORM_SEED, STORM_CLAIMS, STORM_UPSTREAM; in test-rest STORM_TEST_SEEDS, STORM_TEST_CLAIMS).
 	@$(GO) run ./test/storm
+
+.PHONY: model
+model: ## Every order of writes in a small cluster, with the guard's own rules: what happens without each of them, and that nothing does with all.
+	@$(GO) run ./test/model/cmd
 
 .PHONY: mutants
 mutants: ## Each check broken in turn: a named unit test has to fail (MUTANTS, a regular expression, chooses).
@@ -92,10 +98,10 @@ fuzz: ## Each fuzz target for FUZZTIME, two at a time.
 	@for pkg in $$($(GO) list ./... | grep -v /test/); do \
 	  $(GO) test -list '^Fuzz' $$pkg | awk -v pkg=$$pkg '/^Fuzz/ {print $$1, pkg}'; \
 	done | xargs -P 2 -L 1 bash -c 'echo "fuzz: $$0 in $$1 for $(FUZZTIME)"; \
-	  $(GO) test -run "^$$" -fuzz "^$$0$$" -fuzztime $(FUZZTIME) -parallel 1 $$1'
+	  $(GO) test -run "^$$" -fuzz "^$$0$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x -parallel 1 $$1'
 
 .PHONY: bench
-bench: ## Benchmarks: of the packages, or BENCH=hostile|memory|pools|ready|rollout|scheduler|all beside their aims, on a real control plane (BENCH_MEMBERS, BENCH_PAIRS, BENCH_POOLS, BENCH_LAG, BENCH_LATE).
+bench: ## Benchmarks: of the packages, or BENCH=bind|hostile|memory|pools|ready|rollout|scheduler|all beside their aims, on a real control plane (BENCH_MEMBERS, BENCH_PAIRS, BENCH_POOLS, BENCH_LAG, BENCH_LATE).
 ifeq ($(BENCH),)
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/... ./controllers/... ./scheduler
 else
@@ -106,6 +112,10 @@ endif
 lint: ## Linters (built from Go modules on first use), and modules that are not tidy.
 	$(GO) tool -modfile=test/lint/go.mod golangci-lint run ./...
 	$(GO) mod tidy -diff
+
+.PHONY: vulncheck
+vulncheck: ## Known vulnerabilities that the program can reach (needs the internet; SECURITY.md says when to run it).
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK) ./...
 
 .PHONY: tools
 tools: ## Build what tests and demo need, ahead of time.

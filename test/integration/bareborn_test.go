@@ -181,11 +181,9 @@ func testBareEvents(t *testing.T, w *oldWorld) {
 	s := w.stage(t, 2, scenario.Enforce())
 	s.claim(s.pool, "c1")
 	uid := s.get(upstream.SandboxClaims, "c1").GetUID()
-	member, err := s.podClient().Get(t.Context(), s.fullOf("sandbox:v1")[0], metav1.GetOptions{})
-	s.must(err)
-	s.dying(member)
+	member := s.dyingMember()
 	take := fmt.Appendf(nil, `{"metadata":{"ownerReferences":null,"labels":{%q:null,%q:%q}}}`, barePoolLabel, builders.LabelClaimUID, uid)
-	_, err = s.podClient().Patch(t.Context(), member.GetName(), types.MergePatchType, take, metav1.PatchOptions{})
+	_, err := s.podClient().Patch(t.Context(), member.GetName(), types.MergePatchType, take, metav1.PatchOptions{})
 	wantRefused(t, "release of a pod that is being deleted", err, "MemberTerminating")
 	s.eventually("events on the claim and on the pool", func(ctx context.Context) (string, bool) {
 		list, err := s.kube().EventsV1().Events(s.Name).List(ctx, metav1.ListOptions{})

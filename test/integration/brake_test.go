@@ -3,8 +3,6 @@ package integration
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -95,34 +93,4 @@ func (s *stage) label(key, value string) {
 	patch := marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{key: value}}})
 	_, err := s.kube().CoreV1().Namespaces().Patch(s.t.Context(), s.Name, types.MergePatchType, patch, patchOptions)
 	s.must(err)
-}
-
-// Where a pool enforces in a namespace that audits, what cannot be decided waits, as
-// it does where the namespace enforces.
-func TestUndecidedWaitsWhereAPoolEnforces(t *testing.T) {
-	t.Parallel()
-	var proxy *controlplane.Proxy
-	w := ownWorld(t, scenario.WorldOptions{Reach: through(&proxy)})
-	s := w.namespace(t, nil)
-	s.label(settings.EnforcementKey, "audit")
-	p := s.pool(scenario.Pool{Replicas: 2, Strategy: scenario.Recreate})
-	s.annotate(p, settings.EnforcementKey, "enforce")
-	s.state(p, "Complete", "")
-	undecided := func(mode string) float64 {
-		return w.metric(t, "freshbind_bind_verdicts_total", `verdict="error"`, `mode="`+mode+`"`)
-	}
-	proxy.HoldRequests(func(r *http.Request) bool {
-		return r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/"+upstream.SandboxTemplates.Resource+"/")
-	})
-	s.must(s.CreateClaims(t.Context(), p, "c1"))
-	s.eventually("binds that cannot be decided", func(context.Context) (string, bool) {
-		n := undecided("enforce")
-		return fmt.Sprintf("%g of them", n), n >= 2
-	})
-	if sum, _ := s.judged(); sum.Ready > 0 || undecided("audit") > 0 {
-		t.Errorf("%d claims are ready, %g verdicts audited", sum.Ready, undecided("audit"))
-	}
-	proxy.HoldRequests(nil)
-	s.must(s.WaitClaims(t.Context(), within, "c1"))
-	s.fresh(1)
 }

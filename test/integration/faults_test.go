@@ -129,8 +129,13 @@ spec:
 
 func startFaults(t *testing.T, version string) *faultWorld {
 	t.Helper()
-	w := &faultWorld{release: version, bare: slices.Contains(upstream.OldReleases(), version)}
-	w.world = ownWorld(t, scenario.WorldOptions{Release: version, Cluster: controlplane.Options{Stages: notReady}})
+	return faultsIn(t, ownWorld(t, scenario.WorldOptions{Release: version, Cluster: controlplane.Options{Stages: notReady}}), version)
+}
+
+// faultsIn is for what goes wrong in a world of that release.
+func faultsIn(t *testing.T, in *world, version string) *faultWorld {
+	t.Helper()
+	w := &faultWorld{world: in, release: version, bare: slices.Contains(upstream.OldReleases(), version)}
 	w.journal = &journal{path: w.Guard.LogPath()}
 	identity, err := w.Cluster.User(upstream.User, "system:serviceaccounts", "system:serviceaccounts:"+upstream.Namespace, "system:authenticated")
 	if err != nil {

@@ -221,11 +221,9 @@ func testOldUpdate(t *testing.T, w *oldWorld) {
 func testOldDeadMembers(t *testing.T, w *oldWorld) {
 	s := w.stage(t, 3, scenario.Enforce())
 	ctx := t.Context()
-	member, err := s.podClient().Get(ctx, s.fullOf("sandbox:v1")[0], metav1.GetOptions{})
-	s.must(err)
-	s.dying(member)
+	member := s.dyingMember()
 	take := []byte(`{"metadata":{"ownerReferences":null,"labels":{"` + barePoolLabel + `":null}}}`)
-	_, err = s.podClient().Patch(ctx, member.GetName(), types.MergePatchType, take, metav1.PatchOptions{})
+	_, err := s.podClient().Patch(ctx, member.GetName(), types.MergePatchType, take, metav1.PatchOptions{})
 	wantRefused(t, "release of a pod that is being deleted", err, "MemberTerminating")
 
 	template := s.get(upstream.SandboxTemplates, s.pool.Template)
@@ -237,7 +235,8 @@ func testOldDeadMembers(t *testing.T, w *oldWorld) {
 	loose.Object["spec"] = spec
 	created, err := s.podClient().Create(ctx, loose, metav1.CreateOptions{})
 	s.must(err)
-	s.dying(created)
+	s.must(s.hold(ctx, created))
+	s.remove(created)
 	// The claim of another template is one that upstream itself leaves alone.
 	s.must(s.Create(ctx, builders.MakeClaimV1Alpha1(s.Name, "late", "none", "default").Obj()))
 	claim := s.get(upstream.SandboxClaims, "late")
@@ -254,17 +253,42 @@ func testOldDeadMembers(t *testing.T, w *oldWorld) {
 	wantRefused(t, "sandbox in a pod that its pool has", create(s.members("sandbox:v1", 1)[0]), "PodForeign")
 }
 
-// dying deletes a Pod that stays for as long as the test runs.
-func (s *oldStage) dying(pod *unstructured.Unstructured) {
+// dyingMember is one that is being deleted for as long as the test runs.
+func (s *oldStage) dyingMember() *unstructured.Unstructured {
 	s.t.Helper()
-	hold := func(ctx context.Context, finalizers string) {
-		patch := []byte(`{"metadata":{"finalizers":` + finalizers + `}}`)
-		if _, err := s.podClient().Patch(ctx, pod.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	var member *unstructured.Unstructured
+	// A pool that has more than it should loses some, and nobody knows which.
+	s.eventually("a member that stays", func(ctx context.Context) (string, bool) {
+		var err error
+		if member, err = s.podClient().Get(ctx, s.fullOf("sandbox:v1")[0], metav1.GetOptions{}); err == nil {
+			err = s.hold(ctx, member)
+		}
+		return fmt.Sprint(err), err == nil
+	})
+	s.remove(member)
+	return member
+}
+
+// hold has a Pod stay for as long as the test runs, whoever deletes it.
+func (s *oldStage) hold(ctx context.Context, pod *unstructured.Unstructured) error {
+	finalizers := func(ctx context.Context, list string) error {
+		patch := []byte(`{"metadata":{"finalizers":` + list + `}}`)
+		_, err := s.podClient().Patch(ctx, pod.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
+		return err
+	}
+	if err := finalizers(ctx, `["test.freshbind.dev/hold"]`); err != nil {
+		return err
+	}
+	s.t.Cleanup(func() {
+		if err := finalizers(context.WithoutCancel(s.t.Context()), "null"); err != nil {
 			s.t.Error(err)
 		}
-	}
-	hold(s.t.Context(), `["test.freshbind.dev/hold"]`)
-	s.t.Cleanup(func() { hold(context.WithoutCancel(s.t.Context()), "null") })
+	})
+	return nil
+}
+
+func (s *oldStage) remove(pod *unstructured.Unstructured) {
+	s.t.Helper()
 	s.must(s.podClient().Delete(s.t.Context(), pod.GetName(), metav1.DeleteOptions{}))
 }
 
