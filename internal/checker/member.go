@@ -178,17 +178,23 @@ func (j *judging) poolEver(o owner, so func(*entry[poolState]) bool) bool {
 	return len(seen) == 0 || slices.ContainsFunc(seen, so)
 }
 
-// alive finds members that were dead before the bind was admitted. One that died while the bind was under way raced.
+// alive finds members that were dead before the bind was admitted. One that died while the bind was under way raced, and
+// so did one that came to life: its Pod is made by a controller that nobody waits for.
 func (j *judging) alive() {
 	if j.prev.state.deleting {
 		j.bind.add(DeadMember, ReasonMemberTerminating, "the sandbox was being deleted")
 	}
-	if class, why, message := j.podAt(j.admit.lo); why == reasonPodUnknown {
+	class, before, message := j.podAt(j.admit.lo)
+	_, after, later := j.podAt(j.p.rv)
+	switch {
+	case before == reasonPodUnknown:
 		j.bind.unjudged("%s", message)
-	} else if why != "" {
-		j.bind.add(class, why, "%s", message)
-	} else if _, why, message := j.podAt(j.p.rv); why != "" && why != ReasonPodNotYet && why != reasonPodUnknown {
-		j.bind.add(Raced, why, "%s while the bind was under way", message)
+	case before != "" && after == "":
+		j.bind.add(Raced, before, "%s until the bind was under way", message)
+	case before != "":
+		j.bind.add(class, before, "%s", message)
+	case after != "" && after != ReasonPodNotYet && after != reasonPodUnknown:
+		j.bind.add(Raced, after, "%s while the bind was under way", later)
 	}
 }
 

@@ -70,6 +70,20 @@ func TestDeadMembers(t *testing.T) {
 			s.create("c1")
 			s.serve()
 		}},
+		"a member whose Pod was made while the bind was under way": {want: []string{"c1: Raced"}, tell: func(s *scene) {
+			s.member = s.add(builders.MakeMember(s.pool, s.template).Name("python-m2"))
+			s.create("c1")
+			s.choose()
+			s.add(builders.MakePod(s.member).Stored("node"))
+			s.bind()
+		}},
+		"the Pod was replaced while the bind was under way": {want: []string{"c1: Raced"}, tell: func(s *scene) {
+			s.del(builders.PodFrom(s.pod))
+			s.create("c1")
+			s.choose()
+			s.pod = s.add(builders.PodFrom(s.pod).UID("second"))
+			s.bind()
+		}},
 		"the Pod fails after the bind": {want: []string{"c1: Fresh"}, tell: func(s *scene) {
 			s.create("c1")
 			s.serve()

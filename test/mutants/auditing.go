@@ -22,6 +22,8 @@ var auditing = slices.Concat(at("internal/checker/states.go", []mutant{
 	{check: "auditor: no strategy tolerates work in a Pod", old: `j.bind.add(UsedMember, ReasonPodModified, what)`, broken: `class, _ := j.order(change{})
 		j.bind.add(class, ReasonPodModified, what)`, test: "TestThePodIsEvidenceOfItsOwn/kubectl debug in a pool that tolerates"},
 	{check: "auditor: work in a Pod that raced with the bind", old: `ok && e.state.ephemeral {`, broken: `ok || e.state.ephemeral {`, test: "TestThePodIsEvidenceOfItsOwn/kubectl debug while the bind was under way"},
+	{check: "auditor: a member that came to life", old: `case before != "" && after == "":`, broken: `case false:`, test: "TestDeadMembers/a member whose Pod was made while the bind was under way"},
+	{check: "auditor: a member that died under way", old: `case after != "" && after != ReasonPodNotYet && after != reasonPodUnknown:`, broken: `case false:`, test: "TestDeadMembers/the Pod was deleted while the bind was under way"},
 }), at("internal/checker/node.go", []mutant{
 	{check: "auditor: taints that are tolerated", old: `if at < 0 || spec.Tolerations[at].TolerationSeconds != nil {`, broken: `if true || at < 0 {`, test: "TestNodesThatGo/it is tolerated for ever"},
 	{check: "auditor: taints that are tolerated for a while", old: `if at < 0 || spec.Tolerations[at].TolerationSeconds != nil {`, broken: `if at < 0 {`, test: "TestNodesThatGo/it is tolerated for a while"},
