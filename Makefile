@@ -15,8 +15,12 @@ GOVULNCHECK ?= v1.9.0
 CLUSTER_PARALLEL ?= 2
 UNIT_TESTS = $(shell $(GO) list ./... | grep -v /test/)
 # What such tests run is built by programs that they start, which go test knows
-# nothing of: it may not take their results from its cache.
-CLUSTER_TEST = FRESHBIND_RACE=$(if $(RACE),1) $(GO) test -count=1 -timeout 60m -p $(CLUSTER_PARALLEL)
+# nothing of: it may not take their results from its cache. The results are kept for
+# make coverage, in a file by the name of the target.
+RESULTS := .results
+CLUSTER_TEST = mkdir -p $(RESULTS) && FRESHBIND_RACE=$(if $(RACE),1) \
+	$(GO) tool -modfile=test/gotestsum/go.mod gotestsum --format standard-quiet --jsonfile $(RESULTS)/$@.json -- \
+	-count=1 -timeout 60m -p $(CLUSTER_PARALLEL)
 
 .PHONY: help
 help: ## Show this help.
@@ -45,6 +49,11 @@ test-rest: ## The tests that `make test` leaves out, as test/suite/tests.txt say
 
 .PHONY: test-all
 test-all: test test-rest ## Everything that proves it: CI runs this.
+
+.PHONY: coverage
+coverage: ## Write docs/coverage.md from the last results of make test and make test-rest: which test showed which promise, with which versions.
+	@$(GO) run ./test/suite page $(RESULTS)/*.json >$(RESULTS)/coverage.md
+	@mv $(RESULTS)/coverage.md docs/coverage.md
 
 .PHONY: unit-test
 unit-test: ## Tests that need nothing but Go.

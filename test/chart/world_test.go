@@ -75,6 +75,7 @@ func sharedWorld(t *testing.T) *world {
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
+	shared.w.cluster.RanOn(t, shared.w.guests.Release())
 	t.Cleanup(func() {
 		if t.Failed() {
 			for _, r := range shared.w.replicas {

@@ -66,6 +66,7 @@ func newWorld(t *testing.T) *world {
 			t.Error(err)
 		}
 	})
+	cluster.RanOn(t, "")
 	w := &world{t: t}
 	as := func(name string, groups ...string) *rest.Config {
 		cfg, err := cluster.User(name, groups...)

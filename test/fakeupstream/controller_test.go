@@ -82,6 +82,7 @@ func newWorld(t *testing.T, style Style) *world {
 			t.Error(err)
 		}
 	})
+	w.cluster.RanOn(t, "")
 	must(RunSandboxes(ctx, w.cluster, style, os.Stderr))
 	identity, err := w.cluster.User(fixture.User, "system:serviceaccounts", "system:serviceaccounts:freshbind-system", "system:authenticated")
 	must(err)

@@ -141,6 +141,7 @@ func ownWorld(t *testing.T, o scenario.WorldOptions) *world {
 			t.Error(err)
 		}
 	})
+	w.RanOn(t)
 	return w
 }
 
@@ -178,6 +179,7 @@ func (w *world) namespace(t *testing.T, labels map[string]string) *stage {
 	// Short: names of claims and namespaces end up in labels.
 	name := fmt.Sprintf("it-%d", namespaces.Add(1))
 	t.Logf("namespace %s", name)
+	w.RanOn(t)
 	ns, err := scenario.CreateNamespace(t.Context(), w.Cluster.Config(), w.Version, name, labels)
 	if err != nil {
 		t.Fatal(err)

@@ -55,6 +55,7 @@ func startOldWorld(t *testing.T, version string) *oldWorld {
 			t.Error(err)
 		}
 	})
+	s.RanOn(t)
 	cfg := rest.CopyConfig(s.Cluster.Config())
 	cfg.QPS = -1
 	client, err := dynamic.NewForConfig(cfg)

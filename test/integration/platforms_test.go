@@ -38,6 +38,7 @@ func emptyCluster(t *testing.T, args ...string) *empty {
 	}
 	e := &empty{t: t, cluster: cluster}
 	t.Cleanup(func() { e.must(cluster.Stop()) })
+	cluster.RanOn(t, "")
 	identity, err := cluster.User(fixture.User, "system:serviceaccounts", "system:serviceaccounts:freshbind-system", "system:authenticated")
 	e.must(err)
 	e.guard, err = scenario.StartGuard(t.Context(), nil, fixture.Options{

@@ -51,6 +51,7 @@ func newStageIn(t *testing.T, scope webhooks.Scope, apiServerFlags ...string) *s
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cluster.Stop() })
+	cluster.RanOn(t, "")
 	admin, err := client.New(cluster.Config(), client.Options{})
 	if err != nil {
 		t.Fatal(err)

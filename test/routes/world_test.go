@@ -64,6 +64,7 @@ func newWorld(t *testing.T, addresses []string) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.cluster.Stop() })
+	w.cluster.RanOn(t, "")
 	if w.proxy, err = w.cluster.NewProxy(0); err != nil {
 		t.Fatal(err)
 	}

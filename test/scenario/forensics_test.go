@@ -42,6 +42,7 @@ func TestForensics(t *testing.T) {
 		}
 	})
 	const release = "v1.0.3"
+	c.RanOn(t, release)
 	controllers, err := upstream.Start(t.Context(), c, upstream.Options{Version: release, Log: os.Stderr})
 	if err != nil {
 		t.Fatal(err)

@@ -41,6 +41,12 @@ type World struct {
 	Version string
 }
 
+// RanOn says in the results of a test what the world consists of.
+func (w *World) RanOn(t controlplane.T) {
+	t.Helper()
+	w.Cluster.RanOn(t, w.Controllers.Release())
+}
+
 // StartWorld builds what is missing, and returns when everything serves. The
 // webhooks are installed; WaitGuarded tells when they are in force.
 func StartWorld(ctx context.Context, o WorldOptions) (*World, error) {

@@ -79,6 +79,7 @@ func sharedWorld(t *testing.T) *world {
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
+	shared.w.RanOn(t)
 	return shared.w
 }
 

@@ -93,6 +93,7 @@ func newKruise(t *testing.T) *kruise {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = k.cluster.Stop() })
+	k.cluster.RanOn(t, "")
 	client, err := dynamic.NewForConfig(k.cluster.Config())
 	if err != nil {
 		t.Fatal(err)

@@ -54,6 +54,7 @@ func TestStorm(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = inWorld(t.Context(), defaultUpstream, t.Output(), func(ctx context.Context, w *world) (bool, error) {
+		w.RanOn(t)
 		var results []result
 		for _, o := range storms {
 			t.Run(fmt.Sprintf("seed=%d", o.seed), func(t *testing.T) {

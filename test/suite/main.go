@@ -4,6 +4,7 @@
 //	go test $(go run ./test/suite short)   # what make test runs
 //	go test $(go run ./test/suite rest)    # what it leaves out
 //	go run ./test/suite left-out           # says so
+//	go run ./test/suite page FILE...       # which test showed what, from what go test -json wrote
 package main
 
 import (
@@ -26,8 +27,9 @@ func main() {
 }
 
 func run(out io.Writer, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("got arguments %q: use short, rest or left-out", args)
+	const usage = "use short, rest, left-out, or page and files that go test -json wrote"
+	if len(args) != 1 && (len(args) == 0 || args[0] != "page") {
+		return fmt.Errorf("got arguments %q: %s", args, usage)
 	}
 	rows, err := load(table, "test")
 	if err != nil {
@@ -40,8 +42,10 @@ func run(out io.Writer, args []string) error {
 		_, err = fmt.Fprintln(out, strings.Join(restArgs(rows), " "))
 	case "left-out":
 		_, err = fmt.Fprint(out, leftOut(rows))
+	case "page":
+		err = writePage(out, rows, args[1:])
 	default:
-		return fmt.Errorf("got argument %q: use short, rest or left-out", args[0])
+		return fmt.Errorf("got argument %q: %s", args[0], usage)
 	}
 	return err
 }

@@ -7,10 +7,32 @@ import (
 	"strings"
 )
 
-// properties are what Freshbind promises, in the words of tests.txt; docs/how-it-works.md
+// property is one thing that Freshbind promises.
+type property struct{ name, means string }
+
+// properties are all of them, as CONTRIBUTING.md lists them; docs/how-it-works.md
 // explains them.
-var properties = []string{
-	"fresh", "alive", "once", "belongs", "in-use", "absence", "ghosts", "undecided", "installing", "routes", "bounded", "ends",
+var properties = []property{
+	{"fresh", "no claim gets what was built from an older revision"},
+	{"alive", "nor what is being deleted, has lost its Pod, or runs something else"},
+	{"once", "a member goes to one claim, once"},
+	{"belongs", "and to a claim of its own pool and template"},
+	{"in-use", "nothing that a claim has is deleted"},
+	{"absence", "what is not seen proves nothing"},
+	{"ghosts", "whatever is ready and shown can be claimed"},
+	{"undecided", "a read that failed is an error, never a denial"},
+	{"installing", "nothing is acted on before somebody says `enforce`"},
+	{"routes", "what was deleted is never routed to"},
+	{"bounded", "what one tenant writes costs the others little"},
+	{"ends", "every rollout completes, or fails in words"},
+}
+
+func propertyNames() []string {
+	var names []string
+	for _, p := range properties {
+		names = append(names, p.name)
+	}
+	return names
 }
 
 // everything stands for all such tests of a package.
@@ -66,8 +88,8 @@ func parseRow(line string) (row, error) {
 	}
 	r.shows = strings.Split(fields[3], ",")
 	for _, p := range r.shows {
-		if !slices.Contains(properties, p) {
-			return row{}, fmt.Errorf("property %q: use %s, or %s", p, strings.Join(properties, ", "), other)
+		if names := propertyNames(); !slices.Contains(names, p) {
+			return row{}, fmt.Errorf("property %q: use %s, or %s", p, strings.Join(names, ", "), other)
 		}
 	}
 	return r, nil

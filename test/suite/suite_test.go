@@ -47,7 +47,7 @@ func TestShortShowsEveryProperty(t *testing.T) {
 		t.Fatal(err)
 	}
 	var missing []string
-	for _, p := range properties {
+	for _, p := range propertyNames() {
 		shown := slices.ContainsFunc(rows, func(r row) bool { return !r.rest && slices.Contains(r.shows, p) })
 		if !shown && p != "routes" {
 			missing = append(missing, p)

@@ -157,6 +157,7 @@ type Options struct {
 
 // Controllers are running controllers of one release.
 type Controllers struct {
+	release string
 	process *controlplane.Process
 	proxy   *controlplane.Proxy
 }
@@ -212,12 +213,15 @@ func run(ctx context.Context, c *controlplane.Cluster, r release, path string, o
 	if err != nil {
 		return nil, errors.Join(err, proxy.Close())
 	}
-	controllers := &Controllers{process: process, proxy: proxy}
+	controllers := &Controllers{release: r.version, process: process, proxy: proxy}
 	if err := controllers.waitSynced(ctx, earlier+cmp.Or(r.controllers, controllerCount)); err != nil {
 		return nil, errors.Join(err, controllers.Stop())
 	}
 	return controllers, nil
 }
+
+// Release is the one of Releases or OldReleases that runs.
+func (c *Controllers) Release() string { return c.release }
 
 // waitSynced returns when the log tells of so many started controllers. Nothing
 // else shows it from outside: a probe object would be one more sandbox in the

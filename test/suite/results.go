@@ -1,0 +1,166 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/freshbind/freshbind/test/controlplane"
+)
+
+// result is how a test, or a subtest, ended the last time that it ran.
+type result struct {
+	// pkg is a folder below test/.
+	pkg, test string
+	// outcome is pass, fail or skip; what never ended has none.
+	outcome string
+	took    time.Duration
+	ended   time.Time
+	// kubernetes and release are what it ran on, "" where it does not say so.
+	kubernetes, release string
+}
+
+// event is what `go test -json` writes a line of; see go doc test2json.
+type event struct {
+	Time    time.Time
+	Action  string
+	Package string
+	Test    string
+	// Elapsed is in seconds.
+	Elapsed    float64
+	Key, Value string
+}
+
+type testID struct{ pkg, test string }
+
+// results are those of several runs: a later run of a test replaces an earlier.
+type results map[testID]*result
+
+// read adds what `go test -json` wrote.
+func (rs results) read(r io.Reader) error {
+	for lines := json.NewDecoder(r); ; {
+		var e event
+		if err := lines.Decode(&e); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("read results of go test -json: %w", err)
+		}
+		_, pkg, ours := strings.Cut(e.Package, "/freshbind/test/")
+		if !ours || e.Test == "" {
+			continue
+		}
+		rs.add(testID{pkg, e.Test}, e)
+	}
+}
+
+func (rs results) add(id testID, e event) {
+	r := rs[id]
+	if r == nil || e.Action == "run" {
+		r = &result{pkg: id.pkg, test: id.test}
+		rs[id] = r
+	}
+	switch e.Action {
+	case "pass", "fail", "skip":
+		r.outcome, r.ended, r.took = e.Action, e.Time, time.Duration(e.Elapsed*float64(time.Second))
+	case "attr":
+		switch e.Key {
+		case controlplane.AttrKubernetes:
+			r.kubernetes = e.Value
+		case controlplane.AttrRelease:
+			r.release = e.Value
+		}
+	}
+}
+
+// of returns what a row's test came to, one result for each release that it ran with.
+// Its subtests count through it: a test fails when one of them does.
+func (rs results) of(r row) []result {
+	var names []string
+	for id := range rs {
+		if id.pkg == r.pkg && r.covers(id.test) {
+			names = append(names, id.test)
+		}
+	}
+	// A test comes before its subtests then.
+	slices.Sort(names)
+	byRelease := map[string]result{}
+	for _, name := range names {
+		one := rs.placed(*rs[testID{r.pkg, name}])
+		if first, ok := byRelease[one.release]; ok {
+			one = first.with(one)
+		}
+		byRelease[one.release] = one
+	}
+	around, ok := byRelease[""]
+	delete(byRelease, "")
+	switch all := slices.SortedFunc(maps.Values(byRelease), func(a, b result) int { return compareReleases(a.release, b.release) }); {
+	case !ok || len(all) > 1:
+		return all
+	case len(all) == 1:
+		around.release = all[0].release
+		return []result{around.with(all[0])}
+	}
+	return []result{around}
+}
+
+// with is what a test came to together with a subtest of it.
+func (r result) with(sub result) result {
+	r.kubernetes = cmp.Or(r.kubernetes, sub.kubernetes)
+	if r.outcome != "fail" && (sub.outcome == "fail" || sub.outcome == "") {
+		r.outcome = sub.outcome
+	}
+	return r
+}
+
+// covers reports whether a test is the row's, or a subtest of it.
+func (r row) covers(test string) bool {
+	if strings.Contains(r.test, "/") {
+		return strings.HasPrefix(test, r.test)
+	}
+	return test == r.test || strings.HasPrefix(test, r.test+"/")
+}
+
+// placed fills where a test ran from its name and the tests around it.
+func (rs results) placed(r result) result {
+	for name, more := r.test, true; more; {
+		if last := name[strings.LastIndex(name, "/")+1:]; isRelease(last) {
+			r.release = cmp.Or(r.release, last)
+		}
+		if one := rs[testID{r.pkg, name}]; one != nil {
+			r.release = cmp.Or(r.release, one.release)
+			r.kubernetes = cmp.Or(r.kubernetes, one.kubernetes)
+		}
+		name, more = parent(name)
+	}
+	return r
+}
+
+func parent(name string) (string, bool) {
+	at := strings.LastIndex(name, "/")
+	return name[:max(at, 0)], at > 0
+}
+
+func isRelease(s string) bool {
+	_, err := version.ParseSemantic(s)
+	return err == nil
+}
+
+// compareReleases has what is no release before those that are.
+func compareReleases(a, b string) int {
+	x, err := version.ParseSemantic(a)
+	if err != nil {
+		return strings.Compare(a, b)
+	}
+	if order, err := x.Compare(b); err == nil {
+		return order
+	}
+	return 1
+}
