@@ -122,6 +122,14 @@ lint: ## Linters (built from Go modules on first use), and modules that are not 
 	$(GO) tool -modfile=test/lint/go.mod golangci-lint run ./...
 	$(GO) mod tidy -diff
 
+.PHONY: prose
+prose: ## The linter of prose, with the rules of test/prose (it is built from Go modules, and needs a C compiler).
+ifneq ($(RACE),)
+	$(GO) tool -modfile=test/prose/go.mod vale --no-global --output=line *.md docs charts/*/README.md
+else
+	@echo "NOT CHECKED: vale needs a C compiler, and $$($(GO) env CC) is not here"
+endif
+
 .PHONY: vulncheck
 vulncheck: ## Known vulnerabilities that the program can reach (needs the internet; SECURITY.md says when to run it).
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK) ./...
