@@ -2,6 +2,7 @@ package integration
 
 import (
 	"bytes"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
 
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
@@ -55,9 +57,28 @@ func TestTheHashOfAFileIsThatOfItsMembers(t *testing.T) {
 	if got := s.printedHash(file.Obj(), "--stored", "--kubeconfig="+kubeconfig); got != want {
 		t.Errorf("the file's hash is %s, want the member's, %s", got, want)
 	}
+	if got := s.printedHash(file.Obj(), s.crdFlags()...); got != want {
+		t.Errorf("with CRDs from files, the file's hash is %s, want the member's, %s", got, want)
+	}
 	if got := s.printedHash(file.Obj()); got == want {
 		t.Error("the API server has added nothing to the file: the test proves nothing")
 	}
+}
+
+// crdFlags name the files of the release's CRDs.
+func (s *stage) crdFlags() []string {
+	s.t.Helper()
+	crds, err := upstream.CRDs(s.t.Context(), s.w.Controllers.Release())
+	s.must(err)
+	var flags []string
+	for _, crd := range crds {
+		content, err := yaml.Marshal(crd)
+		s.must(err)
+		path := filepath.Join(s.t.TempDir(), crd.Name)
+		s.must(os.WriteFile(path, content, 0o600))
+		flags = append(flags, "--crds="+path)
+	}
+	return flags
 }
 
 // A stamp that the CREATE of a Pod carries is replaced by the true one.

@@ -153,4 +153,8 @@ var kruiseGuard = slices.Concat(at("internal/platform/kruise/classify.go", []mut
 }), at("webhooks/install.go", []mutant{
 	{check: "platforms have paths of their own", old: `h.Path = a.PathPrefix + h.Path`, broken: `h.Path = "" + h.Path`, pkg: "cmd/freshbind/app", test: "TestWebhookConfigOfOtherPlatforms"},
 	{check: "platforms have names of their own", old: `return ConfigurationName + a.Suffix`, broken: `return ConfigurationName`, pkg: "cmd/freshbind/app", test: "TestWebhookConfigOfOtherPlatforms"},
+}), at("cmd/freshbind/app/hashcrds.go", []mutant{
+	{check: "hash: versions that a CRD does not serve", old: `if !v.Served || s == nil {`, broken: `if s == nil {`, test: "TestHashWithCRDsFromFiles/another version"},
+	{check: "hash: a file without a CRD", old: `if len(d.known) == before {`, broken: `if len(d.known) < before {`, test: "TestHashWithCRDsFromFiles/a file without one"},
+	{check: "hash: the kind that every object has", old: `if s.Properties[key] == nil {`, broken: `if false {`, test: "TestHashWithCRDsFromFiles/a default"},
 }))

@@ -33,7 +33,9 @@ type hashOptions struct {
 	output  cli.Output
 	// stored: hash what a cluster would store of the files.
 	stored bool
-	// schemas are the cluster's; nil offline.
+	// crds are files with the schemas that a cluster would have.
+	crds []string
+	// schemas are the cluster's, or those of crds; nil without both.
 	schemas *crdDefaults
 }
 
@@ -56,10 +58,12 @@ func NewHashCommand(streams genericiooptions.IOStreams, render func(template *un
 			"A SandboxTemplate has the hash of the members that a pool makes from it, with what the platform adds. A Sandbox has\n" +
 			"the hash of its own content. So if the hashes are equal, the sandbox is what the template asks for.\n\n" +
 			"Fields with a default in the CRD have it only in what the API server stored. --stored sets the defaults that the\n" +
-			"cluster's CRDs have, so that the hash of a file is the one that the cluster shows after kubectl apply. It refuses\n" +
-			"fields that the CRDs do not have, and writes nothing.",
+			"cluster's CRDs have, so that the hash of a file is the one that the cluster shows after kubectl apply. --crds reads\n" +
+			"those defaults from a manifest of the platform's release, without a cluster. Both refuse fields that the CRDs do not\n" +
+			"have, and write nothing.",
 		Example: "  freshbind hash -f template.yaml\n" +
 			"  freshbind hash --stored -f template.yaml -o name\n" +
+			"  freshbind hash --crds agent-sandbox.yaml -f template.yaml -o name\n" +
 			"  kubectl get sandboxtemplates,sandboxes -A -o yaml | freshbind hash -f -\n" +
 			"  test \"$(freshbind hash -f old.yaml -o name)\" = \"$(freshbind hash -f new.yaml -o name)\" || echo pools will be rebuilt",
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -71,6 +75,7 @@ func NewHashCommand(streams genericiooptions.IOStreams, render func(template *un
 	}
 	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "File with YAML or JSON documents, - for standard input. Can be given several times.")
 	cmd.Flags().BoolVar(&o.stored, "stored", false, "Hash what the cluster would store of the files, with the defaults of its CRDs.")
+	cmd.Flags().StringArrayVar(&o.crds, "crds", nil, "File with CustomResourceDefinitions, whose defaults to set as --stored does. Can be given several times.")
 	o.config.AddFlags(cmd.Flags())
 	o.output.Names = true // the hashes alone
 	o.output.AddFlags(cmd)
@@ -85,6 +90,10 @@ func (o *hashOptions) validate(args []string) error {
 		return errors.New("-f is required: name a file, or - for standard input")
 	case slices.Contains(o.files, ""):
 		return errors.New("-f: the name of the file is empty")
+	case slices.Contains(o.crds, ""), slices.Contains(o.crds, "-"):
+		return errors.New("--crds: must be the name of a file")
+	case o.stored && len(o.crds) > 0:
+		return errors.New("--stored and --crds: the defaults come from the cluster or from files; use one of them")
 	}
 	if err := o.output.Validate(); err != nil {
 		return err
@@ -119,9 +128,15 @@ func (o *hashOptions) run() error {
 	return o.print(hashed)
 }
 
-// connect finds the cluster whose schemas count; it asks it nothing yet.
-func (o *hashOptions) connect() error {
-	if !o.stored || o.schemas != nil {
+// connect finds the schemas that count: those of files, or of the cluster, which it asks nothing yet.
+func (o *hashOptions) connect() (err error) {
+	switch {
+	case o.schemas != nil:
+		return nil
+	case len(o.crds) > 0:
+		o.schemas, err = fileDefaults(o.crds, o.read)
+		return err
+	case !o.stored:
 		return nil
 	}
 	cfg, err := o.config.ToRESTConfig()

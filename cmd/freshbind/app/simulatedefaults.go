@@ -18,6 +18,7 @@ import (
 // object: a file that was applied must equal what is stored. They are read from
 // the cluster's OpenAPI documents, which everybody may read, unlike the CRDs.
 type crdDefaults struct {
+	// client is nil where all that can be known is known.
 	client openapi.Client
 	known  map[schema.GroupVersionKind]*openAPISchema
 }
@@ -73,6 +74,9 @@ func (d *crdDefaults) apply(obj *unstructured.Unstructured) error {
 func (d *crdDefaults) schemaOf(gvk schema.GroupVersionKind) (*openAPISchema, error) {
 	if s, ok := d.known[gvk]; ok {
 		return s, nil
+	}
+	if d.client == nil {
+		return nil, fmt.Errorf("kind: no CRD that was given serves %s of %s", gvk.Kind, gvk.GroupVersion())
 	}
 	paths, err := d.client.Paths()
 	if err != nil {
