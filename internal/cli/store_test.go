@@ -28,7 +28,7 @@ import (
 // until polls until the pool is so.
 func until(t *testing.T, c *cli.Cluster, store *cli.Store, want func(cli.Pool) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	judge := c.Judge(store)
 	for {

@@ -29,7 +29,7 @@ func call(ctx context.Context, t *testing.T, turns *Turns, key string) caller {
 		}
 		c.done <- done
 	}()
-	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Minute, true, func(context.Context) (bool, error) {
 		return seen(turns) > before || len(c.err) > 0, nil
 	})
 	if err != nil {

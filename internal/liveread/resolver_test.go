@@ -102,7 +102,7 @@ func TestResolver(t *testing.T) {
 
 func eventually(t *testing.T, condition func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return condition(), nil })
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Minute, true, func(context.Context) (bool, error) { return condition(), nil })
 	if err != nil {
 		t.Fatal("it did not come true")
 	}

@@ -88,7 +88,7 @@ func (h *stageHand) look(serves string, err error, times int) {
 
 func (h *stageHand) until(what string, is func() bool) {
 	h.t.Helper()
-	err := wait.PollUntilContextTimeout(h.t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return is(), nil })
+	err := wait.PollUntilContextTimeout(h.t.Context(), time.Millisecond, 10*time.Minute, true, func(context.Context) (bool, error) { return is(), nil })
 	if err != nil {
 		h.t.Fatalf("%s: %v", what, err)
 	}

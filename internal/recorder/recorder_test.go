@@ -62,7 +62,7 @@ type running struct {
 
 func start(t *testing.T, f *recordertest.API, options Options) *running {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	sink := &lines{}
 	if options.Sink == nil {
 		options.Sink = sink

@@ -27,16 +27,17 @@ func TestStopWaitsForPods(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		objs     []client.Object
+		timeout  time.Duration
 		wantGone bool
 	}{
-		"a Pod that stays":       {[]client.Object{d, pod(labels)}, false},
-		"a Pod of somebody else": {[]client.Object{d, pod(nil)}, true},
-		"no Deployment":          {[]client.Object{pod(labels)}, true},
+		"a Pod that stays":       {[]client.Object{d, pod(labels)}, 20 * time.Millisecond, false},
+		"a Pod of somebody else": {[]client.Object{d, pod(nil)}, time.Hour, true},
+		"no Deployment":          {[]client.Object{pod(labels)}, time.Hour, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := release.Guard{
 				Client: fake.NewClientBuilder().WithObjects(tc.objs...).Build(), Told: t.Logf,
-				Leases: []string{"freshbind"}, Poll: time.Millisecond, Timeout: 20 * time.Millisecond,
+				Leases: []string{"freshbind"}, Poll: time.Millisecond, Timeout: tc.timeout,
 			}
 			gone, err := g.Stop(t.Context(), types.NamespacedName{Namespace: "own", Name: "freshbind"})
 			if err != nil {

@@ -87,7 +87,7 @@ func startVersion(t *testing.T, api *recordertest.API, version string, namespace
 // until waits for the table to say something; tick moves the clock meanwhile.
 func (r *running) until(what string, tick time.Duration, ok func() bool) {
 	r.t.Helper()
-	err := wait.PollUntilContextTimeout(r.t.Context(), time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(r.t.Context(), time.Millisecond, 10*time.Minute, true, func(context.Context) (bool, error) {
 		if ok() {
 			return true, nil
 		}

@@ -300,7 +300,7 @@ type events struct {
 
 func (w *world) follow(query string) *events {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Minute)
 	w.t.Cleanup(cancel)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, w.http.URL+"/v1/routes?watch=true"+query, nil)
 	if err != nil {

@@ -169,7 +169,7 @@ func TestEachResultIsToldOnce(t *testing.T) {
 		if got := testutil.ToFloat64(m.timestamp); got != float64(r.At.Unix()) {
 			t.Errorf("timestamp is %v, want %v", got, r.At.Unix())
 		}
-		err := wait.PollUntilContextTimeout(ctx, time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return clock.HasWaiters(), nil })
+		err := wait.PollUntilContextTimeout(ctx, time.Millisecond, 10*time.Minute, true, func(context.Context) (bool, error) { return clock.HasWaiters(), nil })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -186,7 +186,7 @@ func TestTheSecretIsFollowedAndTheKeyNeverLogged(t *testing.T) {
 	})
 	eventually := func(what string, is func() bool) {
 		t.Helper()
-		err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return is(), nil })
+		err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, 10*time.Minute, true, func(context.Context) (bool, error) { return is(), nil })
 		if err != nil {
 			t.Fatalf("%s: %v; logged: %s", what, err, logged.text())
 		}

@@ -50,7 +50,7 @@ type auditRun struct {
 
 func startAudit(t *testing.T, in string, args ...string) *auditRun {
 	t.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	ctx, stop := context.WithTimeout(context.Background(), 10*time.Minute)
 	r := &auditRun{done: make(chan error, 1), stop: stop}
 	cmd := NewAuditCommand(genericiooptions.IOStreams{In: strings.NewReader(in), Out: &r.out, ErrOut: &r.errOut})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
@@ -62,7 +62,7 @@ func startAudit(t *testing.T, in string, args ...string) *auditRun {
 
 func (r *auditRun) until(t *testing.T, part string) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(context.Background(), 10*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(context.Background(), 10*time.Millisecond, 10*time.Minute, true, func(context.Context) (bool, error) {
 		return strings.Contains(r.out.String()+r.errOut.String(), part), nil
 	})
 	if err != nil {

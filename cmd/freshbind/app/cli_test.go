@@ -220,7 +220,7 @@ func TestAbsent(t *testing.T) {
 // eventually polls for a condition of a command that runs.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(10 * time.Minute)
 	for !condition() {
 		select {
 		case <-deadline:

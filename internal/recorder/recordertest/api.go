@@ -172,15 +172,13 @@ func (f *API) serve(w http.ResponseWriter, req *http.Request) {
 	resource := parts[len(parts)-1]
 	version := f.settings.Version
 	watching := q.Get("watch") == "true"
-	refused, paused := f.settings.Refuse == resource, f.pause && watching
+	refused := f.settings.Refuse == resource
 	f.mu.Unlock()
 	switch {
 	case parts[0] == "apis" && parts[2] != version:
 		f.fail(w, http.StatusNotFound, metav1.StatusReasonNotFound)
 	case parts[0] == "apis" && len(parts) == 3:
 		f.discovery(w, parts[1])
-	case paused:
-		f.fail(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)
 	case refused:
 		f.fail(w, http.StatusForbidden, metav1.StatusReasonForbidden)
 	case watching:
@@ -231,8 +229,14 @@ func (f *API) list(w http.ResponseWriter, resource, token string) {
 
 func (f *API) watch(w http.ResponseWriter, req *http.Request, resource string, from int64) {
 	f.mu.Lock()
+	// From here on it is one of those that BreakWatches ends.
+	paused, broken := f.pause, f.broken
 	gone, late := from < f.compacted, f.settings.ExpireByEvent
 	f.mu.Unlock()
+	if paused {
+		f.fail(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)
+		return
+	}
 	if gone && !late {
 		f.fail(w, http.StatusGone, metav1.StatusReasonExpired)
 		return
@@ -246,13 +250,17 @@ func (f *API) watch(w http.ResponseWriter, req *http.Request, resource string, f
 	sent := 0
 	for {
 		f.mu.Lock()
+		if ended(broken) { // Whatever was written since is not for this watch.
+			f.mu.Unlock()
+			return
+		}
 		var out []change
 		for _, c := range f.log[resource][min(sent, len(f.log[resource])):] {
 			if sent++; c.rv > from || c.kind == "RAW" {
 				out = append(out, c)
 			}
 		}
-		changed, broken := f.changed, f.broken
+		changed := f.changed
 		f.mu.Unlock()
 		for _, c := range out {
 			f.line(w, strings.Replace(c.kind, "RAW", "MODIFIED", 1), c.object)
@@ -266,11 +274,15 @@ func (f *API) watch(w http.ResponseWriter, req *http.Request, resource string, f
 		case <-req.Context().Done():
 			return
 		}
-		select {
-		case <-broken: // whatever was written since is not for this watch
-			return
-		default:
-		}
+	}
+}
+
+func ended(broken <-chan struct{}) bool {
+	select {
+	case <-broken:
+		return true
+	default:
+		return false
 	}
 }
 
