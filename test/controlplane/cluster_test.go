@@ -205,12 +205,25 @@ func testVersions(t *testing.T, c *Cluster) {
 
 func testAuditLog(t *testing.T, c *Cluster) {
 	createConfigMap(t, clientFor(t, c.ServerConfig(1)), "audited")
-	content, err := os.ReadFile(c.AuditLogPath(1))
+	want := map[string]bool{"RequestReceived": true, "ResponseComplete": true}
+	// The API server writes its log after it has answered.
+	eventually(t, "both stages in the audit log", func() (bool, error) {
+		return cmp.Equal(want, loggedStages(t, c.AuditLogPath(1))), nil
+	})
+}
+
+// loggedStages are those of requests about config maps.
+func loggedStages(t *testing.T, path string) map[string]bool {
+	t.Helper()
+	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	stages := map[string]bool{}
 	for line := range strings.Lines(string(content)) {
+		if !strings.HasSuffix(line, "\n") {
+			break // It is being written.
+		}
 		var event struct {
 			Stage, Level, RequestURI string
 			ObjectRef                struct{ Name string }
@@ -225,9 +238,7 @@ func testAuditLog(t *testing.T, c *Cluster) {
 			stages[event.Stage] = true
 		}
 	}
-	if want := map[string]bool{"RequestReceived": true, "ResponseComplete": true}; !cmp.Equal(want, stages) {
-		t.Errorf("stages in the audit log (-want,+got):\n%s", cmp.Diff(want, stages))
-	}
+	return stages
 }
 
 func testServerRestarts(t *testing.T, c *Cluster) {

@@ -66,6 +66,8 @@ func (c *Cluster) startControllerManager() error {
 		"--service-account-private-key-file=" + c.certs.tokenKey,
 		"--root-ca-file=" + c.certs.ca,
 		"--leader-elect=false",
+		// Nodes are lost when a test says so, not when a busy machine has no time for kwok.
+		"--node-monitor-grace-period=1h",
 		"--secure-port=0",
 		"--kube-api-qps=200", "--kube-api-burst=400",
 		"--profiling=false",

@@ -74,6 +74,10 @@ func testEtcdHolds(t *testing.T, c *Cluster) {
 		t.Fatal(err)
 	}
 	t.Cleanup(secrets.Stop)
+	eventually(t, "the watch cache to have what is stored", func() (bool, error) {
+		cached, err := maps.List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+		return err == nil && len(cached.Items) == len(before.Items), err
+	})
 
 	c.EtcdProxy(1).Hold("", "configmaps")
 	createConfigMap(t, direct, "unseen")

@@ -15,8 +15,9 @@ import (
 // logTail is how much of a process's log, in bytes, goes into an error.
 const logTail = 2000
 
-// stopGrace is how long a process may take to obey SIGTERM.
-const stopGrace = 10 * time.Second
+// stopGrace is how long a process may take to obey SIGTERM, on a machine that has more
+// to do.
+const stopGrace = 2 * time.Minute
 
 // Process is a program that runs beside the cluster and ends with it.
 type Process struct {
@@ -86,7 +87,7 @@ func (p *Process) Err() error {
 	return fmt.Errorf("%s ended (%s), log %s:\n%s", p.Name, state, p.LogPath, tail(p.LogPath))
 }
 
-// Stop asks the process to end, kills it when it does not within 10 s, and
+// Stop asks the process to end, kills it when it does not within stopGrace, and
 // returns when it is gone.
 func (p *Process) Stop() error { return p.stop(stopGrace) }
 

@@ -11,7 +11,10 @@ import (
 	"strconv"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
@@ -20,6 +23,9 @@ const (
 	readyPoll = 50 * time.Millisecond
 	// startTimeout is generous: the machine may be busy with builds and tests.
 	startTimeout = 10 * time.Minute
+	// serverGrace is for requests that an API server has when it is stopped. It would
+	// wait a minute for watches.
+	serverGrace = 10 * time.Second
 )
 
 // auditPolicy keeps all stages, RequestReceived included: when a request
@@ -89,6 +95,26 @@ func (c *Cluster) startServers(ctx context.Context) error {
 			return err
 		}
 	}
+	return c.waitNamespaces(ctx)
+}
+
+// waitNamespaces returns when there is the default namespace: a server is ready before
+// it has made those that every cluster has.
+func (c *Cluster) waitNamespaces(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(c.Config())
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	err = wait.PollUntilContextTimeout(ctx, readyPoll, startTimeout, true, func(ctx context.Context) (bool, error) {
+		_, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, c.Err()
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the default namespace: %w", err)
+	}
 	return nil
 }
 
@@ -97,13 +123,13 @@ func (c *Cluster) startServers(ctx context.Context) error {
 func (c *Cluster) EtcdProxy(i int) *EtcdProxy { return c.servers[i].etcd }
 
 // StopServer ends API server i as an operator would: it may finish the requests
-// it has, for at most 10 s. All other programs of the cluster go on.
+// it has, for at most serverGrace. All other programs of the cluster go on.
 func (c *Cluster) StopServer(i int) error {
 	c.mu.Lock()
 	process := c.servers[i].process
 	c.servers[i].process = nil
 	c.mu.Unlock()
-	return process.Stop()
+	return process.stop(serverGrace)
 }
 
 // StartServer starts API server i again, at the address it had, and returns
