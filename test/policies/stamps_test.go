@@ -2,6 +2,8 @@ package policies
 
 import (
 	"context"
+	"fmt"
+	"regexp"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/settings"
@@ -70,6 +73,34 @@ func (s *stage) pod(t *testing.T, name string, labels map[string]string) *corev1
 	return pod
 }
 
+var letPass = regexp.MustCompile(`(?m)^apiserver_admission_webhook_fail_open_count\{.*freshbind\.dev.*\} (\S+)$`)
+
+// answered repeats a write that the API server has let pass because a hook had not
+// answered in time.
+func (s *stage) answered(t *testing.T, write func()) {
+	t.Helper()
+	api, err := discovery.NewDiscoveryClientForConfig(s.cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	passed := func(ctx context.Context) (string, error) {
+		text, err := api.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+		return fmt.Sprintf("%q", letPass.FindAll(text, -1)), err
+	}
+	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
+		before, err := passed(ctx)
+		if err != nil {
+			return false, err
+		}
+		write()
+		after, err := passed(ctx)
+		return before == after, err
+	})
+	if err != nil {
+		t.Fatalf("waiting for a write that the hooks are asked about: %v", err)
+	}
+}
+
 // putsStampsBack changes the stamps of Pods in a namespace that enforces.
 func (s *stage) putsStampsBack(t *testing.T) {
 	t.Helper()
@@ -98,17 +129,28 @@ func (s *stage) putsStampsBack(t *testing.T) {
 		"nothing":     {plain, labelPatch(`null`, ""), map[string]string{"keep": "1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pod := tc.pod.DeepCopy()
-			if err := s.admin.Patch(t.Context(), pod, tc.patch, client.DryRunAll); err != nil {
-				t.Fatalf("refused: %v", err)
-			}
+			var pod *corev1.Pod
+			s.answered(t, func() {
+				pod = tc.pod.DeepCopy()
+				if err := s.admin.Patch(t.Context(), pod, tc.patch, client.DryRunAll); err != nil {
+					t.Fatalf("refused: %v", err)
+				}
+			})
 			if diff := cmp.Diff(tc.want, pod.Labels); diff != "" {
 				t.Errorf("labels (-want,+got):\n%s", diff)
 			}
 		})
 	}
-	if err := s.admin.Patch(t.Context(), stamped, labelPatch(`"v1-b"`, "")); err != nil || stamped.Labels[settings.StampKey] != "v1-a" {
-		t.Errorf("stored is the stamp %q (error %v), want v1-a", stamped.Labels[settings.StampKey], err)
+	s.answered(t, func() {
+		if err := s.self.Patch(t.Context(), stamped, labelPatch(`"v1-a"`, "")); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.admin.Patch(t.Context(), stamped, labelPatch(`"v1-b"`, "")); err != nil {
+			t.Fatalf("refused: %v", err)
+		}
+	})
+	if stamped.Labels[settings.StampKey] != "v1-a" {
+		t.Errorf("stored is the stamp %q, want v1-a", stamped.Labels[settings.StampKey])
 	}
 	if err := s.self.Patch(t.Context(), stamped, labelPatch(`"v1-c"`, "")); err != nil || stamped.Labels[settings.StampKey] != "v1-c" {
 		t.Errorf("Freshbind's own stamp is %q (error %v), want v1-c", stamped.Labels[settings.StampKey], err)

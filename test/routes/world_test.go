@@ -139,7 +139,7 @@ func (w *world) serve() {
 	inprocess.Run(t, "the server", o.Run)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(certificate)
-	w.client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
+	w.client = &http.Client{Timeout: 10 * time.Minute, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: pool}, MaxIdleConnsPerHost: 32, ForceAttemptHTTP2: true,
 	}}
 }

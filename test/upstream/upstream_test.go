@@ -150,7 +150,8 @@ func (w *world) create(r schema.GroupResource, kind, name string, spec map[strin
 	}
 }
 
-// members waits for so many ready sandboxes and returns their names.
+// members waits for so many ready sandboxes, and until the controllers have seen them,
+// and returns their names.
 func (w *world) members(want int) []string {
 	w.t.Helper()
 	var names []string
@@ -165,7 +166,12 @@ func (w *world) members(want int) []string {
 				names = append(names, list.Items[i].GetName())
 			}
 		}
-		return len(names) == want, nil
+		pool, err := w.resource(SandboxWarmPools).Get(ctx, "pool", metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		seen, _, err := unstructured.NestedInt64(pool.Object, "status", "readyReplicas")
+		return len(names) == want && seen == int64(want), err
 	})
 	return names
 }
