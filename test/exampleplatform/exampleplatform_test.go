@@ -151,13 +151,14 @@ func (w *world) used(fleet *unstructured.Unstructured) *unstructured.Unstructure
 	if err := w.put(taken(box, "carol", "")); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.user.Get(w.t.Context(), client.ObjectKeyFromObject(box), box); err != nil {
-		w.t.Fatal(err)
-	}
-	box.SetOwnerReferences([]metav1.OwnerReference{owner(fleet)})
-	if err := w.user.Update(w.t.Context(), box); err != nil {
-		w.t.Fatal(err)
-	}
+	// Freshbind marks it as used meanwhile.
+	w.eventually("box used to be back in its fleet", func() error {
+		if err := w.user.Get(w.t.Context(), client.ObjectKeyFromObject(box), box); err != nil {
+			return err
+		}
+		box.SetOwnerReferences([]metav1.OwnerReference{owner(fleet)})
+		return w.user.Update(w.t.Context(), box)
+	})
 	return box
 }
 

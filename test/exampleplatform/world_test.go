@@ -2,6 +2,7 @@ package exampleplatform
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
@@ -209,11 +211,19 @@ func (w *world) fleet(namespace, name, image string, annotations map[string]stri
 	return fleet
 }
 
-// edit has the Fleet's Boxes run another image.
+// edit has the Fleet's Boxes run another image, and stores its annotations. It is a
+// patch: Freshbind writes to Fleets as well.
 func (w *world) edit(fleet *unstructured.Unstructured, image string) {
 	w.t.Helper()
-	fleet.Object["spec"].(map[string]any)["box"] = spec(image)
-	if err := w.user.Update(w.t.Context(), fleet); err != nil {
+	said := map[string]any{}
+	for key, value := range fleet.GetAnnotations() {
+		said[key] = value
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": said}, "spec": map[string]any{"box": spec(image)}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.user.Patch(w.t.Context(), fleet, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		w.t.Fatal(err)
 	}
 }
