@@ -156,6 +156,34 @@ func (n *Namespace) WaitPool(ctx context.Context, p Pool, image string, within t
 	return members, nil
 }
 
+// WaitSeen waits until agent-sandbox has seen every write to Sandboxes so far, which
+// decides whether a claim finds a member: it has seen a Sandbox that is made now, and
+// its watch delivers in order.
+func (n *Namespace) WaitSeen(ctx context.Context, within time.Duration) error {
+	const name = "freshbind-seen"
+	probe := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"podTemplate": map[string]any{
+		"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "probe"}}},
+	}}}}
+	probe.SetAPIVersion(builders.GroupCore + "/" + n.Version)
+	probe.SetKind("Sandbox")
+	probe.SetName(name)
+	if err := n.Create(ctx, probe); err != nil {
+		return err
+	}
+	err := until(ctx, within, "agent-sandbox to see a Sandbox in "+n.Name, func(ctx context.Context) (string, bool, error) {
+		stored, err := n.Resource(upstream.Sandboxes).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return "", false, fmt.Errorf("get sandbox %s/%s: %w", n.Name, name, err)
+		}
+		_, seen := condition(stored)
+		return "no condition", seen, nil
+	})
+	if deleted := n.Resource(upstream.Sandboxes).Delete(ctx, name, metav1.DeleteOptions{}); err == nil && deleted != nil {
+		err = fmt.Errorf("delete sandbox %s/%s: %w", n.Name, name, deleted)
+	}
+	return err
+}
+
 func atRest(members []Member, replicas int, image string) bool {
 	return len(members) == replicas && !slices.ContainsFunc(members, func(m Member) bool {
 		return !m.takeable() || image != "" && m.Image != image

@@ -115,9 +115,10 @@ func newWorld(ctx context.Context) (*world, error) {
 	return w, err
 }
 
-// config is what freshbind itself says a scheduler has to be told.
+// config is what freshbind itself says a scheduler has to be told. It waits as long as
+// it may: who goes on without an answer places pods as if there were no Freshbind.
 func (w *world) config(ctx context.Context, args ...string) (string, error) {
-	args = append([]string{"scheduler-config", "--url=" + w.Guard.WebhookURL(), "--ca-file=" + w.caFile, "--timeout=5s"}, args...)
+	args = append([]string{"scheduler-config", "--url=" + w.Guard.WebhookURL(), "--ca-file=" + w.caFile, "--timeout=1m"}, args...)
 	cmd := exec.CommandContext(ctx, w.Guard.Program(), args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

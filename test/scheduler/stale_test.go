@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/freshbind/freshbind/scheduler"
 	"github.com/freshbind/freshbind/test/builders"
@@ -25,42 +28,80 @@ import (
 // follower notes what became of every pod of a namespace.
 type follower struct {
 	mu sync.Mutex
+	// there are the pods as they are.
+	there map[types.UID]*corev1.Pod
 	// bound are the pods that ever had a node, told the refusals that were said.
 	bound map[types.UID]string
 	told  map[types.UID]corev1.PodCondition
+	// waited are the pods that had no node when the first refusal was said.
+	waited map[types.UID]*corev1.Pod
 }
 
 func (s *stage) follow() *follower {
 	s.t.Helper()
-	f := &follower{bound: map[types.UID]string{}, told: map[types.UID]corev1.PodCondition{}}
-	w, err := s.w.kube.CoreV1().Pods(s.Name).Watch(s.t.Context(), metav1.ListOptions{})
+	f := &follower{there: map[types.UID]*corev1.Pod{}, bound: map[types.UID]string{}, told: map[types.UID]corev1.PodCondition{}}
+	pods := s.w.kube.CoreV1().Pods(s.Name)
+	list, err := pods.List(s.t.Context(), metav1.ListOptions{})
+	s.must(err)
+	for i := range list.Items {
+		f.see(watch.Added, &list.Items[i])
+	}
+	// When the API server ends it, because this reads too slowly, it goes on where it was.
+	w, err := watchtools.NewRetryWatcherWithContext(s.t.Context(), list.ResourceVersion, &cache.ListWatch{WatchFuncWithContext: pods.Watch})
 	s.must(err)
 	s.t.Cleanup(w.Stop)
 	go func() {
 		for e := range w.ResultChan() {
 			if pod, ok := e.Object.(*corev1.Pod); ok && e.Type != watch.Error {
-				f.see(pod)
+				f.see(e.Type, pod)
 			}
 		}
 	}()
 	return f
 }
 
-func (f *follower) see(pod *corev1.Pod) {
+func (f *follower) see(event watch.EventType, pod *corev1.Pod) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.there[pod.UID] = pod
+	if event == watch.Deleted {
+		delete(f.there, pod.UID)
+	}
 	if pod.Spec.NodeName != "" {
 		f.bound[pod.UID] = pod.Spec.NodeName
 	}
-	if c := scheduled(pod); strings.Contains(c.Message, scheduler.StaleMember) {
-		f.told[pod.UID] = c
+	c := scheduled(pod)
+	if !strings.Contains(c.Message, scheduler.StaleMember) {
+		return
 	}
+	if len(f.told) == 0 {
+		f.waited = maps.Clone(f.there)
+		maps.DeleteFunc(f.waited, func(_ types.UID, pod *corev1.Pod) bool { return pod.Spec.NodeName != "" })
+	}
+	f.told[pod.UID] = c
 }
 
-func (f *follower) view(look func(bound map[types.UID]string, told map[types.UID]corev1.PodCondition)) {
+// view is for looks at what it has noted.
+func (f *follower) view(look func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	look(f.bound, f.told)
+	look()
+}
+
+// gone waits until it has seen that there is no such pod any more.
+func (s *stage) gone(f *follower, what string, is func(*corev1.Pod) bool) {
+	s.t.Helper()
+	s.eventually("the end of pods "+what+" is seen", func(context.Context) (string, bool) {
+		n := 0
+		f.view(func() {
+			for _, pod := range f.there {
+				if is(pod) {
+					n++
+				}
+			}
+		})
+		return fmt.Sprintf("%d are there", n), n == 0
+	})
 }
 
 // The template changes while every pod of a large pool waits for a node. From the
@@ -77,27 +118,23 @@ func TestTemplateChangesWhile200PodsArePending(t *testing.T) {
 	s.waitSome("of the new image", func(pod *corev1.Pod) bool { return imageOf(pod) == v2 })
 	s.openRoom("late", 0, 1, 2, 3)
 	s.waitMetric(refusals, was)
-	stale := map[types.UID]string{}
-	for _, pod := range s.pods() {
-		if imageOf(&pod) == v1 && pod.Spec.NodeName == "" {
-			stale[pod.UID] = pod.Name
-		}
-	}
 	s.full(p, v2)
-	t.Logf("200 members fresh and ready after %.0f s; %d stale pods waited when the extender first refused one",
-		time.Since(start).Seconds(), len(stale))
-	s.waitPods("stale", 0, func(pod *corev1.Pod) bool { return imageOf(pod) == v1 })
-	if len(stale) == 0 {
-		t.Fatal("no stale pod was left when the extender first refused one: the test shows nothing")
-	}
-	f.view(func(bound map[types.UID]string, told map[types.UID]corev1.PodCondition) {
-		for uid, name := range stale {
-			if node := bound[uid]; node != "" {
-				t.Errorf("stale pod %s was bound to %s after the first refusal", name, node)
+	took := time.Since(start)
+	s.gone(f, "that are stale", func(pod *corev1.Pod) bool { return imageOf(pod) == v1 })
+	f.view(func() {
+		stale := maps.Clone(f.waited)
+		maps.DeleteFunc(stale, func(_ types.UID, pod *corev1.Pod) bool { return imageOf(pod) != v1 })
+		t.Logf("200 members fresh and ready after %.0f s; %d stale pods waited when the extender first refused one", took.Seconds(), len(stale))
+		if len(stale) == 0 {
+			t.Fatal("no stale pod was left when the extender first refused one: the test shows nothing")
+		}
+		for uid, pod := range stale {
+			if node := f.bound[uid]; node != "" {
+				t.Errorf("stale pod %s was bound to %s after the first refusal", pod.Name, node)
 			}
 		}
 		revisions := 0
-		for _, c := range told {
+		for _, c := range f.told {
 			if c.Reason != corev1.PodReasonUnschedulable {
 				t.Errorf("condition %s: %q, want %s", c.Reason, c.Message, corev1.PodReasonUnschedulable)
 			}
@@ -107,7 +144,7 @@ func TestTemplateChangesWhile200PodsArePending(t *testing.T) {
 			}
 		}
 		if revisions == 0 {
-			t.Errorf("none of %d conditions names the pod's revision and the one in force", len(told))
+			t.Errorf("none of %d conditions names the pod's revision and the one in force", len(f.told))
 		}
 	})
 }
@@ -135,17 +172,17 @@ func TestRollbackBringsRefusedPodsToRun(t *testing.T) {
 	s.waitMetric(refusals, refused)
 	s.waitMetric(noPreemptions, kept)
 	s.waitSome("refused", func(pod *corev1.Pod) bool { return strings.Contains(scheduled(pod).Message, scheduler.StaleMember) })
-	f.view(func(bound map[types.UID]string, told map[types.UID]corev1.PodCondition) {
-		for uid := range told {
-			if bound[uid] != "" {
-				t.Errorf("a refused pod is on %s", bound[uid])
+	f.view(func() {
+		for uid := range f.told {
+			if f.bound[uid] != "" {
+				t.Errorf("a refused pod is on %s", f.bound[uid])
 			}
 		}
 	})
 	start := time.Now()
 	s.move(p, "old")
 	refusedBefore := func(pod *corev1.Pod) (was bool) {
-		f.view(func(_ map[types.UID]string, told map[types.UID]corev1.PodCondition) { _, was = told[pod.UID] })
+		f.view(func() { _, was = f.told[pod.UID] })
 		return was
 	}
 	s.waitPods("that were refused and do not run", 0, func(pod *corev1.Pod) bool {
@@ -301,6 +338,7 @@ func TestNodesSetAsideForSandboxes(t *testing.T) {
 	s.full(p, v1)
 	first, err := s.Members(t.Context(), p.Name)
 	s.must(err)
+	s.must(s.WaitSeen(t.Context(), within))
 	claims := scenario.Names("c", 2)
 	s.must(s.CreateClaims(t.Context(), p, claims...))
 	s.must(s.WaitClaims(t.Context(), within, claims...))
