@@ -27,15 +27,24 @@ func (j *judging) got() runs {
 		out.content, out.err = j.now.content, j.now.err
 	}
 	if pod, now := j.itsPod(); pod != nil {
-		out.pod = now
-		out.whole = !j.p.warm || j.prev.state.generation != 1 || now.generation > 1 || j.h.podsOfSandbox[j.p.sandbox][0] != pod.uid
+		out.pod, out.whole = now, j.wholePod(pod, now)
 	}
 	return out
+}
+
+// wholePod: the Pod is not known to have been made from the Sandbox's present spec.
+func (j *judging) wholePod(pod *object[podState], now *podState) bool {
+	return !j.p.warm || j.prev.state.generation != 1 || now.generation > 1 || j.h.podsOfSandbox[j.p.sandbox][0] != pod.uid
 }
 
 // itsPod is the Pod that the claim got, as it was just before the bind; nil where there was none. A cold start gets the Pod
 // of its name that nobody owns, if there is one: upstream adopts it.
 func (j *judging) itsPod() (pod *object[podState], now *podState) {
+	return j.podOfMember(func(line *timeline[podState]) (*entry[podState], bool) { return line.before(j.p.rv) })
+}
+
+// podOfMember is the same at a moment of the Pod's timeline.
+func (j *judging) podOfMember(moment func(*timeline[podState]) (*entry[podState], bool)) (pod *object[podState], now *podState) {
 	podName := j.sandbox.name
 	if j.p.warm {
 		podName = j.prev.state.podName
@@ -45,7 +54,7 @@ func (j *judging) itsPod() (pod *object[podState], now *podState) {
 		if o == nil {
 			continue
 		}
-		e, ok := o.line.before(j.p.rv)
+		e, ok := moment(&o.line)
 		if !ok || e.gone {
 			continue
 		}
@@ -145,10 +154,25 @@ func (j *judging) freshness() {
 		j.bind.Found = j.bind.Expected
 		j.restarted()
 	}
-	if newest.gone {
-		j.bind.add(NotYet, ReasonTemplateGone, "template %s did not exist", newest.template)
-	}
+	j.templateGone(list)
 	j.changedByBind()
+}
+
+// templateGone finds a template that was not there for as long as the bind can have been admitted; list is what was demanded,
+// the newest first. One that went while the bind was under way raced.
+func (j *judging) templateGone(list []demand) {
+	if !list[0].gone {
+		return
+	}
+	k := 1
+	for k < len(list) && list[k].gone && list[k].template == list[0].template {
+		k++
+	}
+	if j.admit.lo.Before(list[k-1].since.hi) {
+		j.bind.add(Raced, ReasonTemplateGone, "template %s was deleted while the bind was under way", list[0].template)
+		return
+	}
+	j.bind.add(NotYet, ReasonTemplateGone, "template %s did not exist", list[0].template)
 }
 
 // restarted finds a member that was there before the pool's owner asked for a restart. Creation times are whole seconds; what
@@ -228,6 +252,9 @@ func (j *judging) stale(d demands, list []demand, equals func(*content) bool) {
 		j.bind.StaleFor = Seconds(j.p.seen.Sub(since.seen))
 	}
 	class, why := j.order(since)
+	if class == Stale && j.soundOnce(list) {
+		class, why = Raced, "it became so while the bind was under way"
+	}
 	message := fmt.Sprintf("runs %s, in force was %s", j.bind.Found, j.bind.Expected)
 	if list[0].refusal != "" {
 		message = fmt.Sprintf("runs %s, though %s", j.bind.Found, list[0].refusal)

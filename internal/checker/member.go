@@ -178,23 +178,29 @@ func (j *judging) poolEver(o owner, so func(*entry[poolState]) bool) bool {
 	return len(seen) == 0 || slices.ContainsFunc(seen, so)
 }
 
-// alive finds members that were dead before the bind was admitted. One that died while the bind was under way raced, and
-// so did one that came to life: its Pod is made by a controller that nobody waits for.
+// alive finds members that were dead for as long as the bind can have been admitted. One that was so only for a part of that
+// time raced: it died while the bind was under way, or came to life, as Pods are made and nodes return when nobody waits.
 func (j *judging) alive() {
 	if j.prev.state.deleting {
 		j.bind.add(DeadMember, ReasonMemberTerminating, "the sandbox was being deleted")
 	}
-	class, before, message := j.podAt(j.admit.lo)
-	_, after, later := j.podAt(j.p.rv)
-	switch {
-	case before == reasonPodUnknown:
+	class, first, message := j.podAt(j.admit.lo)
+	if first == reasonPodUnknown {
 		j.bind.unjudged("%s", message)
-	case before != "" && after == "":
-		j.bind.add(Raced, before, "%s until the bind was under way", message)
-	case before != "":
-		j.bind.add(class, before, "%s", message)
-	case after != "" && after != ReasonPodNotYet && after != reasonPodUnknown:
-		j.bind.add(Raced, after, "%s while the bind was under way", later)
+		return
+	}
+	lived, last, later := first == "", first, message
+	for _, rv := range j.moments() {
+		_, last, later = j.podAt(rv)
+		lived = lived || last == ""
+	}
+	switch {
+	case first != "" && !lived:
+		j.bind.add(class, first, "%s", message)
+	case first != "":
+		j.bind.add(Raced, first, "%s until the bind was under way", message)
+	case last != "" && last != ReasonPodNotYet && last != reasonPodUnknown:
+		j.bind.add(Raced, last, "%s while the bind was under way", later)
 	}
 }
 
@@ -216,9 +222,6 @@ func (j *judging) podAt(rv RV) (class Class, why Reason, message string) {
 			continue
 		}
 		e, ok := o.line.at(rv)
-		if rv == j.p.rv {
-			e, ok = o.line.before(rv)
-		}
 		if !ok {
 			continue
 		}

@@ -22,8 +22,8 @@ var auditing = slices.Concat(at("internal/checker/states.go", []mutant{
 	{check: "auditor: no strategy tolerates work in a Pod", old: `j.bind.add(UsedMember, ReasonPodModified, what)`, broken: `class, _ := j.order(change{})
 		j.bind.add(class, ReasonPodModified, what)`, test: "TestThePodIsEvidenceOfItsOwn/kubectl debug in a pool that tolerates"},
 	{check: "auditor: work in a Pod that raced with the bind", old: `ok && e.state.ephemeral {`, broken: `ok || e.state.ephemeral {`, test: "TestThePodIsEvidenceOfItsOwn/kubectl debug while the bind was under way"},
-	{check: "auditor: a member that came to life", old: `case before != "" && after == "":`, broken: `case false:`, test: "TestDeadMembers/a member whose Pod was made while the bind was under way"},
-	{check: "auditor: a member that died under way", old: `case after != "" && after != ReasonPodNotYet && after != reasonPodUnknown:`, broken: `case false:`, test: "TestDeadMembers/the Pod was deleted while the bind was under way"},
+	{check: "auditor: a member that came to life", old: `lived = lived || last == ""`, broken: ``, test: "TestDeadMembers/a member whose Pod was made while the bind was under way"},
+	{check: "auditor: a member that died under way", old: `case last != "" && last != ReasonPodNotYet && last != reasonPodUnknown:`, broken: `case false:`, test: "TestDeadMembers/the Pod was deleted while the bind was under way"},
 }), at("internal/checker/node.go", []mutant{
 	{check: "auditor: taints that are tolerated", old: `if at < 0 || spec.Tolerations[at].TolerationSeconds != nil {`, broken: `if true || at < 0 {`, test: "TestNodesThatGo/it is tolerated for ever"},
 	{check: "auditor: taints that are tolerated for a while", old: `if at < 0 || spec.Tolerations[at].TolerationSeconds != nil {`, broken: `if at < 0 {`, test: "TestNodesThatGo/it is tolerated for a while"},
@@ -33,9 +33,14 @@ var auditing = slices.Concat(at("internal/checker/states.go", []mutant{
 	{check: "auditor: images", old: `return exchanged(*r.pod, r.name, c)`, broken: `return "", nil`, test: "TestThePodIsEvidenceOfItsOwn/kubectl set image"},
 	{check: "auditor: a first Pod of the template before", old: `case podIsOlder:`, broken: `case podIsOlder && false:`, test: "TestThePodIsEvidenceOfItsOwn/its first Pod is of the template before, its spec is not"},
 	{check: "auditor: a cold start adopts", old: `!j.p.warm && adopted {`, broken: `!j.p.warm && adopted && false {`, test: "TestThePodIsEvidenceOfItsOwn/a cold start adopts a Pod of the template before"},
+	{check: "auditor: what was sound for a part of the time", old: `if class == Stale && j.soundOnce(list) {`, broken: `if class == Stale && j.soundOnce(list) && false {`, test: "TestFaultsOfAPartOfTheWindow/the Pod's image is exchanged"},
+	{check: "auditor: a template that went under way", old: `if j.admit.lo.Before(list[k-1].since.hi) {`, broken: `if false {`, test: "TestFaultsOfAPartOfTheWindow/the template is deleted"},
 	{check: "auditor: restarts", old: `		j.restarted()
 	}`, broken: `	}`, test: "TestWhatPoolsSay/created before the restart"},
 	{check: "auditor: what the bind itself changed", old: `if j.now.content.equal(j.prev.state.content.blueprint) {`, broken: `if true {`, test: "TestEveryReasonHasAHistory/BlueprintChanged"},
+}), at("internal/checker/window.go", []mutant{
+	{check: "auditor: nodes that return and leave", old: `!e.gone && node != nil {`, broken: `!e.gone && node != nil && false {`, test: "TestFaultsOfAPartOfTheWindow/the node returns and leaves"},
+	{check: "auditor: what a pool vouched for", old: `got.allowed = parseInjected(e.state.injected)`, broken: `_ = e`, test: "TestFaultsOfAPartOfTheWindow/the pool vouches no more"},
 }), at("internal/checker/injected.go", []mutant{
 	{check: "auditor: injected paths", old: `if want == nil && in.allows(steps, elements, have) {`, broken: `if false {`, test: "TestWhatPoolsSay/injected leaves on the list"},
 	{check: "auditor: injected paths excuse nothing that differs", old: `if want == nil && in.allows(steps, elements, have) {`, broken: `if in.allows(steps, elements, have) {
