@@ -55,30 +55,42 @@ func (w *world) delay(r schema.GroupResource, late bool) {
 	w.proxy.SetDelay(r.Group, r.Resource, d)
 }
 
+// hold keeps the stand-in from seeing a resource change, until the test ends or see is called.
+func (w *world) hold(t *testing.T, r schema.GroupResource) (see func()) {
+	w.proxy.Hold(r.Group, r.Resource)
+	see = func() { w.proxy.Release(r.Group, r.Resource) }
+	t.Cleanup(see)
+	return see
+}
+
 // testUpdate edits a template that the stand-in sees late.
 func testUpdate(t *testing.T, w *world) {
 	claims := scenario.Names("c", 5)
+	before := w.refused(t)
+	refused := func() bool { return fmt.Sprint(w.refused(t)) != fmt.Sprint(before) }
 	play := func(enforce bool) *stage {
 		s := w.stage(t)
 		if enforce {
 			s.enforce()
+			before = w.refused(t)
 		}
-		w.delay(upstream.SandboxTemplates, true)
+		see := w.hold(t, upstream.SandboxTemplates)
 		_, err := s.SetImage(t.Context(), s.pool.Template, "sandbox:v2")
 		s.must(err)
-		s.claim(claims...)
-		w.delay(upstream.SandboxTemplates, false)
+		s.must(s.CreateClaims(t.Context(), s.pool, claims...))
+		if enforce {
+			s.eventually("what is stale refused", func(context.Context) (string, bool) { return fmt.Sprint(w.refused(t)), refused() })
+			see()
+		}
+		s.must(s.WaitClaims(t.Context(), within, claims...))
+		see()
 		return s
 	}
 	if sum, _ := play(false).judged(); sum.Classes[checker.Stale] == 0 {
 		t.Errorf("without Freshbind the claims got %v: this test shows nothing", sum.Classes)
 	}
-	before := w.refused(t)
 	s := play(true)
 	s.sound(len(claims))
-	if after := w.refused(t); fmt.Sprint(after) == fmt.Sprint(before) {
-		t.Error("nothing was refused: nothing was late")
-	}
 	for _, claim := range claims {
 		if image := scenario.ImageOf(s.get(claim)); image != "sandbox:v2" {
 			t.Errorf("claim %s runs %s", claim, image)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,12 +34,14 @@ func TestAuditChangesNothing(t *testing.T) {
 	}
 	guard.must(guard.WaitGuarded(t.Context(), within))
 
-	w.delay(upstream.SandboxTemplates, lag)
 	names := scenario.Names("c", 5)
 	for _, s := range []*stage{audited, exempt} {
 		p := s.pool(scenario.Pool{Replicas: 5, Strategy: scenario.Recreate})
+		s.atRest(p)
+		see := s.hold(upstream.SandboxTemplates)
 		s.image(p, "sandbox:v2")
 		s.claim(p, names...)
+		see()
 		s.full(p, "sandbox:v2")
 	}
 
@@ -54,7 +57,7 @@ func TestAuditChangesNothing(t *testing.T) {
 	if got.Classes[checker.Stale] != 5 {
 		t.Errorf("%d stale binds, want all 5: this test has shown nothing", got.Classes[checker.Stale])
 	}
-	for _, write := range w.writes(t, 0, audited.Name) {
+	for _, write := range w.writes(t, 0, audited.Name, time.Time{}) {
 		t.Errorf("Freshbind wrote: %s", write)
 	}
 	for _, s := range audited.list(upstream.Sandboxes) {
@@ -88,14 +91,16 @@ func TestAuditChangesNothing(t *testing.T) {
 
 // writes returns what Freshbind wrote in a namespace, by an API server's own audit
 // log, besides what it keeps for itself: revisions and events.
-func (w *world) writes(t *testing.T, server int, namespace string) []string {
+// since is when they were asked for at the earliest: a log is written after the answer.
+func (w *world) writes(t *testing.T, server int, namespace string, since time.Time) []string {
 	t.Helper()
 	var out []string
 	seen := 0
 	for _, e := range w.requests(t, server) {
 		seen++
 		switch {
-		case e.ObjectRef.Namespace != namespace, e.Verb == "get", e.Verb == "list", e.Verb == "watch",
+		case e.RequestReceivedTimestamp.Before(since),
+			e.ObjectRef.Namespace != namespace, e.Verb == "get", e.Verb == "list", e.Verb == "watch",
 			e.ObjectRef.Resource == "controllerrevisions", e.ObjectRef.Resource == "events":
 		default:
 			out = append(out, fmt.Sprintf("%s %s %s", e.Verb, e.ObjectRef.Resource, e.ObjectRef.Name))
@@ -113,6 +118,8 @@ type request struct {
 	User                    struct{ Username string }
 	ObjectRef               struct{ Resource, Namespace, Name, Subresource string }
 	ResponseStatus          struct{ Code int }
+
+	RequestReceivedTimestamp time.Time
 }
 
 // requestLog reads an audit log as it grows.

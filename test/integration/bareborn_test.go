@@ -22,36 +22,41 @@ import (
 // A pool whose template cache is late makes members of the old template. With
 // Freshbind none is born.
 func testBareBirths(t *testing.T, w *oldWorld) {
-	proxy := w.Controllers.Proxy()
-	templates := upstream.SandboxTemplates
-	play := func(labels map[string]string) (*oldStage, func() map[string]int) {
-		s := w.stage(t, 3, labels)
-		proxy.SetDelay(templates.Group, templates.Resource, lag)
-		t.Cleanup(func() { proxy.SetDelay(templates.Group, templates.Resource, 0) })
+	play := func(labels map[string]string) (s *oldStage, born func() map[string]int, see func()) {
+		s = w.stage(t, 3, labels)
+		see = s.stage.hold(upstream.SandboxTemplates)
 		s.image(s.pool, "sandbox:v2")
-		born := s.watchBirths()
+		born = s.watchBirths()
 		for _, name := range s.poolPods() {
 			// Where Freshbind enforces it may have been first.
 			s.must(client.IgnoreNotFound(s.podClient().Delete(t.Context(), name, metav1.DeleteOptions{})))
 		}
-		return s, born
+		return s, born, see
 	}
-	s, born := play(nil)
+	s, born, see := play(nil)
 	s.eventually("births in a late pool without Freshbind", func(context.Context) (string, bool) {
 		return fmt.Sprint(born()), born()["sandbox:v1"] > 0
 	})
+	see()
 	guarded := &world{World: w.World}
 	refused := func() float64 {
 		return guarded.metric(t, "freshbind_bind_verdicts_total", `verdict="deny"`, `mode="enforce"`, `operation="birth"`, `reason="StaleRevision"`)
 	}
-	before := refused()
-	s, born = play(scenario.Enforce())
+	const hook = "birth-pod.freshbind.dev"
+	before, unanswered := refused(), guarded.unanswered(t, hook)
+	s, born, see = play(scenario.Enforce())
+	s.eventually("births refused", func(context.Context) (string, bool) {
+		n := refused() - before
+		return fmt.Sprint(n), n > 0
+	})
+	see()
 	s.fullOf("sandbox:v2")
-	if got := born(); got["sandbox:v1"] > 0 || got["sandbox:v2"] < s.pool.Replicas {
-		t.Errorf("born were %v, want at least %d of sandbox:v2 and nothing else", got, s.pool.Replicas)
-	}
-	if refused() == before {
-		t.Error("no birth was refused: nothing was late")
+	s.eventually("births of the newer template", func(context.Context) (string, bool) {
+		return fmt.Sprint(born()), born()["sandbox:v2"] >= s.pool.Replicas
+	})
+	// Its hook is one that fails open.
+	if n, most := born()["sandbox:v1"], int(guarded.unanswered(t, hook)-unanswered); n > most {
+		t.Errorf("%d pods of the old template were born, and %d births had no answer in time", n, most)
 	}
 	t.Logf("%.0f births refused", refused()-before)
 }
@@ -73,23 +78,17 @@ func (s *oldStage) poolPods() []string {
 // watchBirths counts, by image, the Pods that are stored from now on.
 func (s *oldStage) watchBirths() func() map[string]int {
 	s.t.Helper()
-	ctx := s.t.Context()
-	list, err := s.podClient().List(ctx, metav1.ListOptions{})
+	list, err := s.podClient().List(s.t.Context(), metav1.ListOptions{})
 	s.must(err)
-	events, err := s.podClient().Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
-	s.must(err)
-	s.t.Cleanup(events.Stop)
 	var mu sync.Mutex
 	born := map[string]int{}
-	go func() {
-		for e := range events.ResultChan() {
-			if pod, ok := e.Object.(*unstructured.Unstructured); ok && e.Type == watch.Added {
-				mu.Lock()
-				born[podImage(pod)]++
-				mu.Unlock()
-			}
+	s.watchFrom(s.podClient(), list.GetResourceVersion(), func(event watch.EventType, pod *unstructured.Unstructured) {
+		if event == watch.Added {
+			mu.Lock()
+			defer mu.Unlock()
+			born[podImage(pod)]++
 		}
-	}()
+	})
 	return func() map[string]int {
 		mu.Lock()
 		defer mu.Unlock()
@@ -127,11 +126,11 @@ func testBareStamps(t *testing.T, w *oldWorld) {
 
 func (s *oldStage) stampedPod(name, want string) {
 	s.t.Helper()
-	pod, err := s.podClient().Get(s.t.Context(), name, metav1.GetOptions{})
-	s.must(err)
-	if got := pod.GetLabels()[stampKey]; got != want {
-		s.t.Errorf("pod %s is stamped %q, want %s", name, got, want)
-	}
+	s.stampIs("pod "+name, want, func(ctx context.Context) string {
+		pod, err := s.podClient().Get(ctx, name, metav1.GetOptions{})
+		s.must(err)
+		return pod.GetLabels()[stampKey]
+	})
 }
 
 // forgedAtCreate tries Pods of the pool whose stamp says something else than
@@ -183,7 +182,10 @@ func testBareEvents(t *testing.T, w *oldWorld) {
 	uid := s.get(upstream.SandboxClaims, "c1").GetUID()
 	member := s.dyingMember()
 	take := fmt.Appendf(nil, `{"metadata":{"ownerReferences":null,"labels":{%q:null,%q:%q}}}`, barePoolLabel, builders.LabelClaimUID, uid)
-	_, err := s.podClient().Patch(t.Context(), member.GetName(), types.MergePatchType, take, metav1.PatchOptions{})
+	err := s.answered(func() error {
+		_, err := s.podClient().Patch(t.Context(), member.GetName(), types.MergePatchType, take, metav1.PatchOptions{})
+		return err
+	})
 	wantRefused(t, "release of a pod that is being deleted", err, "MemberTerminating")
 	s.eventually("events on the claim and on the pool", func(ctx context.Context) (string, bool) {
 		list, err := s.kube().EventsV1().Events(s.Name).List(ctx, metav1.ListOptions{})

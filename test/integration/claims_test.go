@@ -76,10 +76,11 @@ func TestColdStartsWithTheClaimsOwn(t *testing.T) {
 				return s.w.metric(t, "freshbind_repairs_total", `operation="coldstart"`, `result="admitted"`)
 			}
 			before := repaired()
-			s.w.delay(upstream.SandboxTemplates, lag)
+			see := s.hold(upstream.SandboxTemplates)
 			s.image(p, "sandbox:v2")
 			s.must(s.Create(t.Context(), claim.Obj()))
 			s.must(s.WaitClaims(t.Context(), within, "c1"))
+			see()
 			if repaired() == before {
 				t.Error("nothing was repaired while the controller's template was old")
 			}
@@ -129,19 +130,10 @@ func wantVolumes(want ...string) func(*testing.T, *unstructured.Unstructured) {
 func TestForgedStamps(t *testing.T) {
 	s := sharedWorld(t).enforced(t)
 	p := s.pool(scenario.Pool{Replicas: 4, Strategy: scenario.Recreate})
-	kube := s.kube()
-	stampOf := func(labels map[string]string) string { return labels[stampKey] }
 	built := hashOf(t, s.get(upstream.SandboxTemplates, p.Template))
 	members := s.full(p, "")
 	for _, m := range members {
-		if got := stampOf(s.get(upstream.Sandboxes, m.Name).GetLabels()); got != built {
-			t.Errorf("member %s is stamped %q, want %s", m.Name, got, built)
-		}
-		pod, err := kube.CoreV1().Pods(s.Name).Get(t.Context(), m.Name, getOptions)
-		s.must(err)
-		if got := stampOf(pod.Labels); got != built {
-			t.Errorf("pod %s is stamped %q, want %s", m.Name, got, built)
-		}
+		s.stamped(m.Name, built)
 	}
 
 	forged := hashOf(t, builders.TemplateFrom(s.get(upstream.SandboxTemplates, p.Template)).Image("sandbox:v2").Obj())

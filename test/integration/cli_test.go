@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,16 @@ func (s *shell) says(code int, command string, want ...string) string {
 	return out
 }
 
+// comesToSay runs a command until it prints all of these: what Freshbind records, as
+// revisions of templates, it records when it hears of it.
+func (s *shell) comesToSay(command string, want ...string) {
+	s.t.Helper()
+	s.eventually(command+": "+strings.Join(want, ", "), func(context.Context) (string, bool) {
+		out, code := s.run(strings.Fields(command)...)
+		return out, code == 0 && !slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(out, w) })
+	})
+}
+
 // watch runs a command that goes on until it is interrupted, and returns what it
 // has printed, and its end.
 func (s *shell) watch(command string) (printed func() string, end func()) {
@@ -156,16 +167,17 @@ func TestCLIFollowsAndSteersARollout(t *testing.T) {
 	if got := s.classes(p.Name); got["Current"] != 4 {
 		t.Fatalf("members: %v", got)
 	}
+	s.comesToSay("explain member "+s.full(p, "sandbox:v1")[0].Name, "runs      template python revision 1 (")
 
 	s.says(0, "rollout pause pool/python", "python paused")
 	s.says(1, "rollout pause pool/python", `error: pool "python" is already paused`)
 	s.image(p, "sandbox:v2")
+	s.becomes(p.Name, "Paused")
 	if got := s.classes(p.Name); got["Stale"] != 4 {
 		t.Fatalf("members while paused: %v", got)
 	}
-	s.becomes(p.Name, "Paused")
 	s.says(4, "rollout status pool/python", `error: pool "python" is paused: 0 of 4 up to date. Resume: kubectl freshbind rollout resume pool/python`)
-	s.says(0, "explain member "+s.full(p, "sandbox:v1")[0].Name,
+	s.comesToSay("explain member "+s.full(p, "sandbox:v1")[0].Name,
 		"StaleRevision", `"sandbox:v2" -> "sandbox:v1"`, "runs      template python revision 1 (", "in force  revision 2 (")
 	s.says(0, "rollout resume pool/python", "python resumed")
 	s.says(0, "rollout status template/python --timeout=10m", `pool "python" successfully rolled out: 4 of 4 up to date, revision 2 (`)
@@ -197,7 +209,7 @@ func TestCLIExplainsAClaim(t *testing.T) {
 	s := sharedWorld(t).enforced(t).shell()
 	p := s.pool(scenario.Pool{Replicas: 2, Strategy: scenario.Recreate})
 	s.claim(p, "c1")
-	s.says(0, "explain claim c1", "holds sandbox", ": FRESH, bound warm, ready", "runs      template python revision 1 (", "equal in content")
+	s.comesToSay("explain claim c1", "holds sandbox", ": FRESH, bound warm, ready", "runs      template python revision 1 (", "equal in content")
 	// Times are stored to the second: what happened in another one can be told apart.
 	created := s.get(upstream.SandboxClaims, "c1").GetCreationTimestamp()
 	s.eventually("the next second", func(context.Context) (string, bool) {
@@ -205,7 +217,7 @@ func TestCLIExplainsAClaim(t *testing.T) {
 	})
 	s.image(p, "sandbox:v2")
 	s.full(p, "sandbox:v2")
-	s.says(0, "explain claim c1", ": FRESH", "runs      template python revision 1 (", " when the claim was created; now revision 2 (")
+	s.comesToSay("explain claim c1", ": FRESH", "runs      template python revision 1 (", " when the claim was created; now revision 2 (")
 	s.says(1, "explain claim none", `error: claim "none" does not exist in namespace "`+s.Name+`"`)
 
 	// A bind that is refused is told of with the member it was about.

@@ -44,7 +44,7 @@ func TestColdStartsByCause(t *testing.T) {
 
 	// Otherwise Freshbind may delete stale members before anybody tries one.
 	s.forbidDeletes(s.full(p, "")[0].Name)
-	w.delay(upstream.SandboxTemplates, lag)
+	s.hold(upstream.SandboxTemplates)
 	s.image(p, "sandbox:v2")
 	s.claim(p, scenario.Names("late", 12)...)
 	if got := since()["Refused"]; got == 0 {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/settings"
@@ -149,14 +150,15 @@ func (r *row) imageOf(member *object) string {
 	return scenario.ImageOf(member)
 }
 
-// deleteMember is what somebody with every right does.
+// deleteMember is what somebody with every right does. Freshbind may have been first.
 func (r *row) deleteMember(member *object) {
 	r.t.Helper()
-	client := r.memberClient()
-	r.must(client.Delete(r.t.Context(), member.GetName(), metav1.DeleteOptions{}))
+	err := r.memberClient().Delete(r.t.Context(), member.GetName(), metav1.DeleteOptions{})
+	r.must(client.IgnoreNotFound(err))
 }
 
-// editMembers gives all members another image, which no Pod of theirs follows.
+// editMembers gives all members another image, which no Pod of theirs follows. Those that
+// Freshbind has deleted meanwhile are as good as edited: nobody gets them either.
 func (r *row) editMembers(image string) {
 	r.t.Helper()
 	for _, m := range r.members {
@@ -166,11 +168,15 @@ func (r *row) editMembers(image string) {
 				[]byte(`{"spec":{"containers":[{"name":"c","image":"`+image+`"}]}}`), patchOptions)
 		} else {
 			err = r.judged(func() error {
-				_, err := r.Resource(upstream.Sandboxes).Update(r.t.Context(), builders.SandboxFrom(r.live(m)).Image(image).Obj(), updateOptions)
+				now, err := r.memberClient().Get(r.t.Context(), m.GetName(), getOptions)
+				if err != nil {
+					return err
+				}
+				_, err = r.Resource(upstream.Sandboxes).Update(r.t.Context(), builders.SandboxFrom(now).Image(image).Obj(), updateOptions)
 				return err
 			})
 		}
-		r.must(err)
+		r.must(client.IgnoreNotFound(err))
 	}
 }
 
@@ -179,9 +185,9 @@ func (r *row) editMembers(image string) {
 func (r *row) collectMembers() {
 	r.t.Helper()
 	pool := r.get(upstream.SandboxWarmPools, r.pool.Name)
-	client := r.memberClient()
+	members := r.memberClient()
 	r.eventually("members of the former pool collected", func(ctx context.Context) (string, bool) {
-		list, err := client.List(ctx, metav1.ListOptions{})
+		list, err := members.List(ctx, metav1.ListOptions{})
 		r.must(err)
 		left := 0
 		for i := range list.Items {
@@ -190,7 +196,7 @@ func (r *row) collectMembers() {
 				continue
 			}
 			left++
-			if err := client.Delete(ctx, list.Items[i].GetName(), metav1.DeleteOptions{}); err != nil && !isNotFound(err) {
+			if err := members.Delete(ctx, list.Items[i].GetName(), metav1.DeleteOptions{}); err != nil && !isNotFound(err) {
 				return err.Error(), false
 			}
 		}

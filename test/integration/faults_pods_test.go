@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -154,6 +155,7 @@ var deleteFaults = map[string]faultCase{
 	"pool deletes what was just claimed": {
 		reason: freshness.MemberClaimed, operation: deletion,
 		provoke: func(r *row) {
+			r.unprotected = r.w.unprotected(r.t)
 			names := scenario.Names("c", replicas)
 			if r.w.bare {
 				// A second claim would try the first one's again and again.
@@ -172,13 +174,25 @@ var deleteFaults = map[string]faultCase{
 			r.patch(upstream.SandboxWarmPools, r.pool.Name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
 		},
 		after: func(r *row) {
+			// The hooks fail open.
+			most := int(r.w.unprotected(r.t) - r.unprotected)
 			for _, v := range r.victims {
-				if now := r.live(v); now.GetUID() != v.GetUID() || now.GetDeletionTimestamp() != nil {
-					r.t.Errorf("%s, which a claim had, was deleted", v.GetName())
+				now, err := r.memberClient().Get(r.t.Context(), v.GetName(), getOptions)
+				if err == nil && now.GetUID() == v.GetUID() && now.GetDeletionTimestamp() == nil {
+					continue
+				}
+				if most--; most < 0 {
+					r.t.Errorf("%s, which a claim had, was deleted: %v", v.GetName(), err)
 				}
 			}
 		},
 	},
+}
+
+// unprotected is how many deletes have passed because Freshbind did not answer in time.
+func (w *world) unprotected(t *testing.T) float64 {
+	t.Helper()
+	return w.unanswered(t, "protect.freshbind.dev") + w.unanswered(t, "protect-pod.freshbind.dev")
 }
 
 // taken are those of the members that are there and belong to no pool.

@@ -73,17 +73,23 @@ func (r *row) take(claim, member *object) error {
 	return r.transfer(claim, member)
 }
 
-// judged makes a write until it is judged, as every writer does: again onto what is
-// stored now when somebody else was faster, and again when nobody could decide in time.
+// judged is answered, under the name that rows know it by.
 func (r *row) judged(write func() error) error {
 	r.t.Helper()
+	return r.answered(write)
+}
+
+// answered makes a write until it is judged, as every writer does: again onto what is
+// stored now when somebody else was faster, and again when nobody could decide in time.
+func (s *stage) answered(write func() error) error {
+	s.t.Helper()
 	var answer error
-	err := scenario.Poll(r.t.Context(), within, func(context.Context) (bool, error) {
+	err := scenario.Poll(s.t.Context(), within, func(context.Context) (bool, error) {
 		answer = write()
 		return !saysNothing(answer), nil
 	})
 	if err != nil {
-		r.t.Fatalf("a write is not judged: %v; the last answer: %v", err, answer)
+		s.t.Fatalf("a write is not judged: %v; the last answer: %v", err, answer)
 	}
 	return answer
 }
@@ -94,8 +100,12 @@ const otherVersion = "the object has been modified"
 
 // saysNothing: an answer that is about the moment, and not about what was written.
 func saysNothing(answer error) bool {
-	return answer != nil && (strings.Contains(answer.Error(), otherVersion) ||
-		strings.Contains(answer.Error(), "could not decide") || strings.Contains(answer.Error(), "deadline exceeded"))
+	return answer != nil && (strings.Contains(answer.Error(), otherVersion) || tooLate(answer))
+}
+
+// tooLate: nobody could decide in time.
+func tooLate(answer error) bool {
+	return answer != nil && (strings.Contains(answer.Error(), "could not decide") || strings.Contains(answer.Error(), "deadline exceeded"))
 }
 
 // choose writes the chosen member into the claim: by label in v0.4.6, by

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
@@ -81,7 +83,7 @@ var writtenFaults = map[string]faultCase{
 			r.isRefusedUnlessGone(r.take(claim, member), member)
 			// Else it is nobody's for ever: neither pool's controller knows it.
 			if !r.w.bare {
-				r.patchMember(member, forgedLabels(r.other.Name, r.other.Template))
+				r.must(client.IgnoreNotFound(r.patchedMember(member, forgedLabels(r.other.Name, r.other.Template))))
 			}
 		},
 	},
@@ -182,8 +184,12 @@ var writtenFaults = map[string]faultCase{
 
 func (r *row) patchMember(member *object, patch string) {
 	r.t.Helper()
+	r.must(r.patchedMember(member, patch))
+}
+
+func (r *row) patchedMember(member *object, patch string) error {
 	_, err := r.memberClient().Patch(r.t.Context(), member.GetName(), mergePatch, []byte(patch), patchOptions)
-	r.must(err)
+	return err
 }
 
 // forgedLabels are those by which a claim finds a pool's members.
@@ -286,10 +292,12 @@ func (r *row) putBack() {
 
 // asMember reads a member that Freshbind may have deleted already; nil then.
 func (r *row) asMember(member *object) *object {
-	if r.gone(r.t.Context()) {
+	now, err := r.memberClient().Get(r.t.Context(), member.GetName(), getOptions)
+	if isNotFound(err) || err == nil && (now.GetUID() != member.GetUID() || now.GetDeletionTimestamp() != nil) {
 		return nil
 	}
-	return r.live(member)
+	r.must(err)
+	return now
 }
 
 func (r *row) putBackUnenforced(name, back string) {

@@ -220,7 +220,20 @@ func (s *stage) pool(p scenario.Pool, change ...func(*builders.Template)) scenar
 	}
 	s.must(s.Create(s.t.Context(), template.Obj(), pool.Obj()))
 	s.full(p, "")
+	if p.Replicas == 0 {
+		// No member shows that agent-sandbox has seen the template.
+		s.labelled(p.Template)
+	}
 	return p
+}
+
+// labelled waits until agent-sandbox has labelled a template, which is when it has seen it.
+func (s *stage) labelled(template string) {
+	s.t.Helper()
+	s.eventually("agent-sandbox labels the template", func(context.Context) (string, bool) {
+		labels := s.get(upstream.SandboxTemplates, template).GetLabels()
+		return fmt.Sprint(labels), labels[builders.LabelTemplateRef] != ""
+	})
 }
 
 func (s *stage) full(p scenario.Pool, image string) []scenario.Member {
@@ -334,6 +347,17 @@ func (w *world) unanswered(t *testing.T, hook string) float64 {
 		t.Fatal(err)
 	}
 	return sumOf(t, string(text), "apiserver_admission_webhook_fail_open_count", `name="`+hook+`"`)
+}
+
+// turnedDown is how many writes the API server has refused because one of Freshbind's
+// hooks, which fails closed, did not answer in time.
+func (w *world) turnedDown(t *testing.T) float64 {
+	t.Helper()
+	text, err := (&stage{t: t, w: w}).kube().Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sumOf(t, string(text), "apiserver_admission_webhook_rejection_count", `error_type="calling_webhook_error"`, `freshbind.dev"`)
 }
 
 // sumOf adds the samples of a metric that carry every one of the pairs.

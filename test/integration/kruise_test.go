@@ -191,9 +191,7 @@ func (w *kruiseWorld) duplicatesAreRefused(set *unstructured.Unstructured) {
 	if err := refused(w.take(held, "a-thief", ""), "MemberClaimed: "); err != nil {
 		w.t.Error(err)
 	}
-	both := w.stored(claim)
-	both.Object["spec"].(map[string]any)["replicas"] = int64(2)
-	w.must(w.c.Update(w.t.Context(), both))
+	w.changed(claim, func(both *unstructured.Unstructured) { both.Object["spec"].(map[string]any)["replicas"] = int64(2) })
 	if err := w.take(two, owner, "greedy"); err != nil {
 		w.t.Errorf("refused, though the claim wants two: %v", err)
 	}
@@ -229,9 +227,7 @@ func (w *kruiseWorld) usedOnesAreRefused(set *unstructured.Unstructured) {
 	if err := refused(w.take(m, "b-user", ""), "MemberUsed: "); err != nil {
 		w.t.Error(err)
 	}
-	pool := w.stored(set)
-	pool.SetAnnotations(map[string]string{kruiseCleanup: "true"})
-	w.must(w.c.Update(w.t.Context(), pool))
+	w.changed(set, func(pool *unstructured.Unstructured) { pool.SetAnnotations(map[string]string{kruiseCleanup: "true"}) })
 	if err := w.take(m, "b-user", ""); err != nil {
 		w.t.Errorf("refused, though the pool recycles: %v", err)
 	}

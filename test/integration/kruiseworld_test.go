@@ -174,9 +174,9 @@ func (w *kruiseWorld) set(namespace, name, ref string) *unstructured.Unstructure
 // edit has what is made from a SandboxSet or a template from now on run another image.
 func (w *kruiseWorld) edit(kind, namespace, name string) {
 	w.t.Helper()
-	obj := w.stored(kruiseObject(kind, namespace, name, nil))
-	obj.Object["spec"].(map[string]any)["template"] = boxTemplate(boxAfter)
-	w.must(w.c.Update(w.t.Context(), obj))
+	w.changed(kruiseObject(kind, namespace, name, nil), func(obj *unstructured.Unstructured) {
+		obj.Object["spec"].(map[string]any)["template"] = boxTemplate(boxAfter)
+	})
 }
 
 // claim creates a SandboxClaim.
@@ -232,7 +232,7 @@ func (w *kruiseWorld) stored(obj *unstructured.Unstructured) *unstructured.Unstr
 	return out
 }
 
-// changed writes a Sandbox as somebody else changes it.
+// changed writes an object as somebody else changes it.
 func (w *kruiseWorld) changed(m *unstructured.Unstructured, change func(*unstructured.Unstructured)) {
 	w.t.Helper()
 	w.eventually("a change of "+m.GetName(), func() error {
@@ -250,7 +250,8 @@ func (w *kruiseWorld) take(m *unstructured.Unstructured, owner, claim string, op
 	var answer error
 	w.eventually("an answer for "+m.GetName(), func() error {
 		answer = w.c.Update(w.t.Context(), kruiseTaken(w.stored(m), owner, claim), opts...)
-		if apierrors.IsInternalError(answer) {
+		// Freshbind labels members meanwhile: what is about another version is no verdict.
+		if apierrors.IsInternalError(answer) || answer != nil && strings.Contains(answer.Error(), otherVersion) {
 			return answer
 		}
 		return nil

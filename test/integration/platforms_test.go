@@ -124,8 +124,10 @@ func TestAPlatformComesChangesAndGoes(t *testing.T) {
 		e.replaced(namespace, "python")
 		e.must(controllers.Stop())
 	}
-	if n := e.says(changed); n != 1 {
-		t.Errorf("%d changes of what is served, want 1", n)
+	// The CRDs come one after the other: between two of them something else is served.
+	changes := e.says(changed)
+	if changes < 1 {
+		t.Error("no change of what is served was noticed")
 	}
 
 	crds, err := apiextensions.NewForConfig(e.cluster.Config())
@@ -135,8 +137,8 @@ func TestAPlatformComesChangesAndGoes(t *testing.T) {
 	}
 	e.logged(waiting, 2)
 	e.must(e.guard.Err())
-	if n := e.says(found); n != 2 {
-		t.Errorf("found a warm-pool system %d times, want 2", n)
+	if n := e.says(found); n != changes+1 {
+		t.Errorf("found a warm-pool system %d times, want once, and once for each of %d changes", n, changes)
 	}
 	if !e.guard.Serves() {
 		t.Error("the webhooks are not served any more")

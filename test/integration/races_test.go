@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -66,24 +65,18 @@ func TestClaimsRaceWithTheDeletesOfARollout(t *testing.T) {
 // watchLosses collects the claims whose sandbox is being deleted or gone.
 func (s *stage) watchLosses() func() map[string]bool {
 	s.t.Helper()
-	w, err := s.Resource(upstream.Sandboxes).Watch(s.t.Context(), metav1.ListOptions{})
-	s.must(err)
-	s.t.Cleanup(w.Stop)
 	var mu sync.Mutex
 	lost := map[string]bool{}
-	go func() {
-		for e := range w.ResultChan() {
-			sandbox, ok := e.Object.(*unstructured.Unstructured)
-			if !ok || e.Type != watch.Deleted && sandbox.GetDeletionTimestamp() == nil {
-				continue
-			}
-			mu.Lock()
-			for _, claim := range agentsandbox.ClaimsOf(sandbox) {
-				lost[claim.Name] = true
-			}
-			mu.Unlock()
+	s.observe(s.Resource(upstream.Sandboxes), func(event watch.EventType, sandbox *unstructured.Unstructured) {
+		if event != watch.Deleted && sandbox.GetDeletionTimestamp() == nil {
+			return
 		}
-	}()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, claim := range agentsandbox.ClaimsOf(sandbox) {
+			lost[claim.Name] = true
+		}
+	})
 	return func() map[string]bool {
 		mu.Lock()
 		defer mu.Unlock()

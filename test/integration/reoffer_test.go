@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/freshbind/freshbind/test/builders"
@@ -107,27 +108,18 @@ func TestRefusedMembersAreOfferedWhenTheirRevisionReturns(t *testing.T) {
 // agent-sandbox once more: the node is taken out of their status.
 func (s *stage) watchOffers() func() map[string]bool {
 	s.t.Helper()
-	w, err := s.Resource(upstream.Sandboxes).Watch(s.t.Context(), metav1.ListOptions{})
-	s.must(err)
-	s.t.Cleanup(w.Stop)
 	var mu sync.Mutex
 	node, offered := map[string]bool{}, map[string]bool{}
-	go func() {
-		for event := range w.ResultChan() {
-			sandbox, ok := event.Object.(*unstructured.Unstructured)
-			if !ok {
-				continue
-			}
-			name, _, _ := unstructured.NestedString(sandbox.Object, "status", "nodeName")
-			mu.Lock()
-			if name != "" {
-				node[sandbox.GetName()] = true
-			} else if node[sandbox.GetName()] {
-				offered[sandbox.GetName()] = true
-			}
-			mu.Unlock()
+	s.observe(s.Resource(upstream.Sandboxes), func(_ watch.EventType, sandbox *unstructured.Unstructured) {
+		name, _, _ := unstructured.NestedString(sandbox.Object, "status", "nodeName")
+		mu.Lock()
+		defer mu.Unlock()
+		if name != "" {
+			node[sandbox.GetName()] = true
+		} else if node[sandbox.GetName()] {
+			offered[sandbox.GetName()] = true
 		}
-	}()
+	})
 	return func() map[string]bool {
 		mu.Lock()
 		defer mu.Unlock()

@@ -60,7 +60,7 @@ func coldStartsAreRepaired(t *testing.T, w *world) {
 	refusals := func() float64 {
 		return w.metric(t, "freshbind_bind_verdicts_total", `operation="coldstart"`, `verdict="deny"`)
 	}
-	admitted, refused, denied := count("admitted"), count("refused"), refusals()
+	admitted, refused, denied, unanswered := count("admitted"), count("refused"), refusals(), w.turnedDown(t)
 	s.hold(upstream.SandboxTemplates)
 	live := builders.TemplateFrom(s.get(upstream.SandboxTemplates, p.Template)).Image("sandbox:v2").
 		Unset("spec", "podTemplate", "spec", "hostname").Service(true).VolumeClaim("data", "2Gi").Obj()
@@ -95,7 +95,9 @@ func coldStartsAreRepaired(t *testing.T, w *world) {
 		}
 		s.told(name, "ColdStartRepaired")
 	}
-	if n := count("admitted") - admitted; int(n) != len(names) || count("refused") != refused || refusals() != denied {
+	// One that was answered too late is tried, and counted, again.
+	most := len(names) + int(w.turnedDown(t)-unanswered)
+	if n := count("admitted") - admitted; int(n) < len(names) || int(n) > most || count("refused") != refused || refusals() != denied {
 		t.Errorf("%v repaired, want %d; %v of them refused, %v cold starts refused", n, len(names), count("refused")-refused, refusals()-denied)
 	}
 	s.fresh(len(names))
@@ -168,15 +170,17 @@ func TestAPoolWithoutRepairWaitsForTheCache(t *testing.T) {
 	s := w.enforced(t)
 	p := s.pool(scenario.Pool{Replicas: 1, Strategy: scenario.Recreate})
 	s.patch(upstream.SandboxWarmPools, p.Name, `{"metadata":{"annotations":{"freshbind.dev/repair":"false"}}}`)
-	w.delay(upstream.SandboxTemplates, lag)
+	see := s.hold(upstream.SandboxTemplates)
 	s.image(p, "sandbox:v2")
-	s.claim(p, "c1")
+	s.must(s.CreateClaims(t.Context(), p, "c1"))
+	s.told("c1", "StaleRevision")
+	see()
+	s.must(s.WaitClaims(t.Context(), within, "c1"))
 	sandbox, err := s.SandboxOf(t.Context(), "c1")
 	s.must(err)
 	if note, ok := sandbox.GetAnnotations()[settings.RepairedKey]; ok {
 		t.Errorf("the sandbox was repaired: %s", note)
 	}
-	s.told("c1", "StaleRevision")
 	s.fresh(1)
 }
 
@@ -331,18 +335,24 @@ func TestRolloutsNeedNoCurrentCache(t *testing.T) {
 				return w.metric(t, "freshbind_repairs_total", `operation="birth"`, `result="`+result+`"`)
 			}
 			admitted, refused := births("admitted"), births("refused")
+			// The hooks of births fail open: one that had no answer in time is stale, and one more is born.
+			hooks := func() float64 {
+				return w.unanswered(t, "birth.freshbind.dev") + w.unanswered(t, "stamp-birth.freshbind.dev")
+			}
+			unanswered := hooks()
 			release := s.hold(upstream.SandboxTemplates)
 			s.image(p, "sandbox:v2")
 			s.state(p, "Complete", was)
 			members := s.full(p, "sandbox:v2")
-			if n := births("admitted") - admitted; n != 4 || births("refused") != refused {
+			exact := hooks() == unanswered
+			if n := births("admitted") - admitted; exact && (n != 4 || births("refused") != refused) {
 				t.Errorf("%v births repaired, %v of them refused, want 4 and none", n, births("refused")-refused)
 			}
 			release()
 			s.claim(p, scenario.Names("c", 2)...)
 			s.full(p, "sandbox:v2")
 			// Of this namespace alone: in others, pools may still fill up.
-			if sum := s.fresh(2); sum.Births != 4+4+sum.Warm {
+			if sum := s.fresh(2); exact && hooks() == unanswered && sum.Births != 4+4+sum.Warm {
 				t.Errorf("%d members were born, want 4 at first, 4 in place of older ones and %d of those that claims took", sum.Births, sum.Warm)
 			}
 			for _, m := range members {

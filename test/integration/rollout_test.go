@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -63,16 +62,7 @@ func (s *stage) followReady(p scenario.Pool) *readiness {
 	for _, m := range members {
 		f.ready[m.UID] = true
 	}
-	w, err := s.Resource(upstream.Sandboxes).Watch(s.t.Context(), metav1.ListOptions{})
-	s.must(err)
-	s.t.Cleanup(w.Stop)
-	go func() {
-		for e := range w.ResultChan() {
-			if sandbox, ok := e.Object.(*unstructured.Unstructured); ok {
-				f.see(e.Type, sandbox)
-			}
-		}
-	}()
+	s.observe(s.Resource(upstream.Sandboxes), f.see)
 	return f
 }
 
@@ -149,6 +139,7 @@ func keepsServing(t *testing.T, s *stage) {
 	if admit := s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()[settings.AdmitKey]; admit != "" {
 		t.Errorf("%s is %q after the rollout, want none", settings.AdmitKey, admit)
 	}
+	s.atRest(p)
 	s.claim(p, scenario.Names("c", 5)...)
 	if sum := s.fresh(5); sum.Warm != 5 {
 		t.Errorf("%d claims warm, want 5: %s", sum.Warm, sum)

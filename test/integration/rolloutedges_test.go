@@ -16,7 +16,8 @@ import (
 // KEDA scales a pool to nothing in the middle of a rollout, and back.
 func TestAPoolScaledInMidRollout(t *testing.T) {
 	s := sharedWorld(t).enforced(t)
-	p := s.rolling(8, settings.MaxUnavailableKey, "1", settings.MinReadySecondsKey, "2")
+	// Nothing becomes available, so that the rollout is in its middle for as long as it takes.
+	p := s.rolling(8, settings.MaxUnavailableKey, "1", settings.MinReadySecondsKey, "3600", settings.ProgressDeadlineKey, "3h")
 	was := s.state(p, "Complete", "")
 	s.image(p, "sandbox:v2")
 	s.state(p, "Progressing", was)
@@ -27,9 +28,11 @@ func TestAPoolScaledInMidRollout(t *testing.T) {
 		s.must(err)
 		return fmt.Sprint(len(members)), len(members) == 0
 	})
+	s.annotate(p, settings.MinReadySecondsKey, "0")
 	s.patch(upstream.SandboxWarmPools, p.Name, `{"spec":{"replicas":5}}`)
 	p.Replicas = 5
 	s.full(p, "sandbox:v2")
+	s.atRest(p)
 	s.claim(p, scenario.Names("c", 5)...)
 	if sum := s.fresh(5); sum.Warm != 5 {
 		t.Errorf("%s, want 5 warm", sum)
@@ -43,12 +46,13 @@ func TestAPoolScaledInMidRollout(t *testing.T) {
 // and nothing of it stays.
 func TestANewerTemplateInMidRollout(t *testing.T) {
 	s := sharedWorld(t).enforced(t)
-	p := s.rolling(8, settings.MaxUnavailableKey, "25%", settings.MinReadySecondsKey, "1")
+	p := s.rolling(8, settings.MaxUnavailableKey, "25%", settings.MinReadySecondsKey, "3600", settings.ProgressDeadlineKey, "3h")
 	first := s.state(p, "Complete", "")
 	ready := s.followReady(p)
 	s.image(p, "sandbox:v2")
 	second := s.state(p, "Progressing", first)
 	s.image(p, "sandbox:v3")
+	s.annotate(p, settings.MinReadySecondsKey, "1")
 	s.eventually("the third revision rolled out", func(context.Context) (string, bool) {
 		said := s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()
 		revision := said[settings.RolloutRevisionKey]

@@ -128,18 +128,8 @@ func (s *stage) follow(p scenario.Pool) (l *ledger, stop func()) {
 		l.see(watch.Added, &list.Items[i], time.Now())
 	}
 	l.gaps = nil
-	w, err := s.Resource(upstream.Sandboxes).Watch(s.t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
-	s.must(err)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for e := range w.ResultChan() {
-			if sandbox, ok := e.Object.(*unstructured.Unstructured); ok {
-				l.see(e.Type, sandbox, time.Now())
-			}
-		}
-	}()
-	return l, func() { w.Stop(); <-done }
+	return l, s.watchFrom(s.Resource(upstream.Sandboxes), list.GetResourceVersion(),
+		func(event watch.EventType, sandbox *unstructured.Unstructured) { l.see(event, sandbox, time.Now()) })
 }
 
 // While claims keep coming, a rollout never has more members in replacement than

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -71,7 +72,7 @@ func (w *world) playOld(t *testing.T, r schema.GroupResource) {
 	s.claim(rolled, "during")
 
 	s.must(w.Guard.Stop())
-	wrote := len(w.writes(t, 1, s.Name))
+	launched := time.Now()
 	asked := w.wantedAll(t, 1, r, "watch")
 	s.must(w.Guard.Launch())
 	// The API server waits for 3 s to hear of all that etcd has, and gives up.
@@ -79,8 +80,8 @@ func (w *world) playOld(t *testing.T, r schema.GroupResource) {
 		n := w.wantedAll(t, 1, r, "watch") - asked
 		return fmt.Sprintf("%d requests", n), n >= 2
 	})
-	if now := w.writes(t, 1, s.Name); len(now) > wrote {
-		t.Errorf("Freshbind wrote before its first lists were complete: %v", now[wrote:])
+	if wrote := w.writes(t, 1, s.Name, launched); len(wrote) > 0 {
+		t.Errorf("Freshbind wrote before its first lists were complete: %v", wrote)
 	}
 	s.unheard(r, "sandbox:v2")
 	etcd.Release(r.Group, r.Resource)
@@ -155,28 +156,22 @@ func (s *stage) losses(image string) func() []string {
 	s.t.Helper()
 	list, err := s.Resource(upstream.Sandboxes).List(s.t.Context(), metav1.ListOptions{})
 	s.must(err)
-	w, err := s.Resource(upstream.Sandboxes).Watch(s.t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
-	s.must(err)
-	s.t.Cleanup(w.Stop)
 	var mu sync.Mutex
 	var lost []string
 	ready := map[types.UID]bool{}
-	go func() {
-		for e := range w.ResultChan() {
-			o, ok := e.Object.(*unstructured.Unstructured)
-			if !ok || scenario.ImageOf(o) != image {
-				continue
-			}
-			pool := scenario.PoolOf(o)
-			deleted := e.Type == watch.Deleted || o.GetDeletionTimestamp() != nil
-			if pool != "" && (deleted || ready[o.GetUID()] && !agentsandbox.Shown(o)) {
-				mu.Lock()
-				lost = append(lost, strings.ToLower(string(e.Type))+" "+o.GetName())
-				mu.Unlock()
-			}
-			ready[o.GetUID()] = pool != "" && agentsandbox.Shown(o) && !agentsandbox.ReadySince(o).IsZero()
+	s.watchFrom(s.Resource(upstream.Sandboxes), list.GetResourceVersion(), func(event watch.EventType, o *unstructured.Unstructured) {
+		if scenario.ImageOf(o) != image {
+			return
 		}
-	}()
+		pool := scenario.PoolOf(o)
+		deleted := event == watch.Deleted || o.GetDeletionTimestamp() != nil
+		if pool != "" && (deleted || ready[o.GetUID()] && !agentsandbox.Shown(o)) {
+			mu.Lock()
+			lost = append(lost, strings.ToLower(string(event))+" "+o.GetName())
+			mu.Unlock()
+		}
+		ready[o.GetUID()] = pool != "" && agentsandbox.Shown(o) && !agentsandbox.ReadySince(o).IsZero()
+	})
 	return func() []string {
 		mu.Lock()
 		defer mu.Unlock()

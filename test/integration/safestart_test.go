@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -111,7 +112,7 @@ func (s *stage) untouched(lists string, r schema.GroupResource, verb string, ask
 		}
 		return fmt.Sprintf("%d requests, waiting for %d", n, asked), still >= 20
 	})
-	for _, write := range s.w.writes(s.t, 0, s.Name) {
+	for _, write := range s.w.writes(s.t, 0, s.Name, time.Time{}) {
 		s.t.Errorf("lists are %s, and Freshbind wrote: %s", lists, write)
 	}
 	if sum, _ := s.judged(); sum.MemberDeletes+sum.Hidden > 0 {

@@ -136,26 +136,26 @@ func (w *world) startSecond(t *testing.T, args []string) {
 	})
 }
 
-// podsStampedAs checks that all Pods have the stamps of their Sandboxes.
+// podsStampedAs waits until all Pods have the stamps of their Sandboxes.
 func (s *stage) podsStampedAs(sandboxes map[types.UID]string) {
 	s.t.Helper()
-	pods, err := s.kube().CoreV1().Pods(s.Name).List(s.t.Context(), metav1.ListOptions{})
-	s.must(err)
-	n := 0
-	for i := range pods.Items {
-		owner := metav1.GetControllerOf(&pods.Items[i])
-		if owner == nil || pods.Items[i].DeletionTimestamp != nil {
-			continue
-		}
-		if want, ok := sandboxes[owner.UID]; ok {
-			if n++; pods.Items[i].Labels[settings.StampKey] != want {
-				s.t.Errorf("pod %s is stamped %q, want %s", pods.Items[i].Name, pods.Items[i].Labels[settings.StampKey], want)
+	s.eventually("all pods stamped", func(ctx context.Context) (string, bool) {
+		pods, err := s.kube().CoreV1().Pods(s.Name).List(ctx, metav1.ListOptions{})
+		s.must(err)
+		n := 0
+		for i := range pods.Items {
+			owner, stamp := metav1.GetControllerOf(&pods.Items[i]), pods.Items[i].Labels[settings.StampKey]
+			if owner == nil || pods.Items[i].DeletionTimestamp != nil || stamp == "" {
+				continue
+			}
+			if want, ok := sandboxes[owner.UID]; ok {
+				if n++; stamp != want {
+					s.t.Fatalf("pod %s is stamped %q, want %s", pods.Items[i].Name, stamp, want)
+				}
 			}
 		}
-	}
-	if n != len(sandboxes) {
-		s.t.Errorf("%d pods of %d sandboxes", n, len(sandboxes))
-	}
+		return fmt.Sprintf("%d of %d", n, len(sandboxes)), n == len(sandboxes)
+	})
 }
 
 // patched counts, for each sandbox of a namespace, Freshbind's patches that the

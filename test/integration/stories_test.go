@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -255,7 +256,13 @@ func (p *player) store(step model.Told, wrong bool) error {
 		return err
 	}
 	if wrong {
-		return put()
+		// A conflict of versions is what it is to find, so only what came too late is tried again.
+		var answer error
+		p.eventually("an answer in time", func(context.Context) (string, bool) {
+			answer = put()
+			return fmt.Sprint(answer), !tooLate(answer)
+		})
+		return answer
 	}
 	err := p.judged(put)
 	p.admitted = p.admitted[1:]
@@ -281,9 +288,13 @@ func (p *player) born(step model.Told) error {
 		p.t.Fatalf("nobody can play: %s", step.Text)
 	}
 	made := builders.MakeMember(p.get(upstream.SandboxWarmPools, p.pool.Name), p.rendered(step)).UID("").Obj()
-	member, err := p.as(upstream.Sandboxes).Create(p.t.Context(), made, createOptions)
-	p.members = append(p.members, member)
-	return err
+	return p.judged(func() error {
+		member, err := p.as(upstream.Sandboxes).Create(p.t.Context(), made, createOptions)
+		if err == nil {
+			p.members = append(p.members, member)
+		}
+		return err
+	})
 }
 
 // write is one that looks like a bind or a cold start.

@@ -35,7 +35,7 @@ func TestAForeignWebhookSuspendsAttribution(t *testing.T) {
 		said = s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()
 		return said[settings.RolloutStatusKey], said[settings.AttributionKey] != ""
 	})
-	s.full(p, "")
+	s.atRest(p)
 	s.claim(p, scenario.Names("c", replicas)...)
 	if sum, findings := s.judged(); sum.Warm != replicas {
 		t.Errorf("with attribution suspended: %s, want all of %d warm: %v", sum, replicas, findings)
@@ -46,6 +46,10 @@ func TestAForeignWebhookSuspendsAttribution(t *testing.T) {
 	} else {
 		t.Logf("%d members deleted until attribution was suspended", n)
 	}
+	s.eventually("an event that says so", func(context.Context) (string, bool) {
+		n := s.eventsOf("AttributionSuspended")
+		return fmt.Sprint(n), n > 0
+	})
 	if n := s.eventsOf("AttributionSuspended"); n != 1 {
 		t.Errorf("%d events say so, want 1", n)
 	}
@@ -143,19 +147,12 @@ func (s *stage) inForce(field string) {
 // countDeletes counts the members that go, from now on.
 func (s *stage) countDeletes() func() int {
 	s.t.Helper()
-	w, err := s.Resource(upstream.Sandboxes).Watch(s.t.Context(), metav1.ListOptions{})
-	s.must(err)
-	s.t.Cleanup(w.Stop)
 	var n atomic.Int64
-	go func() {
-		for e := range w.ResultChan() {
-			if sandbox, ok := e.Object.(*unstructured.Unstructured); ok && e.Type == watch.Deleted {
-				if pool := scenario.PoolOf(sandbox); pool != "" {
-					n.Add(1)
-				}
-			}
+	s.observe(s.Resource(upstream.Sandboxes), func(event watch.EventType, sandbox *unstructured.Unstructured) {
+		if event == watch.Deleted && scenario.PoolOf(sandbox) != "" {
+			n.Add(1)
 		}
-	}()
+	})
 	return func() int { return int(n.Load()) }
 }
 

@@ -185,6 +185,7 @@ func TestWhatAdmissionAddsToPods(t *testing.T) {
 		}}},
 	}, metav1.CreateOptions{})
 	s.must(err)
+	s.admissionAdds()
 	s.ungate()
 	p := s.pool(scenario.Pool{Replicas: 2, Strategy: scenario.Recreate}, func(tpl *builders.Template) {
 		tpl.PodSpec("kata", "runtimeClassName").PodSpec([]any{map[string]any{"name": "wait.example.com/room"}}, "schedulingGates").
@@ -213,6 +214,23 @@ func TestWhatAdmissionAddsToPods(t *testing.T) {
 		}
 	}
 	s.full(p, "")
+}
+
+// admissionAdds waits until the API server has seen all that its admission adds to Pods from.
+func (s *stage) admissionAdds() {
+	s.t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "probe"},
+		Spec:       corev1.PodSpec{RuntimeClassName: new("kata"), Containers: []corev1.Container{{Name: "c", Image: "sandbox:v1"}}},
+	}
+	s.eventually("runtime class, priority and limits in force", func(ctx context.Context) (string, bool) {
+		got, err := s.kube().CoreV1().Pods(s.Name).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil {
+			return err.Error(), false
+		}
+		return fmt.Sprintf("%+v", got.Spec), got.Spec.Overhead != nil && got.Spec.PriorityClassName == "standard" &&
+			len(got.Spec.Containers[0].Resources.Requests) > 0
+	})
 }
 
 // ungate takes the gates off the stage's Pods, as a scheduler with queues does.
