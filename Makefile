@@ -90,6 +90,10 @@ release: ## All of a release, into dist/: image, chart, manifests, plugin of kub
 upstream-test: ## Every release of agent-sandbox, with and without late caches: no stale bind, every claim ready, no ghosts.
 	@$(GO) run ./test/upstreamtest
 
+.PHONY: matrix
+matrix: ## The core of the tests on each Kubernetes that is claimed, and the guard with each agent-sandbox; prints a table (MATRIX=v1.30.14,agent-sandbox@v0.5.3; FRESHBIND_UPDATE_DOCS=1 puts it into docs/matrix.md).
+	@FRESHBIND_RACE=$(if $(RACE),1) $(GO) run ./test/matrix
+
 .PHONY: storm
 storm: ## One storm of claims, template changes, deletes, restarts and a hostile tenant (STORM_SEED, STORM_CLAIMS, STORM_UPSTREAM; in test-rest STORM_TEST_SEEDS, STORM_TEST_CLAIMS).
 	@$(GO) run ./test/storm

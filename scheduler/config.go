@@ -8,7 +8,7 @@ import (
 	configv1 "k8s.io/kube-scheduler/config/v1"
 )
 
-// Config is what a kube-scheduler, 1.34 to 1.37, has to be told.
+// Config is what a kube-scheduler, 1.30 and later, has to be told.
 type Config struct {
 	// URL is the base, https://host:port, as the scheduler reaches it.
 	URL string

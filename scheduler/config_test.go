@@ -24,7 +24,7 @@ var testExtender = configv1.Extender{
 }
 
 // strictly decodes as kube-scheduler does, which refuses fields that it does not
-// know. What is printed here has only fields that 1.34 knows as well.
+// know. What is printed here has only fields that 1.30 knows as well.
 func strictly(t *testing.T, config map[string]any) *configv1.KubeSchedulerConfiguration {
 	t.Helper()
 	text, err := yaml.Marshal(config)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -119,6 +120,10 @@ func (w *world) nothingLeft(t *testing.T, but ...string) {
 			{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicybindings"},
 		} {
 			list, err := c.Resource(r).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + release})
+			if apierrors.IsNotFound(err) && strings.HasPrefix(r.Resource, "mutatingadmission") {
+				// Before Kubernetes 1.36 there are none.
+				continue
+			}
 			if err != nil {
 				return err.Error(), false
 			}

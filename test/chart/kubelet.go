@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// kubeletDelay is how late a change of readiness reaches the EndpointSlice.
+// kubeletDelay is how late a change of readiness reaches the endpoints.
 const kubeletDelay = 2 * time.Second
 
 // kubelet plays kubelet and endpoint controller for the replicas.
@@ -69,8 +69,12 @@ func (k *kubelet) readyNow(ctx context.Context) []string {
 
 func equal(a, b []string) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
-// publish writes the EndpointSlice. The Service may be gone, or not there yet.
+// publish writes who is ready as API servers read it: from Endpoints before
+// Kubernetes 1.33, and from EndpointSlices since. The Service may be gone, or not there yet.
 func (k *kubelet) publish(ctx context.Context, ready []string) error {
+	if err := k.publishEndpoints(ctx, ready); err != nil {
+		return err
+	}
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: release, Namespace: namespace}}
 	_, err := controllerutil.CreateOrUpdate(ctx, k.client, slice, func() error {
 		slice.Labels = map[string]string{discoveryv1.LabelServiceName: release}
@@ -83,6 +87,25 @@ func (k *kubelet) publish(ctx context.Context, ready []string) error {
 			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
 				Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)},
 			})
+		}
+		return nil
+	})
+	return err
+}
+
+func (k *kubelet) publishEndpoints(ctx context.Context, ready []string) error {
+	//nolint:staticcheck // Deprecated since 1.33, and the only kind that older API servers read.
+	endpoints, subset := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: release, Namespace: namespace}}, corev1.EndpointSubset{
+		Ports: []corev1.EndpointPort{{Name: "webhook", Port: webhookPort, Protocol: corev1.ProtocolTCP}},
+	}
+	for _, address := range ready {
+		subset.Addresses = append(subset.Addresses, corev1.EndpointAddress{IP: address})
+	}
+	_, err := controllerutil.CreateOrUpdate(ctx, k.client, endpoints, func() error {
+		endpoints.Subsets = nil
+		if len(ready) > 0 {
+			//nolint:staticcheck // As above.
+			endpoints.Subsets = []corev1.EndpointSubset{subset}
 		}
 		return nil
 	})

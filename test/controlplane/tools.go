@@ -51,8 +51,8 @@ var tools = map[string]tool{
 func ToolNames() []string { return slices.Sorted(maps.Keys(tools)) }
 
 // Tools returns the paths of the named tools and builds those that are missing,
-// as [BuildTool] does, from the versions pinned in tools/go.mod. etcd,
-// kube-apiserver and kubectl are taken from the folder KUBEBUILDER_ASSETS
+// as [BuildTool] does, from the versions pinned in tools/go.mod, or the Kubernetes
+// that KubernetesVariable asks for. etcd, kube-apiserver and kubectl are taken from the folder KUBEBUILDER_ASSETS
 // instead when it is set and has them.
 func Tools(ctx context.Context, log io.Writer, names ...string) (map[string]string, error) {
 	paths := make(map[string]string, len(names))
@@ -76,7 +76,8 @@ func Tools(ctx context.Context, log io.Writer, names ...string) (map[string]stri
 
 func fromAssets(name string, known tool) (string, bool) {
 	dir := os.Getenv(assetsVariable)
-	if dir == "" || !known.asset {
+	// Whoever asks for a version means all of Kubernetes.
+	if dir == "" || !known.asset || known.kubernetes && os.Getenv(KubernetesVariable) != "" {
 		return "", false
 	}
 	path := filepath.Join(dir, name)
@@ -84,16 +85,29 @@ func fromAssets(name string, known tool) (string, bool) {
 }
 
 func buildKnown(ctx context.Context, log io.Writer, name string, known tool) (string, error) {
-	root, err := RepositoryDir()
+	moduleDir, err := toolsDir()
 	if err != nil {
 		return "", fmt.Errorf("build %s: %w", name, err)
 	}
-	moduleDir := filepath.Join(root, "test", "controlplane", "tools")
 	t := target{name: name, title: name, moduleDir: moduleDir, pkg: known.pkg}
 	if known.kubernetes {
-		t.moreLdflags = func(ctx context.Context) ([]string, error) { return kubernetesVersionFlags(ctx, moduleDir) }
+		version, err := otherKubernetes(ctx)
+		if err == nil && version != "" {
+			t.title += " " + version
+			t.moduleDir, err = kubernetesDir(ctx, log, version)
+		}
+		if err != nil {
+			return "", fmt.Errorf("build %s: %w", name, err)
+		}
+		t.moreLdflags = func(ctx context.Context) ([]string, error) { return kubernetesVersionFlags(ctx, t.moduleDir) }
 	}
 	return build(ctx, log, t)
+}
+
+// toolsDir is the module that pins the tools.
+func toolsDir() (string, error) {
+	root, err := RepositoryDir()
+	return filepath.Join(root, "test", "controlplane", "tools"), err
 }
 
 // kubernetesVersionFlags links the pinned version in, as Kubernetes' own

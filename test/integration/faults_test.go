@@ -88,7 +88,7 @@ func phases() []phase {
 // controllers make the mistake themselves where their caches can be made late
 // enough for it; where not, what they would write is written in their name.
 func TestFaults(t *testing.T) {
-	for _, version := range slices.Concat(upstream.Releases(), upstream.OldReleases()) {
+	for _, version := range upstream.AllReleases() {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			w := startFaults(t, version)
@@ -135,7 +135,7 @@ func startFaults(t *testing.T, version string) *faultWorld {
 // faultsIn is for what goes wrong in a world of that release.
 func faultsIn(t *testing.T, in *world, version string) *faultWorld {
 	t.Helper()
-	w := &faultWorld{world: in, release: version, bare: slices.Contains(upstream.OldReleases(), version)}
+	w := &faultWorld{world: in, release: version, bare: upstream.BarePods(version)}
 	w.journal = &journal{path: w.Guard.LogPath()}
 	identity, err := w.Cluster.User(upstream.User, "system:serviceaccounts", "system:serviceaccounts:"+upstream.Namespace, "system:authenticated")
 	if err != nil {

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -136,7 +137,7 @@ func (r *row) patchTo(member *object, bind func(now *object) *object) error {
 		bound := bind(now)
 		bound.SetGeneration(now.GetGeneration())
 		from := client.MergeFrom(now)
-		if r.w.release != "v0.4.6" {
+		if !slices.Contains([]string{"v0.4.6", "v0.5.3"}, r.w.release) {
 			from = client.MergeFromWithOptions(now, client.MergeFromWithOptimisticLock{})
 		}
 		patch, err := from.Data(bound)

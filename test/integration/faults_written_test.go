@@ -91,7 +91,7 @@ var writtenFaults = map[string]faultCase{
 		reason: freshness.PoolMismatch,
 		impossible: map[string]string{
 			"v1.0.3": "claims name a pool and no template", "v0.5.6": "claims name a pool and no template",
-			"v0.5.5": "claims name a pool and no template", barePods: "a claim names no pool: see the forged label",
+			"v0.5.5": "claims name a pool and no template", "v0.5.3": "claims name a pool and no template", barePods: "a claim names no pool: see the forged label",
 		},
 		prepare: (*row).anotherPool,
 		provoke: func(r *row) {

@@ -1,8 +1,9 @@
-// Suite chooses the tests of `make test` and `make test-all`: tests.txt says of
-// each test that starts a control plane which of the two it belongs to, and why.
+// Suite chooses the tests of `make test`, `make test-all` and `make matrix`: tests.txt
+// says of each test that starts a control plane which of them it belongs to, and why.
 //
 //	go test $(go run ./test/suite short)   # what make test runs
-//	go test $(go run ./test/suite rest)    # what it leaves out
+//	go test $(go run ./test/suite rest)    # what make test-all runs besides
+//	go test $(go run ./test/suite matrix)  # what make matrix runs on each Kubernetes
 //	go run ./test/suite left-out           # says so
 //	go run ./test/suite page FILE...       # which test showed what, from what go test -json wrote
 package main
@@ -27,7 +28,7 @@ func main() {
 }
 
 func run(out io.Writer, args []string) error {
-	const usage = "use short, rest, left-out, or page and files that go test -json wrote"
+	const usage = "use short, rest, matrix, left-out, or page and files that go test -json wrote"
 	if len(args) != 1 && (len(args) == 0 || args[0] != "page") {
 		return fmt.Errorf("got arguments %q: %s", args, usage)
 	}
@@ -39,7 +40,9 @@ func run(out io.Writer, args []string) error {
 	case "short":
 		_, err = fmt.Fprintln(out, strings.Join(shortArgs(rows), " "))
 	case "rest":
-		_, err = fmt.Fprintln(out, strings.Join(restArgs(rows), " "))
+		_, err = fmt.Fprintln(out, strings.Join(argsOf(rows, isRest), " "))
+	case "matrix":
+		_, err = fmt.Fprintln(out, strings.Join(argsOf(rows, isMatrix), " "))
 	case "left-out":
 		_, err = fmt.Fprint(out, leftOut(rows))
 	case "page":
@@ -50,26 +53,31 @@ func run(out io.Writer, args []string) error {
 	return err
 }
 
-// shortArgs are arguments for go test: everything but what is left out.
-func shortArgs(rows []row) []string { return []string{"-skip", pattern(rows), "./test/..."} }
+// What rows are chosen by.
+func isRest(r row) bool   { return r.set == rest }
+func isLeft(r row) bool   { return r.set != short }
+func isMatrix(r row) bool { return r.matrix }
 
-// restArgs are arguments for go test: what is left out, and nothing else.
-func restArgs(rows []row) []string {
-	args := []string{"-run", pattern(rows)}
+// shortArgs are arguments for go test: everything but what is left out.
+func shortArgs(rows []row) []string { return []string{"-skip", pattern(rows, isLeft), "./test/..."} }
+
+// argsOf are arguments for go test: what is chosen, and nothing else.
+func argsOf(rows []row, chosen func(row) bool) []string {
+	args := []string{"-run", pattern(rows, chosen)}
 	for _, r := range rows {
-		if dir := "./test/" + r.pkg; r.rest && !slices.Contains(args, dir) {
+		if dir := "./test/" + r.pkg; chosen(r) && !slices.Contains(args, dir) {
 			args = append(args, dir)
 		}
 	}
 	return args
 }
 
-// pattern names the tests that are left out, as -run and -skip take it. It has no
+// pattern names the tests that are chosen, as -run and -skip take it. It has no
 // character that a shell expands in an unquoted substitution.
-func pattern(rows []row) string {
+func pattern(rows []row, chosen func(row) bool) string {
 	var names []string
 	for _, r := range rows {
-		if !r.rest {
+		if !chosen(r) {
 			continue
 		}
 		test, sub, found := strings.Cut(r.test, "/")
@@ -88,7 +96,7 @@ func leftOut(rows []row) string {
 	var out strings.Builder
 	count, pkg := 0, ""
 	for _, r := range rows {
-		if !r.rest {
+		if !isLeft(r) {
 			continue
 		}
 		if count++; r.pkg != pkg {
@@ -97,6 +105,6 @@ func leftOut(rows []row) string {
 		}
 		fmt.Fprintf(&out, "    %-58s %s\n", r.test, r.why)
 	}
-	return fmt.Sprintf("left out: %d tests that start control planes; make test-rest runs them, make test-all everything; one: go test ./test/PACKAGE -run TEST\n%s",
+	return fmt.Sprintf("left out: %d tests that start control planes; make test-rest runs them but for releases that make matrix runs, make test-all everything else; one: go test ./test/PACKAGE -run TEST\n%s",
 		count, out.String())
 }

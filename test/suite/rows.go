@@ -41,10 +41,22 @@ const everything = "*"
 // other is what a test is for that shows none of them.
 const other = "-"
 
+// The sets of tests: each is in one.
+const (
+	// short is what make test runs.
+	short = "short"
+	// rest is what make test-all runs besides.
+	rest = "rest"
+	// releases is what make matrix runs only, once for each release of agent-sandbox.
+	releases = "releases"
+	// alsoMatrix, beside one of them, is what make matrix runs on each Kubernetes.
+	alsoMatrix = "matrix"
+)
+
 // row is one test that starts a control plane.
 type row struct {
-	// rest: make test leaves it out.
-	rest bool
+	set    string
+	matrix bool
 	// pkg is a folder below test/.
 	pkg string
 	// test is its name, or the name and how those of its subtests begin that are
@@ -79,9 +91,10 @@ func parseRow(line string) (row, error) {
 	if len(fields) <= columns {
 		return row{}, fmt.Errorf("want set, package, test, properties and a reason")
 	}
-	r := row{rest: fields[0] == "rest", pkg: fields[1], test: fields[2], why: strings.Join(fields[columns:], " ")}
-	if !r.rest && fields[0] != "short" {
-		return row{}, fmt.Errorf("set %q: use short or rest", fields[0])
+	set, also, found := strings.Cut(fields[0], ",")
+	r := row{set: set, matrix: found, pkg: fields[1], test: fields[2], why: strings.Join(fields[columns:], " ")}
+	if !slices.Contains([]string{short, rest, releases}, set) || found && also != alsoMatrix {
+		return row{}, fmt.Errorf("set %q: use %s, %s or %s, and %q after it for %s, too", fields[0], short, rest, releases, ","+alsoMatrix, alsoMatrix)
 	}
 	if fields[3] == other {
 		return r, nil
@@ -95,7 +108,8 @@ func parseRow(line string) (row, error) {
 	return r, nil
 }
 
-// load reads the table and puts the tests of its package in the place of everything.
+// load reads the table and puts the tests of its package in the place of everything,
+// but for those that have rows of their own.
 func load(text, root string) ([]row, error) {
 	rows, err := parse(text)
 	if err != nil {
@@ -112,7 +126,10 @@ func load(text, root string) ([]row, error) {
 			return nil, err
 		}
 		for _, r.test = range tests {
-			all = append(all, r)
+			own := slices.ContainsFunc(rows, func(o row) bool { return o.pkg == r.pkg && o.test == r.test })
+			if !own {
+				all = append(all, r)
+			}
 		}
 	}
 	return all, nil
@@ -122,17 +139,17 @@ func load(text, root string) ([]row, error) {
 // -skip cannot tell apart.
 func faults(rows []row, found map[string][]string) []string {
 	var wrong []string
-	listed, rest := map[string]bool{}, map[string]bool{}
+	listed, sets := map[string]bool{}, map[string]string{}
 	for _, r := range rows {
 		name, _, _ := strings.Cut(r.test, "/")
 		listed[r.pkg+" "+name] = true
 		if !slices.Contains(found[r.pkg], name) {
 			wrong = append(wrong, fmt.Sprintf("test/%s has no %s that starts a control plane", r.pkg, name))
 		}
-		if before, ok := rest[r.test]; ok && before != r.rest {
-			wrong = append(wrong, fmt.Sprintf("%s is short in one row and rest in another", r.test))
+		if before, ok := sets[r.test]; ok && before != r.set {
+			wrong = append(wrong, fmt.Sprintf("%s is %s in one row and %s in another", r.test, before, r.set))
 		}
-		rest[r.test] = r.rest
+		sets[r.test] = r.set
 	}
 	for pkg, tests := range found {
 		for _, test := range tests {

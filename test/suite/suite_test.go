@@ -48,7 +48,7 @@ func TestShortShowsEveryProperty(t *testing.T) {
 	}
 	var missing []string
 	for _, p := range propertyNames() {
-		shown := slices.ContainsFunc(rows, func(r row) bool { return !r.rest && slices.Contains(r.shows, p) })
+		shown := slices.ContainsFunc(rows, func(r row) bool { return r.set == short && slices.Contains(r.shows, p) })
 		if !shown && p != "routes" {
 			missing = append(missing, p)
 		}
@@ -65,20 +65,25 @@ short a TestShort fresh  one
 short a TestBoth/new fresh one
 rest  a TestBoth/old fresh,once two words
 rest  a TestSame -  one
-rest  b TestSame -  another
+rest,matrix  b TestSame -  another
+releases a TestBoth/odd - odd releases
+short,matrix c TestCore - core
 `)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const pattern = "^TestBoth$/^old|^TestSame$"
-	if diff := cmp.Diff([]string{"-skip", pattern, "./test/..."}, shortArgs(rows)); diff != "" {
+	if diff := cmp.Diff([]string{"-skip", pattern + "|^TestBoth$/^odd", "./test/..."}, shortArgs(rows)); diff != "" {
 		t.Errorf("short (-want,+got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"-run", pattern, "./test/a", "./test/b"}, restArgs(rows)); diff != "" {
+	if diff := cmp.Diff([]string{"-run", pattern, "./test/a", "./test/b"}, argsOf(rows, isRest)); diff != "" {
 		t.Errorf("rest (-want,+got):\n%s", diff)
 	}
+	if diff := cmp.Diff([]string{"-run", "^TestSame$|^TestCore$", "./test/b", "./test/c"}, argsOf(rows, isMatrix)); diff != "" {
+		t.Errorf("matrix (-want,+got):\n%s", diff)
+	}
 	said := leftOut(rows)
-	if !strings.HasPrefix(said, "left out: 3 tests") || !strings.Contains(said, "two words") || strings.Contains(said, "TestShort") {
+	if !strings.HasPrefix(said, "left out: 4 tests") || !strings.Contains(said, "two words") || strings.Contains(said, "TestShort") {
 		t.Errorf("left out:\n%s", said)
 	}
 }
@@ -87,6 +92,7 @@ func TestParseRefuses(t *testing.T) {
 	for name, line := range map[string]string{
 		"no reason":           "short a TestA fresh",
 		"an unknown set":      "long a TestA fresh why",
+		"an unknown mark":     "short,rest a TestA fresh why",
 		"an unknown property": "short a TestA fast why",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,17 +109,17 @@ func TestFaults(t *testing.T) {
 		rows []row
 		want []string
 	}{
-		"all well": {rows: []row{{pkg: "a", test: "TestA/x"}, {pkg: "a", test: "TestA/y", rest: true}, {pkg: "a", test: "TestNew"}, {pkg: "b", test: "TestA/x"}}},
+		"all well": {rows: []row{{pkg: "a", test: "TestA/x", set: short}, {pkg: "a", test: "TestA/y", set: rest}, {pkg: "a", test: "TestNew", set: short}, {pkg: "b", test: "TestA/x", set: short}}},
 		"a new test": {
 			rows: []row{{pkg: "a", test: "TestA"}, {pkg: "b", test: "TestA"}},
 			want: []string{"test/a: TestNew starts a control plane, and tests.txt has no row for it"},
 		},
 		"a test that is gone": {
-			rows: []row{{pkg: "a", test: "TestA"}, {pkg: "a", test: "TestNew"}, {pkg: "b", test: "TestA"}, {pkg: "b", test: "TestGone"}},
+			rows: []row{{pkg: "a", test: "TestA"}, {pkg: "a", test: "TestNew", set: short}, {pkg: "b", test: "TestA"}, {pkg: "b", test: "TestGone"}},
 			want: []string{"test/b has no TestGone that starts a control plane"},
 		},
 		"one name, two sets": {
-			rows: []row{{pkg: "a", test: "TestA"}, {pkg: "a", test: "TestNew"}, {pkg: "b", test: "TestA", rest: true}},
+			rows: []row{{pkg: "a", test: "TestA", set: short}, {pkg: "a", test: "TestNew", set: short}, {pkg: "b", test: "TestA", set: rest}},
 			want: []string{"TestA is short in one row and rest in another"},
 		},
 	}

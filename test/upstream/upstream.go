@@ -91,6 +91,17 @@ var oldReleases = []release{
 	},
 }
 
+// moreReleases can be run, too, and differ so little from one above that make matrix
+// alone runs them.
+var (
+	moreReleases = []release{
+		{version: "v0.5.3", apiVersion: "v1beta1", args: []string{"--enable-webhook=false"}},
+	}
+	moreOldReleases = []release{
+		{version: "v0.1.1", apiVersion: "v1alpha1", crds: "k8s/crds/*.yaml", controllers: 3},
+	}
+)
+
 // Releases lists the agent-sandbox releases that can be run and whose members
 // are Sandboxes, newest first.
 func Releases() []string {
@@ -100,6 +111,18 @@ func Releases() []string {
 // OldReleases lists the agent-sandbox releases that can be run and whose
 // members are bare Pods, newest first.
 func OldReleases() []string { return versionsOf(oldReleases) }
+
+// AllReleases lists every release that is a Go module, oldest first.
+func AllReleases() []string { return slices.Sorted(slices.Values(versionsOf(allReleases()))) }
+
+// BarePods says whether the members of a release's pools are bare Pods.
+func BarePods(version string) bool {
+	return slices.Contains(versionsOf(slices.Concat(oldReleases, moreOldReleases)), version)
+}
+
+func allReleases() []release {
+	return slices.Concat(releases, moreReleases, oldReleases, moreOldReleases)
+}
 
 func versionsOf(list []release) []string {
 	versions := make([]string, 0, len(list))
@@ -116,7 +139,7 @@ func APIVersion(version string) (string, error) {
 }
 
 func find(version string) (release, error) {
-	all := slices.Concat(releases, oldReleases)
+	all := allReleases()
 	i := slices.IndexFunc(all, func(r release) bool { return r.version == version })
 	if i < 0 {
 		return release{}, fmt.Errorf("no agent-sandbox %q here: use one of %s", version, strings.Join(versionsOf(all), ", "))

@@ -71,7 +71,7 @@ func TestReleases(t *testing.T) {
 }
 
 func TestPins(t *testing.T) {
-	for _, r := range slices.Concat(releases, oldReleases) {
+	for _, r := range allReleases() {
 		t.Run(r.version, func(t *testing.T) {
 			dir, err := r.moduleDir()
 			if err != nil {
@@ -90,7 +90,7 @@ func TestPins(t *testing.T) {
 
 func TestUnknownRelease(t *testing.T) {
 	_, err := Build(t.Context(), os.Stderr, "v0.0.1")
-	want := `no agent-sandbox "v0.0.1" here: use one of v1.0.3, v0.5.6, v0.5.5, v0.4.6, v0.2.1, v0.1.0`
+	want := `no agent-sandbox "v0.0.1" here: use one of v1.0.3, v0.5.6, v0.5.5, v0.4.6, v0.5.3, v0.2.1, v0.1.0, v0.1.1`
 	if err == nil || err.Error() != want {
 		t.Errorf("got error %v, want %s", err, want)
 	}

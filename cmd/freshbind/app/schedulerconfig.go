@@ -61,7 +61,7 @@ func newSchedulerConfigCommand(streams genericiooptions.IOStreams) *cobra.Comman
 	cmd := &cobra.Command{
 		Use:   "scheduler-config",
 		Short: "Print the configuration that kube-scheduler needs",
-		Long: "Print the extenders stanza for the configuration of an existing kube-scheduler (1.34 to 1.37), or with\n" +
+		Long: "Print the extenders stanza for the configuration of an existing kube-scheduler (1.30 and later), or with\n" +
 			"--second-scheduler the whole configuration of one that schedules members' pods only.\n" +
 			"The manager has to run with --scheduling=Extender or --scheduling=SecondScheduler.",
 		Example: "  freshbind scheduler-config --url https://10.96.7.7:443 --server-name freshbind.freshbind-system.svc --ca-file /etc/kubernetes/freshbind-ca.crt\n" +
