@@ -86,7 +86,40 @@ func TestForensics(t *testing.T) {
 		return missing.Judgeable && slices.Equal(got, convictions(watched, true)), nil
 	})
 	if err != nil {
-		t.Errorf("binds (-watch,+log): %v\n%s", err, cmp.Diff(convictions(watched, true), got))
+		t.Fatalf("binds (-watch,+log): %v\n%s", err, cmp.Diff(convictions(watched, true), got))
+	}
+	explained(t, log, watched)
+}
+
+// explained has a linearizability checker, which knows of caches and resourceVersions as little as users do, look at the
+// same calls: it finds no order for just those binds that the auditor convicts.
+func explained(t *testing.T, log string, watched *checker.Report) {
+	t.Helper()
+	file, err := os.Open(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	calls, err := histories(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, namespace := range []string{"current", "late"} {
+		var want []string
+		for _, b := range watched.Binds {
+			if b.Namespace == namespace && slices.ContainsFunc(b.Findings, func(f checker.Finding) bool { return f.Class == checker.Stale }) {
+				want = append(want, b.Claim.Name)
+			}
+		}
+		slices.Sort(want)
+		whole, wrong := linear(calls[namespace])
+		if diff := cmp.Diff(want, wrong); diff != "" {
+			t.Errorf("namespace %s: binds that no order explains (-auditor,+linearizability):\n%s", namespace, diff)
+		}
+		if whole != (len(want) == 0) {
+			t.Errorf("namespace %s: linearizable as a whole: %t, with %d stale binds", namespace, whole, len(want))
+		}
+		t.Logf("namespace %s: %d operations, linearizable: %t; binds that no order explains: %v", namespace, len(calls[namespace]), whole, wrong)
 	}
 }
 
