@@ -96,7 +96,7 @@ func histories(log io.Reader) (map[string][]porcupine.Operation, error) {
 		}
 		calls = append(calls, c)
 	}
-	slices.SortStableFunc(calls, func(a, b call) int { return a.Ended.Time.Compare(b.Ended.Time) })
+	slices.SortStableFunc(calls, func(a, b call) int { return a.Ended.Compare(b.Ended.Time) })
 	out, known := map[string][]porcupine.Operation{}, map[string]string{}
 	for _, c := range calls {
 		s, changes := c.step(known)
