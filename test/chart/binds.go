@@ -56,8 +56,11 @@ type failure struct {
 // slow: there was not time enough, for the call or for what it reads. That is
 // the machine's doing, which other tests share, and not that of what is tested.
 func (f failure) slow() bool {
-	return strings.Contains(f.text, "deadline exceeded") || strings.Contains(f.text, "could not decide") ||
-		strings.Contains(f.text, "Client.Timeout") || strings.Contains(f.text, "timed out")
+	return slices.ContainsFunc([]string{
+		"deadline exceeded", "could not decide", "Client.Timeout", "timed out", "i/o timeout", "handshake timeout", "in the time allotted",
+		// Nobody answered the ping of an HTTP/2 connection.
+		"http2: client connection lost",
+	}, func(said string) bool { return strings.Contains(f.text, said) })
 }
 
 // during tries bindRate binds a second while f runs, fewer when too many wait.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,12 +20,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-)
 
-// secretDelay is how late the replicas see a new certificate: as late as a
-// kubelet hands on a Secret that is mounted, at worst.
-const secretDelay = 90 * time.Second
+	"github.com/freshbind/freshbind/test/scenario"
+)
 
 // otherCA is a CA of the user's, with an issuer of it.
 const otherCA = `
@@ -45,15 +45,15 @@ spec:
 `
 
 // Everything that can happen to certificates, as docs/certificates.md says how,
-// while binds go on and the replicas see each new certificate late.
+// while binds go on and the replicas see new certificates late: after all of the others.
 func TestRenewalsAndAChangeOfIssuerFailNoCall(t *testing.T) {
 	w := sharedWorld(t)
 	w.install(t)
 	b := w.binds(t)
 	before := w.uncompleted(t)
 	for _, p := range w.proxies {
-		p.SetDelay("", "secrets", secretDelay)
-		t.Cleanup(func() { p.SetDelay("", "secrets", 0) })
+		p.Hold("", "secrets")
+		t.Cleanup(func() { p.Release("", "secrets") })
 	}
 	for _, o := range decode(t, otherCA) {
 		w.must(t, w.client.Create(t.Context(), o))
@@ -80,14 +80,11 @@ func TestRenewalsAndAChangeOfIssuerFailNoCall(t *testing.T) {
 		w.trusted(t, append(bytes.Clone(second["ca.crt"]), other["ca.crt"]...))
 		w.upgrade(t, "certificates.certManager.trustSecret=trust", "certificates.certManager.issuerRef.name=other")
 		third := w.secretWith(t, "freshbind-serving", func(data map[string][]byte) bool { return bytes.Equal(data["ca.crt"], other["ca.crt"]) })
-		if served := w.served(t, w.replicas[0]); !bytes.Equal(served, leaf(t, first[corev1.TLSCertKey])) {
-			t.Error("the replicas have seen a new certificate already: this test shows nothing of late ones")
+		w.serves(t, "still the first certificate", first[corev1.TLSCertKey])
+		for _, p := range w.proxies {
+			p.Release("", "secrets")
 		}
-		for _, r := range w.replicas {
-			w.eventually(t, r.address+" serves the other CA's certificate", func(context.Context) (string, bool) {
-				return "another", bytes.Equal(w.served(t, r), leaf(t, third[corev1.TLSCertKey]))
-			})
-		}
+		w.serves(t, "the other CA's certificate", third[corev1.TLSCertKey])
 		// Step three: the old one is trusted no longer.
 		w.upgrade(t, "certificates.certManager.issuerRef.name=other")
 		w.trusted(t, other["ca.crt"])
@@ -95,8 +92,8 @@ func TestRenewalsAndAChangeOfIssuerFailNoCall(t *testing.T) {
 			b.bind(t.Context())
 		}
 	})
-	t.Logf("CA and leaf renewed, issuer changed, certificates seen %s late, at %d binds/s: %s; the API server counts %v calls that it could not complete",
-		secretDelay, bindRate, b.result(), w.uncompleted(t)-before)
+	t.Logf("CA and leaf renewed, issuer changed, certificates seen late, at %d binds/s: %s; the API server counts %v calls that it could not complete",
+		bindRate, b.result(), w.uncompleted(t)-before)
 	if len(b.lost()) > 0 {
 		t.Error("new certificates have lost calls")
 	}
@@ -105,17 +102,38 @@ func TestRenewalsAndAChangeOfIssuerFailNoCall(t *testing.T) {
 // renew asks cert-manager for a new certificate, as its own command line does.
 func (w *world) renew(t *testing.T, name string) {
 	t.Helper()
-	certificate := &unstructured.Unstructured{}
-	certificate.SetAPIVersion("cert-manager.io/v1")
-	certificate.SetKind("Certificate")
-	w.must(t, w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, certificate))
-	conditions, _, _ := unstructured.NestedSlice(certificate.Object, "status", "conditions")
-	conditions = append(conditions, map[string]any{
-		"type": "Issuing", "status": "True", "reason": "ManuallyTriggered", "message": "renewed by a test",
-		"lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
-	})
-	w.must(t, unstructured.SetNestedSlice(certificate.Object, conditions, "status", "conditions"))
-	w.must(t, w.client.Status().Update(t.Context(), certificate))
+	// cert-manager's controllers write the same conditions.
+	w.must(t, retry.RetryOnConflict(scenario.Conflicts, func() error {
+		certificate := &unstructured.Unstructured{}
+		certificate.SetAPIVersion("cert-manager.io/v1")
+		certificate.SetKind("Certificate")
+		if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, certificate); err != nil {
+			return err
+		}
+		conditions, _, _ := unstructured.NestedSlice(certificate.Object, "status", "conditions")
+		conditions = slices.DeleteFunc(conditions, func(c any) bool { return c.(map[string]any)["type"] == "Issuing" })
+		conditions = append(conditions, map[string]any{
+			"type": "Issuing", "status": "True", "reason": "ManuallyTriggered", "message": "renewed by a test",
+			"lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
+		})
+		if err := unstructured.SetNestedSlice(certificate.Object, conditions, "status", "conditions"); err != nil {
+			return err
+		}
+		return w.client.Status().Update(t.Context(), certificate)
+	}))
+}
+
+// writeSecret changes what a Secret has, which Freshbind may be doing as well.
+func (w *world) writeSecret(t *testing.T, name string, change func(data map[string][]byte)) {
+	t.Helper()
+	w.must(t, retry.RetryOnConflict(scenario.Conflicts, func() error {
+		var secret corev1.Secret
+		if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &secret); err != nil {
+			return err
+		}
+		change(secret.Data)
+		return w.client.Update(t.Context(), &secret)
+	}))
 }
 
 // changed: the Secret's entry is another than before.
@@ -180,13 +198,20 @@ func (w *world) upgrade(t *testing.T, values ...string) {
 	}
 }
 
-// served is the leaf that a replica shows.
-func (w *world) served(t *testing.T, r *replica) []byte {
+// serves waits until all replicas show the leaf of a chain.
+func (w *world) serves(t *testing.T, what string, chain []byte) {
 	t.Helper()
-	conn, err := tls.Dial("tcp", r.at(webhookPort), &tls.Config{InsecureSkipVerify: true}) // only asks what is served
-	w.must(t, err)
-	defer func() { _ = conn.Close() }()
-	return conn.ConnectionState().PeerCertificates[0].Raw
+	want := leaf(t, chain)
+	for _, r := range w.replicas {
+		w.eventually(t, r.address+" serves "+what, func(context.Context) (string, bool) {
+			conn, err := tls.Dial("tcp", r.at(webhookPort), &tls.Config{InsecureSkipVerify: true}) // only asks what is served
+			if err != nil {
+				return err.Error(), false
+			}
+			defer func() { _ = conn.Close() }()
+			return "another", bytes.Equal(conn.ConnectionState().PeerCertificates[0].Raw, want)
+		})
+	}
 }
 
 func leaf(t *testing.T, chain []byte) []byte {
@@ -211,11 +236,8 @@ func TestFreshbindMakesAndRenewsItsCertificates(t *testing.T) {
 	made := w.secretWith(t, "freshbind-generated", func(map[string][]byte) bool { return true })
 	w.trusted(t, made["ca.crt"])
 	b.during(t.Context(), func() {
-		var secret corev1.Secret
-		w.must(t, w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "freshbind-generated"}, &secret))
 		due := dueCA(t, made["ca.key"])
-		secret.Data["ca.crt"] = due
-		w.must(t, w.client.Update(t.Context(), &secret))
+		w.writeSecret(t, "freshbind-generated", func(data map[string][]byte) { data["ca.crt"] = due })
 		renewed := w.secretWith(t, "freshbind-generated", func(data map[string][]byte) bool {
 			return !bytes.Equal(data["ca.crt"], due) && !bytes.Equal(data["ca.crt"], made["ca.crt"])
 		})
@@ -224,15 +246,9 @@ func TestFreshbindMakesAndRenewsItsCertificates(t *testing.T) {
 			t.Error("the CA has another key")
 		}
 		// A certificate that is not there is made anew, as one that is due is.
-		w.must(t, w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "freshbind-generated"}, &secret))
-		delete(secret.Data, corev1.TLSCertKey)
-		w.must(t, w.client.Update(t.Context(), &secret))
+		w.writeSecret(t, "freshbind-generated", func(data map[string][]byte) { delete(data, corev1.TLSCertKey) })
 		next := w.secretWith(t, "freshbind-generated", changed(renewed, corev1.TLSCertKey))
-		for _, r := range w.replicas {
-			w.eventually(t, r.address+" serves the new certificate", func(context.Context) (string, bool) {
-				return "another", bytes.Equal(w.served(t, r), leaf(t, next[corev1.TLSCertKey]))
-			})
-		}
+		w.serves(t, "the new certificate", next[corev1.TLSCertKey])
 		for range bindRate {
 			b.bind(t.Context())
 		}

@@ -12,7 +12,10 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freshbind/freshbind/test/scenario"
 )
 
 // "helm test" says whether the guard works, seen from outside: yes as installed,
@@ -27,10 +30,15 @@ func TestHelmTest(t *testing.T) {
 		said, err := w.helmTest(t)
 		return said, err == nil
 	})
-	var v admissionregistrationv1.ValidatingWebhookConfiguration
-	w.must(t, w.client.Get(t.Context(), client.ObjectKey{Name: release}, &v))
-	v.Webhooks = slices.DeleteFunc(v.Webhooks, func(h admissionregistrationv1.ValidatingWebhook) bool { return h.Name == "coldstart.freshbind.dev" })
-	w.must(t, w.client.Update(t.Context(), &v))
+	// Who injects the CA, and who closes webhooks, write it as well.
+	w.must(t, retry.RetryOnConflict(scenario.Conflicts, func() error {
+		var v admissionregistrationv1.ValidatingWebhookConfiguration
+		if err := w.client.Get(t.Context(), client.ObjectKey{Name: release}, &v); err != nil {
+			return err
+		}
+		v.Webhooks = slices.DeleteFunc(v.Webhooks, func(h admissionregistrationv1.ValidatingWebhook) bool { return h.Name == "coldstart.freshbind.dev" })
+		return w.client.Update(t.Context(), &v)
+	}))
 	w.eventually(t, "the doctor misses a webhook", func(context.Context) (string, bool) {
 		said, err := w.helmTest(t)
 		return said, err != nil && strings.Contains(said, "coldstart.freshbind.dev")
@@ -44,7 +52,7 @@ func (w *world) helmTest(t *testing.T) (string, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
 	said := make(chan string, 1)
-	go func() { said <- w.playPod(ctx, "app.kubernetes.io/component=test") }()
+	go func() { said <- w.playPods(ctx, "app.kubernetes.io/component=test") }()
 	_, err := w.helm.run(ctx, "test", release, helmTimeout)
 	cancel()
 	text := <-said
@@ -54,13 +62,26 @@ func (w *world) helmTest(t *testing.T) (string, error) {
 	return text, err
 }
 
-// playPod waits for the Pod of a hook, runs its program here, under its identity,
-// and tells the API server how that ended.
-func (w *world) playPod(ctx context.Context, selector string) string {
-	pod, err := w.runningPod(ctx, selector)
-	if err != nil {
-		return err.Error()
+// playPods waits for Pods of a hook, of which a Job makes another when one fails, and
+// runs them until ctx ends. It returns what they have said.
+func (w *world) playPods(ctx context.Context, selector string) string {
+	said := ""
+	for {
+		pod, err := w.runningPod(ctx, selector)
+		if err != nil && said == "" {
+			return err.Error()
+		}
+		if err != nil {
+			return said
+		}
+		said += w.playPod(ctx, pod)
 	}
+}
+
+// playPod runs a Pod's program here, under its identity, and tells the API server how
+// that ended.
+func (w *world) playPod(ctx context.Context, pod *corev1.Pod) string {
+	before := pod.DeepCopy()
 	out, err := w.runContainer(ctx, pod)
 	pod.Status.Phase = corev1.PodSucceeded
 	if err != nil {
@@ -70,7 +91,8 @@ func (w *world) playPod(ctx context.Context, selector string) string {
 		pod.Status.ContainerStatuses[i].Ready = false
 		pod.Status.ContainerStatuses[i].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: metav1.Now()}}
 	}
-	if err := w.client.Status().Update(ctx, pod); err != nil {
+	// Others may have written its status meanwhile.
+	if err := w.client.Status().Patch(ctx, pod, client.MergeFrom(before)); err != nil {
 		out += err.Error()
 	}
 	return out

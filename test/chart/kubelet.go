@@ -3,7 +3,10 @@ package chart
 import (
 	"context"
 	"fmt"
+	"os"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +39,7 @@ func (k *kubelet) run(ctx context.Context) {
 	defer tick.Stop()
 	var published []string
 	for {
+		k.restart(ctx)
 		late = append(late, seen{time.Now(), k.readyNow(ctx)})
 		for len(late) > 0 && time.Since(late[0].at) >= kubeletDelay {
 			due := late[0]
@@ -110,6 +114,57 @@ func (k *kubelet) publishEndpoints(ctx context.Context, ready []string) error {
 		return nil
 	})
 	return err
+}
+
+// start runs a replica.
+func (k *kubelet) start(ctx context.Context, r *replica) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r.down = false
+	return r.start(ctx, k.client)
+}
+
+// stop ends a replica, for good.
+func (k *kubelet) stop(r *replica) error {
+	k.mu.Lock()
+	r.down = true
+	process := r.process
+	k.mu.Unlock()
+	return process.Stop()
+}
+
+// kill ends a replica without a word, for good.
+func (k *kubelet) kill(r *replica) error {
+	k.mu.Lock()
+	r.down = true
+	process := r.process
+	k.mu.Unlock()
+	if err := syscall.Kill(process.PID(), syscall.SIGKILL); err != nil {
+		return fmt.Errorf("kill replica %s: %w", r.address, err)
+	}
+	<-process.Done()
+	return nil
+}
+
+// leaseLost is what a leader says that ends because it could not renew its lease in
+// time (controller-runtime, pkg/manager/internal.go).
+const leaseLost = "leader election lost"
+
+// restart starts replicas again that have ended so, as a kubelet does: on a machine
+// that stands still for a moment nobody can help it. Who ends otherwise stays down.
+func (k *kubelet) restart(ctx context.Context) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, r := range k.replicas {
+		if r.down || r.process == nil {
+			continue
+		}
+		if err := r.process.Err(); err != nil && strings.Contains(err.Error(), leaseLost) {
+			fmt.Fprintf(os.Stderr, "%s is started again: %s\n", r.process.Name, leaseLost)
+			// The next look tries again.
+			_ = r.start(ctx, k.client)
+		}
+	}
 }
 
 // leave is what a deleted Pod does to its replica: out of the endpoints first.

@@ -179,7 +179,7 @@ func (w *world) leaveInOrder(t *testing.T) string {
 	defer cancel()
 	pods := w.holdPods(ctx, t)
 	said := make(chan string, 1)
-	go func() { said <- w.playPod(ctx, "job-name="+release+"-release") }()
+	go func() { said <- w.playPods(ctx, "job-name="+release+"-release") }()
 	go func() { w.stopWithTheDeployment(ctx, t, pods) }()
 	var err error
 	w.leaves(func() {
@@ -223,7 +223,7 @@ func (w *world) stopWithTheDeployment(ctx context.Context, t *testing.T, pods []
 		pause(ctx)
 	}
 	for _, r := range w.replicas {
-		if err := r.process.Stop(); err != nil {
+		if err := w.kubelet.stop(r); err != nil {
 			t.Error(err)
 		}
 	}

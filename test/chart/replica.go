@@ -35,6 +35,8 @@ type replica struct {
 	process *controlplane.Process
 	// leaving: its Pod is being deleted, so it takes no new connections.
 	leaving bool
+	// down: it has been ended, and nobody starts it again.
+	down bool
 
 	program, dir string
 	identity     *rest.Config
@@ -83,9 +85,13 @@ func (r *replica) start(ctx context.Context, c client.Client) error {
 	return err
 }
 
+// probeTimeout is as long as a kubelet takes to give a Pod up that does not answer:
+// that has to happen several times.
+const probeTimeout = time.Minute
+
 // ready asks as a kubelet does.
 func (r *replica) ready(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.at(healthPort)+"/readyz", nil)
 	if err != nil {

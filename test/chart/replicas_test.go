@@ -2,9 +2,9 @@ package chart
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -34,7 +34,7 @@ func TestRollingTheReplicasFailsNoCall(t *testing.T) {
 	before := w.uncompleted(t)
 	b.during(t.Context(), func() {
 		for _, r := range w.replicas {
-			w.must(t, w.roll(t.Context(), r))
+			w.roll(t, r)
 			w.serving(t, len(w.replicas))
 		}
 	})
@@ -48,18 +48,15 @@ func TestRollingTheReplicasFailsNoCall(t *testing.T) {
 const preStop = 10 * time.Second
 
 // roll replaces a replica as a Deployment does with a Pod: it leaves the
-// endpoints, stops preStop later, and comes back.
-func (w *world) roll(ctx context.Context, r *replica) error {
+// endpoints, stops preStop later, and comes back. However late the endpoints are
+// written here, the API server has that time to learn of them.
+func (w *world) roll(t *testing.T, r *replica) {
+	t.Helper()
 	w.kubelet.leave(r)
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(preStop):
-	}
-	if err := r.process.Stop(); err != nil {
-		return err
-	}
-	return r.start(ctx, w.client)
+	w.serving(t, len(w.replicas)-1)
+	<-time.After(preStop)
+	w.must(t, w.kubelet.stop(r))
+	w.must(t, w.kubelet.start(t.Context(), r))
 }
 
 // A replica that dies without a word takes calls with it until the endpoints
@@ -72,19 +69,22 @@ func TestAKilledReplicaIsSoonLeftOut(t *testing.T) {
 	lostBefore := 0
 	b.during(t.Context(), func() {
 		killed = time.Now()
-		w.must(t, syscall.Kill(w.replicas[0].process.PID(), syscall.SIGKILL))
-		<-w.replicas[0].process.Done()
+		w.must(t, w.kubelet.kill(w.replicas[0]))
 		w.serving(t, len(w.replicas)-1)
-		// The API server learns of the endpoints a moment after they are stored.
-		for range bindRate {
-			b.bind(t.Context())
-		}
-		lostBefore = len(b.lost())
+		// The API server learns of the endpoints a moment after they are stored. As long
+		// as it does not know, every other call is lost.
+		w.eventually(t, "the API server knows the endpoints", func(ctx context.Context) (string, bool) {
+			lostBefore = len(b.lost())
+			for range bindRate {
+				b.bind(ctx)
+			}
+			return fmt.Sprintf("%d of %d calls lost", len(b.lost())-lostBefore, bindRate), len(b.lost()) == lostBefore
+		})
 		for range bindRate {
 			b.bind(t.Context())
 		}
 	})
-	w.must(t, w.replicas[0].process.Stop())
+	w.must(t, w.kubelet.stop(w.replicas[0]))
 	last := time.Duration(0)
 	for _, f := range b.lost() {
 		last = max(last, f.at.Sub(killed))

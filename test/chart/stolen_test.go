@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -57,6 +58,7 @@ func TestAStolenIdentityCanDoWhatTheDocumentationSays(t *testing.T) {
 		got[name] = answer(t, name, try(t.Context()))
 	}
 	s.grants(t, "legacy.barePods=true")
+	s.may(t, &authorizationv1.ResourceAttributes{Namespace: victim, Verb: "delete", Resource: "pods"})
 	for name, try := range s.deletes() {
 		got["with `legacy.barePods`: "+name] = answer(t, name, try(t.Context()))
 	}
@@ -187,6 +189,19 @@ func (s *theft) inForce(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatalf("waiting for the policies to hold: %v; last answer: %v", err, last)
+	}
+}
+
+// may waits until the API server, which watches roles, knows that the thief has a right.
+func (s *theft) may(t *testing.T, right *authorizationv1.ResourceAttributes) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: right}}
+		err := s.thief.Create(ctx, review)
+		return review.Status.Allowed, err
+	})
+	if err != nil {
+		t.Fatalf("waiting for the right to %s %s: %v", right.Verb, right.Resource, err)
 	}
 }
 

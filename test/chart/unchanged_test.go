@@ -3,6 +3,7 @@ package chart
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -75,21 +76,23 @@ func (w *world) atRest(t *testing.T, namespace string) map[string]*unstructured.
 // came but revisions, which hold no value.
 func (w *world) onlyDigestsCame(t *testing.T, namespace string, before map[string]*unstructured.Unstructured) {
 	t.Helper()
-	after, err := w.objects(t.Context(), namespace)
-	w.must(t, err)
-	revisions := 0
+	var after map[string]*unstructured.Unstructured
+	w.eventually(t, "Freshbind has looked at namespace "+namespace+", and recorded a revision", func(ctx context.Context) (string, bool) {
+		var err error
+		if after, err = w.objects(ctx, namespace); err != nil {
+			return err.Error(), false
+		}
+		keys := slices.Collect(maps.Keys(after))
+		return fmt.Sprint(keys), slices.ContainsFunc(keys, func(key string) bool { return strings.HasPrefix(key, "controllerrevisions/") })
+	})
 	for key, o := range after {
 		if _, known := before[key]; known || !strings.HasPrefix(key, "controllerrevisions/") {
 			continue
 		}
-		revisions++
 		delete(after, key)
 		if data, _, _ := unstructured.NestedMap(o.Object, "data"); len(data) != 1 || data["digests"] == nil || strings.Contains(fmt.Sprint(data), "sandbox:v1") {
 			t.Errorf("%s has more than digests: %v", key, data)
 		}
-	}
-	if revisions == 0 {
-		t.Error("Freshbind has recorded no revision, so that nothing shows that it has looked")
 	}
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("objects of namespace %s (-before,+after):\n%s", namespace, diff)

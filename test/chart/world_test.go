@@ -177,7 +177,9 @@ func (w *world) startReplicas(ctx context.Context) error {
 func (w *world) close() error {
 	var errs []error
 	for _, r := range w.replicas {
-		errs = append(errs, r.process.Stop())
+		if w.kubelet != nil {
+			errs = append(errs, w.kubelet.stop(r))
+		}
 		if log, err := os.ReadFile(r.path("log")); err == nil && strings.Contains(string(log), "DATA RACE") {
 			errs = append(errs, fmt.Errorf("freshbind has a data race:\n%s", log))
 		} else if err == nil && strings.Contains(string(log), "freshbind-own-") {
@@ -223,7 +225,7 @@ func (w *world) helmInstall(t *testing.T, values ...string) {
 func (w *world) run(t *testing.T) {
 	t.Helper()
 	for _, r := range w.replicas {
-		w.must(t, r.start(t.Context(), w.client))
+		w.must(t, w.kubelet.start(t.Context(), r))
 	}
 	w.serving(t, len(w.replicas))
 }
@@ -242,7 +244,7 @@ func (w *world) uninstall(t *testing.T) {
 func (w *world) stop(t *testing.T) {
 	t.Helper()
 	for _, r := range w.replicas {
-		w.must(t, r.process.Stop())
+		w.must(t, w.kubelet.stop(r))
 	}
 }
 
