@@ -12,7 +12,8 @@ import (
 
 const pageHead = "# What was shown, by which test\n\n" +
 	"Made by `make coverage` from the results of `make test` and `make test-rest`; not edited by hand.\n" +
-	"[CONTRIBUTING](../CONTRIBUTING.md) explains the promises. Unit tests, benchmarks and `make upstream-test` are not in it.\n"
+	"[CONTRIBUTING](../CONTRIBUTING.md) explains the promises. Unit tests, benchmarks, `make upstream-test` and\n" +
+	"[`make matrix`](matrix.md) are not in it.\n"
 
 // writePage writes a page of Markdown about the results in files: of each promise the
 // tests that show it, with which versions they ran, and how they ended.
@@ -26,6 +27,7 @@ func writePage(out io.Writer, rows []row, files []string) error {
 			return err
 		}
 	}
+	rows = slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return r.set == releases })
 	found := map[rowID][]result{}
 	for _, r := range rows {
 		found[r.id()] = rs.of(r)
