@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +14,7 @@ import (
 	"time"
 
 	"github.com/freshbind/freshbind/test/controlplane"
+	"github.com/freshbind/freshbind/test/testevents"
 )
 
 // guardPackage has the tests of the guard.
@@ -29,14 +28,6 @@ func suiteArgs(ctx context.Context) ([]string, error) {
 	}
 	out, err := controlplane.Go(ctx, root, "run", "./test/suite", "matrix")
 	return strings.Fields(out), err
-}
-
-// event is one line of go test -json.
-type event struct {
-	Action, Package, Test, Output string
-	// Key and Value are an attribute of the test.
-	Key, Value string
-	Elapsed    float64
 }
 
 // goTest runs tests and returns what came of them, by the folder below test/. All
@@ -123,18 +114,11 @@ func (o outcome) String() string {
 // is the test "".
 type tally map[string]map[string]string
 
-// read takes the events of go test -json, tells people of them, and keeps all that
+// read takes the testevents.Events of go test -json, tells people of them, and keeps all that
 // was written in log. The tests have to run on that Kubernetes.
 func (t tally) read(from io.Reader, out, log io.Writer, kubernetes string) error {
-	lines := bufio.NewScanner(from)
-	// A line of output can be long.
-	lines.Buffer(nil, 16<<20)
 	said := map[string]string{}
-	for lines.Scan() {
-		var e event
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return fmt.Errorf("read from go test: %w: %s", err, lines.Bytes())
-		}
+	return testevents.Read(from, func(e testevents.Event) error {
 		if e.Output != "" {
 			if _, err := io.WriteString(log, e.Output); err != nil {
 				return fmt.Errorf("keep what tests write: %w", err)
@@ -144,8 +128,8 @@ func (t tally) read(from io.Reader, out, log io.Writer, kubernetes string) error
 		if e.Action == "attr" && e.Key == controlplane.AttrKubernetes && e.Value != kubernetes {
 			return fmt.Errorf("%s %s runs on Kubernetes %s", folder(e.Package), e.Test, e.Value)
 		}
-		if !slices.Contains([]string{"pass", "fail", "skip"}, e.Action) {
-			continue
+		if !e.Ended() {
+			return nil
 		}
 		pkg := folder(e.Package)
 		if t[pkg] == nil {
@@ -154,15 +138,12 @@ func (t tally) read(from io.Reader, out, log io.Writer, kubernetes string) error
 		t[pkg][e.Test] = e.Action
 		t.tell(out, e, said[e.Package+" "+e.Test])
 		delete(said, e.Package+" "+e.Test)
-	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("read from go test: %w", err)
-	}
-	return nil
+		return nil
+	})
 }
 
 // tell tells people of a test that ended, having said something, or of a package.
-func (t tally) tell(out io.Writer, e event, said string) {
+func (t tally) tell(out io.Writer, e testevents.Event, said string) {
 	pkg := folder(e.Package)
 	switch {
 	case e.Action == "fail" && said != "" || e.Action == "skip" && e.Test != "":

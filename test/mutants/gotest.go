@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/freshbind/freshbind/test/testevents"
 )
 
 // unended is how a test ended that did not: it hung, or took the process with it.
@@ -23,11 +25,6 @@ type outcomes struct {
 	of map[string]string
 	// output is what was printed, for people.
 	output string
-}
-
-// testEvent is one line of go test -json (cmd/test2json).
-type testEvent struct {
-	Action, Test, Output string
 }
 
 // program is the tests of one folder, built.
@@ -75,17 +72,14 @@ func parseOutcomes(out []byte) outcomes {
 	lines := bufio.NewScanner(bytes.NewReader(out))
 	lines.Buffer(nil, len(out)+1)
 	for lines.Scan() {
-		var e testEvent
+		var e testevents.Event
 		if json.Unmarshal(lines.Bytes(), &e) != nil {
 			text.Write(append(lines.Bytes(), '\n'))
 			continue
 		}
 		text.WriteString(e.Output)
-		switch e.Action {
-		case unended, "pass", "fail", "skip":
-			if e.Test != "" {
-				o.of[e.Test] = e.Action
-			}
+		if e.Test != "" && (e.Action == unended || e.Ended()) {
+			o.of[e.Test] = e.Action
 		}
 	}
 	o.output = text.String()

@@ -2,9 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -14,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/freshbind/freshbind/test/controlplane"
+	"github.com/freshbind/freshbind/test/testevents"
 )
 
 // result is how a test, or a subtest, ended the last time that it ran.
@@ -28,17 +26,6 @@ type result struct {
 	kubernetes, release string
 }
 
-// event is what `go test -json` writes a line of; see go doc test2json.
-type event struct {
-	Time    time.Time
-	Action  string
-	Package string
-	Test    string
-	// Elapsed is in seconds.
-	Elapsed    float64
-	Key, Value string
-}
-
 type testID struct{ pkg, test string }
 
 // results are those of several runs: a later run of a test replaces an earlier.
@@ -46,37 +33,27 @@ type results map[testID]*result
 
 // read adds what `go test -json` wrote.
 func (rs results) read(r io.Reader) error {
-	for lines := json.NewDecoder(r); ; {
-		var e event
-		if err := lines.Decode(&e); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return fmt.Errorf("read results of go test -json: %w", err)
+	return testevents.Read(r, func(e testevents.Event) error {
+		if _, pkg, ours := strings.Cut(e.Package, "/freshbind/test/"); ours && e.Test != "" {
+			rs.add(testID{pkg, e.Test}, e)
 		}
-		_, pkg, ours := strings.Cut(e.Package, "/freshbind/test/")
-		if !ours || e.Test == "" {
-			continue
-		}
-		rs.add(testID{pkg, e.Test}, e)
-	}
+		return nil
+	})
 }
 
-func (rs results) add(id testID, e event) {
+func (rs results) add(id testID, e testevents.Event) {
 	r := rs[id]
 	if r == nil || e.Action == "run" {
 		r = &result{pkg: id.pkg, test: id.test}
 		rs[id] = r
 	}
-	switch e.Action {
-	case "pass", "fail", "skip":
+	switch {
+	case e.Ended():
 		r.outcome, r.ended, r.took = e.Action, e.Time, time.Duration(e.Elapsed*float64(time.Second))
-	case "attr":
-		switch e.Key {
-		case controlplane.AttrKubernetes:
-			r.kubernetes = e.Value
-		case controlplane.AttrRelease:
-			r.release = e.Value
-		}
+	case e.Key == controlplane.AttrKubernetes:
+		r.kubernetes = e.Value
+	case e.Key == controlplane.AttrRelease:
+		r.release = e.Value
 	}
 }
 

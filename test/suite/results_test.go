@@ -11,8 +11,7 @@ import (
 )
 
 // told is what go test -json says of some tests of test/a.
-const told = `
-{"Time":"2026-11-01T10:00:00Z","Action":"start","Package":"example.com/freshbind/freshbind/test/a"}
+const told = `{"Time":"2026-11-01T10:00:00Z","Action":"start","Package":"example.com/freshbind/freshbind/test/a"}
 {"Time":"2026-11-01T10:00:00Z","Action":"run","Package":"example.com/freshbind/freshbind/test/a","Test":"TestReleases"}
 {"Time":"2026-11-01T10:00:00Z","Action":"run","Package":"example.com/freshbind/freshbind/test/a","Test":"TestReleases/v0.9.0"}
 {"Time":"2026-11-01T10:00:00Z","Action":"run","Package":"example.com/freshbind/freshbind/test/a","Test":"TestReleases/v0.9.0/late"}
