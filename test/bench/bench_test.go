@@ -110,6 +110,24 @@ func TestAuditLog(t *testing.T) {
 	}
 }
 
+func TestSkippingEndsAtAWholeLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	const before, half, rest = "what was before is skipped\n", `{"stage":"Respon`, "seComplete\",\"verb\":\"get\",\"requestURI\":\"/apis\"}\n"
+	if err := os.WriteFile(path, []byte(before+half), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := &auditLog{path: path}
+	if err := l.skip(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(before+half+rest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if requests, err := l.next(); err != nil || kinds(requests) != "1 get /apis 0" {
+		t.Errorf("next() = %s, %v, want the one that was half written", kinds(requests), err)
+	}
+}
+
 // took is a pair whose rollout took so many tenths of a second, and its bare
 // loop one second.
 func TestDiscoveryIsNotOfARollout(t *testing.T) {
@@ -292,6 +310,38 @@ func TestTable(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"requests: 11.00, more than 10", "nothing: nothing was measured"}, missed(rows)); diff != "" {
 		t.Errorf("missed (-want,+got):\n%s", diff)
+	}
+}
+
+func TestSectionOfThePage(t *testing.T) {
+	const before = "# Benchmarks\n\n<!-- bind -->\nold\n<!-- end of bind -->\n\n<!-- bind BENCH_PAIRS=1 -->\nkept\n<!-- end of bind BENCH_PAIRS=1 -->\n"
+	on := setting{day: "2026-11-24", commit: "38c3708", goVersion: "go1.26", kubernetes: "v1.37.1", cpus: 2, load: "0.01", chosen: []string{"BENCH_LAG=10s"}}
+	text := on.section("bind", []row{{what: "bind", unit: "x", aim: 1.1, figures: []float64{1.2, 1, 3}}, {what: "reads", figures: []float64{7}}})
+	const want = "# Benchmarks\n\n<!-- bind -->\n" +
+		"`BENCH_LAG=10s make bench BENCH=bind`, 2026-11-24, commit 38c3708: 2 CPUs, load 0.01 before, go1.26, Kubernetes v1.37.1.\n\n" +
+		"| what | aim | figure | spread | met |\n| --- | --- | --- | --- | --- |\n" +
+		"| bind | at most 1.1 x | 1.20 x | 1.00 to 3.00 | no |\n| reads | - | 7.00 | 7.00 to 7.00 | - |\n" +
+		"<!-- end of bind -->\n\n<!-- bind BENCH_PAIRS=1 -->\nkept\n<!-- end of bind BENCH_PAIRS=1 -->\n"
+	got, err := withSection(before, "bind", text)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("withSection() error = %v (-want,+got):\n%s", err, diff)
+	}
+	for _, place := range []string{"pools", "bind BENCH_PAIRS=2"} {
+		if _, err := withSection(before, place, text); err == nil || !strings.Contains(err.Error(), "<!-- "+place+" -->") {
+			t.Errorf("withSection(%q) error = %v, want one that names the line to add", place, err)
+		}
+	}
+}
+
+func TestPlaceOnThePage(t *testing.T) {
+	for want, chosen := range map[string][]string{
+		"ready":                              nil,
+		"ready BENCH_LAG=10s":                {envPairs + "=1", envLag + "=10s"},
+		"ready BENCH_LAG=10s BENCH_LATE=all": {envLag + "=10s", envLate + "=all"},
+	} {
+		if got := (setting{chosen: chosen}).place("ready"); got != want {
+			t.Errorf("place with %q: %q, want %q", chosen, got, want)
+		}
 	}
 }
 

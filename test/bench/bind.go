@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/freshbind/freshbind/test/controlplane"
 )
 
 const (
@@ -37,8 +40,12 @@ type bindCost struct {
 	// in a second by all writers.
 	serial map[string][][]time.Duration
 	rates  map[string][]float64
-	// reads are Freshbind's own for one bind, one after the other, and by all writers.
+	// serialReads and sharedReads are Freshbind's own for one bind, one after the other,
+	// and by all writers.
 	serialReads, sharedReads []float64
+	// cpu is the CPU time, in milliseconds, that each program took for one bind, one
+	// after the other: by side and program.
+	cpu map[string]map[string][]float64
 }
 
 // against returns a percentile of one side, as a multiple of another's, by round.
@@ -66,6 +73,11 @@ func (b bindCost) rows() []row {
 	}
 	for _, side := range sides[1:] {
 		rows = append(rows, row{what: "p50 against no webhook: " + side, unit: "x", figures: against(b.serial, side, sideBare, 50)})
+	}
+	for _, side := range sides {
+		for _, program := range slices.Sorted(maps.Keys(b.cpu[side])) {
+			rows = append(rows, row{what: fmt.Sprintf("CPU of %s for one bind: %s", program, side), unit: "ms", figures: b.cpu[side][program]})
+		}
 	}
 	return append(rows,
 		row{what: "Freshbind's reads for one bind, one after the other", figures: b.serialReads},
@@ -98,10 +110,14 @@ func benchBind(ctx context.Context, o options, out io.Writer) (r result, err err
 		return nil, err
 	}
 	defer stop()
-	b := bindCost{serial: map[string][][]time.Duration{}, rates: map[string][]float64{}}
+	b := bindCost{serial: map[string][][]time.Duration{}, rates: map[string][]float64{}, cpu: map[string]map[string][]float64{}}
+	programs, err := w.programs()
+	if err != nil {
+		return nil, err
+	}
 	for i := range o.pairs {
 		for _, side := range sides {
-			if err := w.bindSide(ctx, side, binders[side], &b); err != nil {
+			if err := w.bindSide(ctx, side, binders[side], programs, &b); err != nil {
 				return nil, fmt.Errorf("%s: %w", side, err)
 			}
 		}
@@ -147,9 +163,23 @@ func (w *world) binders(ctx context.Context) (map[string]func(context.Context) (
 
 func namespaceOf(side string) string { return "bind-" + side }
 
-// bindSide has one side bind, one after the other and all at once.
-func (w *world) bindSide(ctx context.Context, side string, bind func(context.Context) (time.Duration, error), b *bindCost) error {
-	if err := w.log.skip(); err != nil {
+// programs are those that a bind keeps busy, by name.
+func (w *world) programs() (map[string]int, error) {
+	pids := map[string]int{"freshbind": w.Guard.PID()}
+	for name, process := range map[string]string{"etcd": controlplane.Etcd, "kube-apiserver": controlplane.KubeAPIServer + "-0"} {
+		pid, runs := w.Cluster.PID(process)
+		if !runs {
+			return nil, fmt.Errorf("the cluster has no process %s", process)
+		}
+		pids[name] = pid
+	}
+	return pids, nil
+}
+
+// bindSerially has one side bind, one after the other.
+func (w *world) bindSerially(ctx context.Context, side string, bind func(context.Context) (time.Duration, error), programs map[string]int, b *bindCost) error {
+	before, err := cpuTimes(programs)
+	if err != nil {
 		return err
 	}
 	var serial []time.Duration
@@ -161,6 +191,28 @@ func (w *world) bindSide(ctx context.Context, side string, bind func(context.Con
 		serial = append(serial, took)
 	}
 	b.serial[side] = append(b.serial[side], serial)
+	after, err := cpuTimes(programs)
+	if err != nil {
+		return err
+	}
+	if b.cpu[side] == nil {
+		b.cpu[side] = map[string][]float64{}
+	}
+	for name := range programs {
+		spent := (after[name] - before[name]).Seconds() * 1000 / serialBinds
+		b.cpu[side][name] = append(b.cpu[side][name], spent)
+	}
+	return nil
+}
+
+// bindSide has one side bind, one after the other and all at once.
+func (w *world) bindSide(ctx context.Context, side string, bind func(context.Context) (time.Duration, error), programs map[string]int, b *bindCost) error {
+	if err := w.log.skip(); err != nil {
+		return err
+	}
+	if err := w.bindSerially(ctx, side, bind, programs, b); err != nil {
+		return err
+	}
 	serialReads, err := w.reads()
 	if err != nil {
 		return err

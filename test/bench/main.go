@@ -26,6 +26,7 @@
 //	BENCH_LAG=1.5s       how late agent-sandbox sees, with BENCH=ready,
 //	BENCH_LATE=sandboxtemplates  these resources, or "all"
 //	BENCH_POOLS=500      pools of BENCH=pools beside agent-sandbox
+//	FRESHBIND_UPDATE_DOCS=1  put the table into docs/benchmarks.md
 //
 // It prints a table of figures beside aims, and exits with 0 only when all were
 // met.
@@ -65,12 +66,22 @@ func play(ctx context.Context, o options) (held bool, err error) {
 	for _, name := range names {
 		one := o
 		one.bench = name
+		on, err := findSetting(ctx)
+		if err != nil {
+			return false, err
+		}
 		r, err := benchmarks[name](ctx, one.complete(), os.Stdout)
 		if err != nil {
 			return false, fmt.Errorf("%s: %w", name, err)
 		}
 		held = conclude(os.Stdout, r) && held
 		rows = append(rows, r.rows()...)
+		if os.Getenv(envUpdateDocs) == "" {
+			continue
+		}
+		if err := updatePage(name, on, r.rows()); err != nil {
+			return false, err
+		}
 	}
 	if len(names) > 1 {
 		printTable(os.Stdout, rows)

@@ -53,44 +53,48 @@ type auditLog struct {
 	offset int64
 }
 
-// skip goes on from the log's present end.
-func (l *auditLog) skip() error {
-	info, err := os.Stat(l.path)
-	if err != nil {
-		return fmt.Errorf("look at audit log: %w", err)
-	}
-	l.offset = info.Size()
-	return nil
-}
+// skip goes on from the log's present end: that of its last whole line, since a line
+// can be half written while somebody looks.
+func (l *auditLog) skip() error { return l.eachLine(func([]byte) error { return nil }) }
 
 // next returns the requests that finished since, except for watches, which
 // finish when they please.
 func (l *auditLog) next() ([]request, error) {
-	f, err := os.Open(l.path)
-	if err != nil {
-		return nil, fmt.Errorf("open audit log: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	if _, err := f.Seek(l.offset, io.SeekStart); err != nil {
-		return nil, fmt.Errorf("read audit log: %w", err)
-	}
 	var found []request
-	for lines := bufio.NewReader(f); ; {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			// What has no end yet is read next time.
-			return found, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read audit log: %w", err)
-		}
-		l.offset += int64(len(line))
+	err := l.eachLine(func(line []byte) error {
 		var r request
 		if err := json.Unmarshal(line, &r); err != nil {
-			return nil, fmt.Errorf("read audit log: %w", err)
+			return fmt.Errorf("read audit log: %w", err)
 		}
 		if r.Stage == "ResponseComplete" && r.Verb != "watch" {
 			found = append(found, r)
+		}
+		return nil
+	})
+	return found, err
+}
+
+// eachLine hands on what was written since. What has no end yet is read next time.
+func (l *auditLog) eachLine(do func(line []byte) error) error {
+	f, err := os.Open(l.path)
+	if err != nil {
+		return fmt.Errorf("open audit log: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	if _, err := f.Seek(l.offset, io.SeekStart); err != nil {
+		return fmt.Errorf("read audit log: %w", err)
+	}
+	for lines := bufio.NewReader(f); ; {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read audit log: %w", err)
+		}
+		l.offset += int64(len(line))
+		if err := do(line); err != nil {
+			return err
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -49,28 +50,47 @@ func missed(rows []row) []string {
 	return lines
 }
 
+var tableHead = []string{"WHAT", "AIM", "FIGURE", "SPREAD", "MET"}
+
+// cells are those of a row, for people.
+func (r row) cells() []string {
+	aim, figure, spread, met := "-", "-", "-", "yes"
+	if r.aim != 0 {
+		aim = fmt.Sprintf("at most %g%s", r.aim, blank(r.unit))
+	}
+	if len(r.figures) > 0 {
+		figure = fmt.Sprintf("%.2f%s", r.figure(), blank(r.unit))
+		spread = fmt.Sprintf("%.2f to %.2f", slices.Min(r.figures), slices.Max(r.figures))
+	}
+	switch {
+	case r.aim == 0:
+		met = "-"
+	case !r.met():
+		met = "no"
+	}
+	return []string{r.what, aim, figure, spread, met}
+}
+
 // printTable prints figures beside aims.
 func printTable(out io.Writer, rows []row) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "WHAT\tAIM\tFIGURE\tSPREAD\tMET")
+	_, _ = fmt.Fprintln(w, strings.Join(tableHead, "\t"))
 	for _, r := range rows {
-		aim, figure, spread, met := "-", "-", "-", "yes"
-		if r.aim != 0 {
-			aim = fmt.Sprintf("at most %g%s", r.aim, blank(r.unit))
-		}
-		if len(r.figures) > 0 {
-			figure = fmt.Sprintf("%.2f%s", r.figure(), blank(r.unit))
-			spread = fmt.Sprintf("%.2f to %.2f", slices.Min(r.figures), slices.Max(r.figures))
-		}
-		switch {
-		case r.aim == 0:
-			met = "-"
-		case !r.met():
-			met = "no"
-		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.what, aim, figure, spread, met)
+		_, _ = fmt.Fprintln(w, strings.Join(r.cells(), "\t"))
 	}
 	_ = w.Flush()
+}
+
+// markdown is the same table for a page.
+func markdown(rows []row) string {
+	var out strings.Builder
+	line := func(cells []string) { out.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
+	line([]string{"what", "aim", "figure", "spread", "met"})
+	line(slices.Repeat([]string{"---"}, len(tableHead)))
+	for _, r := range rows {
+		line(r.cells())
+	}
+	return out.String()
 }
 
 func blank(unit string) string {

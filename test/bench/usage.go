@@ -29,6 +29,18 @@ func cpuTime(pid int) (time.Duration, error) {
 	return parseStat(string(text))
 }
 
+// cpuTimes are those of processes, by name.
+func cpuTimes(pids map[string]int) (map[string]time.Duration, error) {
+	spent := map[string]time.Duration{}
+	for name, pid := range pids {
+		var err error
+		if spent[name], err = cpuTime(pid); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return spent, nil
+}
+
 func proc(pid int, file string) string { return filepath.Join("/proc", strconv.Itoa(pid), file) }
 
 // parseStat adds up user and system time. Of the fields only the program's name

@@ -157,6 +157,18 @@ func (c *Cluster) Run(name, path string, args ...string) (*Process, error) {
 	return p, nil
 }
 
+// PID is the process id of what Run started last as name, and whether there is one.
+func (c *Cluster) PID(name string) (int, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range slices.Backward(c.processes) {
+		if p.Name == name {
+			return p.PID(), true
+		}
+	}
+	return 0, false
+}
+
 // LogPath is the file with the output of the program that Run started as name.
 func (c *Cluster) LogPath(name string) string { return filepath.Join(c.dir, "logs", name+".log") }
 
