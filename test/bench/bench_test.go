@@ -339,8 +339,23 @@ func TestPlaceOnThePage(t *testing.T) {
 		"ready BENCH_LAG=10s":                {envPairs + "=1", envLag + "=10s"},
 		"ready BENCH_LAG=10s BENCH_LATE=all": {envLag + "=10s", envLate + "=all"},
 	} {
-		if got := (setting{chosen: chosen}).place("ready"); got != want {
+		if got := place("ready", chosen); got != want {
 			t.Errorf("place with %q: %q, want %q", chosen, got, want)
+		}
+	}
+}
+
+// A benchmark takes minutes: what cannot be published is said before.
+func TestWhatHasNoPlaceIsSaidBefore(t *testing.T) {
+	t.Setenv(envUpdateDocs, "1")
+	t.Setenv(envMembers, "3")
+	const want = "<!-- bind BENCH_MEMBERS=3 -->"
+	if _, err := newPublisher(t.Context(), "bind"); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("newPublisher() error = %v, want one with %q", err, want)
+	}
+	for name := range benchmarks {
+		if _, err := updated(filepath.Join("..", "..", page), name, ""); err != nil {
+			t.Errorf("%s has no place on the page: %v", name, err)
 		}
 	}
 }

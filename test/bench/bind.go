@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -163,8 +164,12 @@ func (w *world) binders(ctx context.Context) (map[string]func(context.Context) (
 
 func namespaceOf(side string) string { return "bind-" + side }
 
-// programs are those that a bind keeps busy, by name.
+// programs are those that a bind keeps busy, by name; none where CPU time cannot be
+// read.
 func (w *world) programs() (map[string]int, error) {
+	if runtime.GOOS != "linux" {
+		return nil, nil
+	}
 	pids := map[string]int{"freshbind": w.Guard.PID()}
 	for name, process := range map[string]string{"etcd": controlplane.Etcd, "kube-apiserver": controlplane.KubeAPIServer + "-0"} {
 		pid, runs := w.Cluster.PID(process)

@@ -66,7 +66,7 @@ func play(ctx context.Context, o options) (held bool, err error) {
 	for _, name := range names {
 		one := o
 		one.bench = name
-		on, err := findSetting(ctx)
+		publish, err := newPublisher(ctx, name)
 		if err != nil {
 			return false, err
 		}
@@ -76,10 +76,7 @@ func play(ctx context.Context, o options) (held bool, err error) {
 		}
 		held = conclude(os.Stdout, r) && held
 		rows = append(rows, r.rows()...)
-		if os.Getenv(envUpdateDocs) == "" {
-			continue
-		}
-		if err := updatePage(name, on, r.rows()); err != nil {
+		if err := publish(r.rows()); err != nil {
 			return false, err
 		}
 	}

@@ -36,17 +36,24 @@ func findSetting(ctx context.Context) (setting, error) {
 	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
 		s.load, _, _ = strings.Cut(string(load), " ")
 	}
-	for _, name := range []string{envMembers, envPairs, envPools, envLag, envLate} {
-		if value := os.Getenv(name); value != "" {
-			s.chosen = append(s.chosen, name+"="+value)
-		}
-	}
+	s.chosen = chosen()
 	var err error
 	if s.kubernetes, err = controlplane.PinnedKubernetes(ctx); err != nil {
 		return setting{}, err
 	}
 	s.commit, err = commit(ctx)
 	return s, err
+}
+
+// chosen are the variables that somebody set.
+func chosen() []string {
+	var set []string
+	for _, name := range []string{envMembers, envPairs, envPools, envLag, envLate} {
+		if value := os.Getenv(name); value != "" {
+			set = append(set, name+"="+value)
+		}
+	}
+	return set
 }
 
 // commit names the one that is checked out, and says so if anything but the page
@@ -92,28 +99,50 @@ func withSection(text, place, section string) (string, error) {
 // place names where the page has a benchmark. A run that chose something of its own
 // says nothing of the defaults, and stands elsewhere: "ready BENCH_LAG=10s". More
 // turns, or fewer, are the same benchmark.
-func (s setting) place(bench string) string {
-	own := slices.DeleteFunc(slices.Clone(s.chosen), func(c string) bool { return strings.HasPrefix(c, envPairs+"=") })
+func place(bench string, chosen []string) string {
+	own := slices.DeleteFunc(slices.Clone(chosen), func(c string) bool { return strings.HasPrefix(c, envPairs+"=") })
 	return strings.Join(append([]string{bench}, own...), " ")
 }
 
-// updatePage puts the table into the page.
-func updatePage(bench string, s setting, rows []row) error {
+// newPublisher returns what puts a table into the page, where that is asked for. It
+// needs git only then, and misses a place before anything has run for minutes.
+func newPublisher(ctx context.Context, bench string) (func([]row) error, error) {
+	if os.Getenv(envUpdateDocs) == "" {
+		return func([]row) error { return nil }, nil
+	}
 	root, err := controlplane.RepositoryDir()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	path := filepath.Join(root, page)
+	path, at := filepath.Join(root, page), place(bench, chosen())
+	if _, err := updated(path, at, ""); err != nil {
+		return nil, err
+	}
+	on, err := findSetting(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return func(rows []row) error {
+		text, err := updated(path, at, on.section(bench, rows))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return fmt.Errorf("write page: %w", err)
+		}
+		return nil
+	}, nil
+}
+
+// updated is the text of the page with the section in its place.
+func updated(path, place, section string) (string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return fmt.Errorf("read page: %w", err)
+		return "", fmt.Errorf("read page: %w", err)
 	}
-	updated, err := withSection(string(text), s.place(bench), s.section(bench, rows))
+	with, err := withSection(string(text), place, section)
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return "", fmt.Errorf("%s: %w", path, err)
 	}
-	if err := os.WriteFile(path, []byte(updated), 0o644); err != nil {
-		return fmt.Errorf("write page: %w", err)
-	}
-	return nil
+	return with, nil
 }

@@ -114,7 +114,7 @@ func (o outcome) String() string {
 // is the test "".
 type tally map[string]map[string]string
 
-// read takes the testevents.Events of go test -json, tells people of them, and keeps all that
+// read takes the events of go test -json, tells people of them, and keeps all that
 // was written in log. The tests have to run on that Kubernetes.
 func (t tally) read(from io.Reader, out, log io.Writer, kubernetes string) error {
 	said := map[string]string{}
