@@ -7,11 +7,13 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -195,5 +197,83 @@ func TestOneNamespaceTakesNoRoomFromOthers(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[int]int{503: hostile - held, 200: held}, answers); diff != "" {
 		t.Errorf("answers (-want,+got):\n%s", diff)
+	}
+}
+
+// All large requests together are held up to a bound, too, and each is given back.
+func TestWhatIsHeldOfAllNamespacesIsBounded(t *testing.T) {
+	e := NewEntrance(prometheus.NewRegistry(), fair.NewTurns(1, 1))
+	if e.reserve("a", maxNamespaceBytes+1) {
+		t.Error("more than a namespace may hold is held")
+	}
+	var held []string
+	for room := int64(maxWaitingBytes); room > 0; room -= maxNamespaceBytes {
+		name := fmt.Sprint("ns-", len(held))
+		if !e.reserve(name, min(room, maxNamespaceBytes)) {
+			t.Fatalf("no room for %s with %d bytes left", name, room)
+		}
+		held = append(held, name)
+	}
+	if e.reserve("one-more", 1) {
+		t.Errorf("%d bytes are held, and there is room for more", e.total)
+	}
+	e.release(held[0], 1)
+	if e.held[held[0]] != maxNamespaceBytes-1 || !e.reserve("one-more", 1) {
+		t.Errorf("a byte that was given back is not there: %v", e.held)
+	}
+}
+
+// Only what is larger than a large body waits for room.
+func TestTheLargestSmallBodyWaitsForNobody(t *testing.T) {
+	for size, want := range map[int]int{largeBody: 200, largeBody + 1: 503} {
+		e := NewEntrance(prometheus.NewRegistry(), fair.NewTurns(1, 1))
+		e.total = maxWaitingBytes
+		w := httptest.NewRecorder()
+		e.Before(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).
+			ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/bind", bytes.NewReader(make([]byte, size))))
+		if w.Code != want {
+			t.Errorf("%d bytes: answered %d, want %d", size, w.Code, want)
+		}
+	}
+}
+
+func TestTheLargestBodyIsServed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		size    int
+		chunked bool
+		want    int
+	}{
+		"as large as may be":                {maxBody, false, 200},
+		"as large as may be, not announced": {maxBody, true, 200},
+		"larger":                            {maxBody + 1, false, 413},
+		"larger, not announced":             {maxBody + 1, true, 413},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := NewEntrance(prometheus.NewRegistry(), fair.NewTurns(1, 1))
+			r := httptest.NewRequest(http.MethodPost, "/bind", bytes.NewReader(make([]byte, tc.size)))
+			if tc.chunked {
+				r.ContentLength = -1
+			}
+			w := httptest.NewRecorder()
+			asked := false
+			e.Before(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true })).ServeHTTP(w, r)
+			if w.Code != tc.want || asked != (tc.want == 200) {
+				t.Errorf("answered %d, asked %t, want %d", w.Code, asked, tc.want)
+			}
+		})
+	}
+}
+
+// A caller that goes away in the middle is answered, and nothing is asked for it.
+func TestABodyThatEndsEarlyIsRefused(t *testing.T) {
+	for _, from := range []int{0, headBytes, headBytes + largeBody} {
+		e := NewEntrance(prometheus.NewRegistry(), fair.NewTurns(1, 1))
+		r := httptest.NewRequest(http.MethodPost, "/bind", io.MultiReader(bytes.NewReader(make([]byte, from)), iotest.ErrReader(io.ErrClosedPipe)))
+		r.ContentLength = largeBody * 4
+		w := httptest.NewRecorder()
+		e.Before(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("asked") })).ServeHTTP(w, r)
+		if w.Code != http.StatusBadRequest || e.total != 0 {
+			t.Errorf("broken off at %d: answered %d, %d bytes are held", from, w.Code, e.total)
+		}
 	}
 }

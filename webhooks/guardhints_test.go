@@ -115,6 +115,32 @@ func TestWhoIsToldOfARepair(t *testing.T) {
 	}
 }
 
+// What a sandbox was repaired from is told once, not again when a claim gets it.
+func TestABindTellsOfNoRepair(t *testing.T) {
+	var h hints
+	g := guardOn(t, &fakePlatform{facts: facts(func(*platform.Facts) {})}, settings.Enforce, &h)
+	old := builders.SandboxFrom(member).Annotation(settings.RepairedKey, "v1-a -> v1-b").Obj()
+	if resp := g.Handle(t.Context(), request(t, admissionv1.Update, old, builders.Bound(old, claim, template).Obj())); !resp.Allowed {
+		t.Fatalf("refused: %v", resp.Result)
+	}
+	if len(h.repaired) > 0 {
+		t.Errorf("told: %v", h.repaired)
+	}
+}
+
+// A repaired member is one more of its operation's repairs.
+func TestARepairedBirthIsCounted(t *testing.T) {
+	var h hints
+	g := guardOn(t, &fakePlatform{facts: facts(func(*platform.Facts) {})}, settings.Enforce, &h)
+	born := builders.SandboxFrom(member).Annotation(settings.RepairedKey, "v1-a -> v1-b").Obj()
+	if resp := g.Handle(t.Context(), request(t, admissionv1.Create, nil, born)); !resp.Allowed {
+		t.Fatalf("refused: %v", resp.Result)
+	}
+	if got := testutil.ToFloat64(g.Metrics.cold.repairs.WithLabelValues("birth", repairAdmitted)); got != 1 {
+		t.Errorf("%v are counted, want 1", got)
+	}
+}
+
 // A repair that went wrong is refused like anything else that is stale.
 func TestAWrongRepairIsRefused(t *testing.T) {
 	var h hints

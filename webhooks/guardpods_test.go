@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	testingclock "k8s.io/utils/clock/testing"
 
+	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/internal/settings"
@@ -69,6 +70,9 @@ func TestGuardOfBarePods(t *testing.T) {
 		},
 		"release, undecided: nobody is told": {
 			op: admissionv1.Update, old: pod, obj: released, err: broken, want: want{},
+		},
+		"sandbox in a pod": {
+			op: admissionv1.Create, obj: sandbox, change: func(f *platform.Facts) { inPod(f); f.Plain = &freshness.Rendered{} }, want: want{Allowed: true},
 		},
 		"sandbox in a pod that is going": {
 			op: admissionv1.Create, obj: sandbox, change: func(f *platform.Facts) { inPod(f); f.Pod.Deleting = true },

@@ -121,6 +121,13 @@ func TestEndpointValidate(t *testing.T) {
 		"service": {Endpoint{ServiceName: "svc"}, false},
 		"neither": {Endpoint{}, true},
 		"both":    {Endpoint{URL: "https://h", ServiceName: "svc"}, true},
+
+		"not encrypted":   {Endpoint{URL: "http://h:9443"}, true},
+		"no host":         {Endpoint{URL: "https:///bind"}, true},
+		"no URL":          {Endpoint{URL: "https://h:x"}, true},
+		"with a user":     {Endpoint{URL: "https://u@h"}, true},
+		"with a query":    {Endpoint{URL: "https://h?x=y"}, true},
+		"with a fragment": {Endpoint{URL: "https://h#x"}, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

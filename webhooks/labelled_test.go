@@ -43,6 +43,7 @@ func TestNoClaimGetsASandboxThatNoPolicyHoldsFor(t *testing.T) {
 		"a sandbox in a bare pod":                  {facts: bare, namespace: settings.Audit, create: inAPod, want: waits},
 		"the namespace enforces":                   {facts: by("enforce", false), namespace: settings.Enforce, want: passes},
 		"nobody enforces":                          {facts: by("", false), namespace: settings.Audit, want: passes},
+		"nobody enforces, and nothing can be read": {facts: by("", false), namespace: settings.Audit, readErr: broken, want: passes},
 		"denied in any case":                       {facts: by("enforce", true), namespace: settings.Audit, want: denied},
 		"the namespace cannot be read":             {facts: by("enforce", false), namespace: settings.Enforce, readErr: broken, want: waits},
 		"the namespace need not be read":           {facts: by("enforce", false), namespace: settings.Audit, readErr: broken, label: "enforce", want: passes},

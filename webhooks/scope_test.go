@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -209,6 +210,40 @@ func TestPoolsCloseAsTheySayNow(t *testing.T) {
 	ClosePools(c, nil)
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Errorf("opened again (-want,+got):\n%s", diff)
+	}
+}
+
+// As many namespaces as can be named are named; with one more all are closed.
+func TestHowManyNamespacesAreClosedByName(t *testing.T) {
+	names := make([]string, maxClosedByName+1)
+	for i := range names {
+		names[i] = fmt.Sprintf("ns-%04d", i)
+	}
+	for name, tc := range map[string]struct {
+		namespaces []string
+		named      bool
+	}{
+		"as many as may be": {names[:maxClosedByName], true},
+		"one more":          {names, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, c := Configurations(agentsandbox.Admission(), service, Scope{})
+			ClosePools(c, tc.namespaces)
+			for _, h := range c.Webhooks {
+				by, ofPools := strings.CutPrefix(h.Name, PoolPrefix)
+				if ofPools && tc.named != strings.Contains(fmt.Sprint(h.NamespaceSelector), "ns-0999") {
+					t.Errorf("%s selects %v", h.Name, h.NamespaceSelector)
+				}
+				audited, isAudit := strings.CutPrefix(h.Name, AuditPrefix)
+				if !isAudit || !failsClosed(c.Webhooks, audited) {
+					continue
+				}
+				last := h.MatchConditions[len(h.MatchConditions)-1]
+				if last.Name != NoPoolCondition || tc.named == (last.Expression == "false") {
+					t.Errorf("%s (for %q) has the condition %.60q", h.Name, by, last.Expression)
+				}
+			}
+		})
 	}
 }
 

@@ -23,7 +23,7 @@ func TestNothingIsStampedWhileTheModeIsUnread(t *testing.T) {
 
 func TestWhatCannotBeDecodedIsRefused(t *testing.T) {
 	for name, h := range map[string]admission.Handler{
-		"stamp": &Stamp{Timeout: time.Minute}, "restamp": Restamp{}, "protect": &Protect{Timeout: time.Minute},
+		"stamp": &Stamp{Timeout: time.Minute}, "restamp": Restamp{Modes: modes(t, settings.Enforce, nil)}, "protect": &Protect{Timeout: time.Minute},
 	} {
 		req := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 			Operation: admissionv1.Update, Object: runtime.RawExtension{Raw: []byte("{")}, OldObject: runtime.RawExtension{Raw: []byte("{")},

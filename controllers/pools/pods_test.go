@@ -29,6 +29,8 @@ var (
 	given = builders.PodFrom(barePod).Owners().Label(agentsandbox.PodClaimLabel, string(claim.GetUID())).Obj()
 	// unmarked is what v0.1.0 leaves of a Pod that it took.
 	unmarked = builders.PodFrom(barePod).Owners().Obj()
+	// strange was made by somebody else.
+	strange = builders.PodFrom(unmarked).Set("", "metadata", "generateName").NoLabel(agentsandbox.PodPoolLabel).Obj()
 )
 
 func asKind(kind schema.GroupVersionKind, obj *unstructured.Unstructured) *unstructured.Unstructured {
@@ -80,7 +82,7 @@ func TestSettlingARefusedPod(t *testing.T) {
 		"given to a claim that has another sandbox": {pod: given, facts: fine, stored: []client.Object{live, elsewhere}, want: deleted},
 		"given to a claim that is gone":             {pod: given, facts: fine, want: deleted},
 		"given, and its sandbox is there":           {pod: given, facts: dead, stored: []client.Object{live, inIt}},
-		"never a pool's":                            {pod: unmarked, facts: noPool},
+		"never a pool's":                            {pod: strange, facts: noPool, overdue: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

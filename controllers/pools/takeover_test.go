@@ -17,22 +17,39 @@ import (
 	"github.com/freshbind/freshbind/test/builders"
 )
 
-// counted counts lists of Sandboxes.
+// counted counts lists of Sandboxes, and of pools.
 type counted struct {
 	client.Reader
-	lists int
+	lists, pools int
 	// meanwhile is what happens during a list; nil for nothing.
 	meanwhile func()
 }
 
 func (c *counted) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	if list.GetObjectKind().GroupVersionKind().Kind == "SandboxList" {
+	switch list.GetObjectKind().GroupVersionKind().Kind {
+	case "SandboxWarmPoolList":
+		c.pools++
+	case "SandboxList":
 		c.lists++
 		if c.meanwhile != nil {
 			c.meanwhile()
 		}
 	}
 	return c.Reader.List(ctx, list, opts...)
+}
+
+// What the last leader left on the pools is read once, not with every pool.
+func TestALeaderReadsWhatTheLastOneLeftOnce(t *testing.T) {
+	a, b := builders.MakePool("ns", "a").Replicas(0).Obj(), builders.MakePool("ns", "b").UID("uid-b").Replicas(0).Obj()
+	r := newHarness(t, nil, v1, a, b)
+	lists := &counted{Reader: r.client}
+	r.view.lists = lists
+	for _, pool := range []*unstructured.Unstructured{a, b, a} {
+		r.step(pool)
+	}
+	if lists.pools != 1 {
+		t.Errorf("pools were listed %d times, want 1", lists.pools)
+	}
 }
 
 // However many pools a namespace has, a new leader lists its members once.

@@ -241,7 +241,7 @@ func suspend(s Snapshot, v Verdict, nearerToOlder bool) Verdict {
 // isYoung: a restart makes stale what was there before it. Creation times are
 // whole seconds; what was born in the second of the restart is replaced, too.
 func isYoung(s Snapshot) *Verdict {
-	if s.Pool == nil || s.Pool.Restarted.IsZero() || s.Member.Created.IsZero() || s.Member.Created.After(s.Pool.Restarted) {
+	if s.Pool == nil || s.Member.Created.IsZero() || s.Member.Created.After(s.Pool.Restarted) {
 		return nil
 	}
 	return tolerate(s, Verdict{

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -76,5 +77,31 @@ func TestAnObjectIsFoundByItsUID(t *testing.T) {
 				t.Errorf("requests (-want,+got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A list that ends early, wherever it is cut, or that is spoiled anywhere, proves no
+// absence: a cut-off list that seems whole would let a claim's UID pass for nobody's.
+func TestAListThatIsNotWholeProvesNoAbsence(t *testing.T) {
+	const list = `{"kind":"PartialObjectMetadataList","metadata":{"continue":"","x":[1]},` +
+		`"items":[{"metadata":{"name":"a","uid":"uid-1"}},{"metadata":{"name":"b","uid":"uid-2"}}],"more":{"y":null}}`
+	if found, more, err := scanList(strings.NewReader(list), "uid-9"); err != nil || found != nil || more != "" {
+		t.Fatalf("scanList() of the whole list = %v, %q, %v", found, more, err)
+	}
+	for i := range len(list) {
+		if _, _, err := scanList(strings.NewReader(list[:i]), "uid-9"); err == nil {
+			t.Errorf("no error for %q", list[:i])
+		}
+		// What is no JSON, at each place outside of strings.
+		if strings.Count(list[:i], `"`)%2 == 0 {
+			if _, _, err := scanList(strings.NewReader(list[:i]+"!"+list[i:]), "uid-9"); err == nil {
+				t.Errorf("no error for ! at %d", i)
+			}
+		}
+	}
+	for _, text := range []string{`{"items":{}}`, `{"items":[1]}`, `{"items":"[]"}`, `{"metadata":[],"items":[]}`, `{"metadata":{"continue":1},"items":[]}`} {
+		if _, _, err := scanList(strings.NewReader(text), "uid-9"); err == nil {
+			t.Errorf("no error for %s", text)
+		}
 	}
 }

@@ -162,6 +162,40 @@ func TestNobodyWaitsForDiscoveryOfWhatIsKnown(t *testing.T) {
 	}
 }
 
+// However often something turns out not to be served, discovery is asked once in a
+// while.
+func TestDiscoveryIsAskedOnceInAWhile(t *testing.T) {
+	versions := []string{"v1beta1"}
+	var asked atomic.Int32
+	r, err := NewResolver(serveHeld(t, &versions, func() { asked.Add(1) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := testingclock.NewFakePassiveClock(time.Unix(0, 0))
+	r.clock = c
+	unknown := schema.GroupResource{Group: "nobody.example.com", Resource: "things"}
+	for _, tc := range []struct {
+		after time.Duration
+		want  bool
+		do    func()
+	}{
+		{0, true, func() { _, _ = r.Resource(t.Context(), unknown) }},
+		{refreshEvery - 1, false, func() { _, _ = r.Resource(t.Context(), unknown) }},
+		{0, false, func() { r.Refresh(gvr) }},
+		{1, true, func() { r.Refresh(gvr) }},
+		{refreshEvery, true, func() { _, _ = r.Resource(t.Context(), unknown) }},
+	} {
+		before := asked.Load()
+		c.SetTime(c.Now().Add(tc.after))
+		tc.do()
+		// It shares what was begun, and is done after that.
+		<-r.asking.DoChan("", func() (any, error) { return nil, nil })
+		if got := asked.Load() > before; got != tc.want {
+			t.Errorf("after another %s: discovery was asked: %t, want %t", tc.after, got, tc.want)
+		}
+	}
+}
+
 // A discovery that fails takes nothing away from what is known.
 func TestWhatIsKnownOutlivesADiscoveryThatFails(t *testing.T) {
 	versions := []string{"v1beta1"}

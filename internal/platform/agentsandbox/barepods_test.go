@@ -57,6 +57,8 @@ func TestClassifyPods(t *testing.T) {
 		"label of a member":          {admissionv1.Update, pod, builders.PodFrom(pod).Label("x", "y").Obj(), ""},
 		"born":                       {admissionv1.Create, nil, pod, freshness.Birth},
 		"made by hand":               {admissionv1.Create, nil, builders.PodFrom(pod).Owners().Obj(), ""},
+		"by hand, it names a pod":    {admissionv1.Create, nil, builders.SandboxFrom(builders.MakeColdStart(testClaim, testTemplate).Obj()).Owners().PodName("python-abc").Obj(), ""},
+		"a member that names a pod":  {admissionv1.Create, nil, builders.SandboxFrom(testMember).PodName("other").Obj(), freshness.Birth},
 		"sandbox that names a pod":   {admissionv1.Create, nil, builders.MakeColdStart(testClaim, testTemplate).PodName("python-abc").Obj(), freshness.WarmStart},
 		"sandbox that names its own": {admissionv1.Create, nil, builders.MakeColdStart(testClaim, testTemplate).PodName(testClaim.GetName()).Obj(), freshness.ColdStart},
 	}

@@ -4,9 +4,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/settings"
@@ -30,8 +32,10 @@ func TestClassify(t *testing.T) {
 	unmarked.Controller = nil
 	nobody := builders.ControllerRef(testClaim)
 	nobody.APIVersion, nobody.Kind = "example.com/v1", "Nobody"
-	plain := nobody
-	plain.Controller = nil
+	plain, denied := nobody, nobody
+	plain.Controller, denied.Controller = nil, ptr.To(false)
+	ofPool, notOfPool := builders.ControllerRef(testPool), builders.ControllerRef(testPool)
+	ofPool.Controller, notOfPool.Controller = nil, ptr.To(false)
 	slashless := builders.ControllerRef(testClaim)
 	slashless.APIVersion = ExtensionsGroup
 	owned := func(refs ...metav1.OwnerReference) *unstructured.Unstructured {
@@ -58,6 +62,10 @@ func TestClassify(t *testing.T) {
 		"then that claim itself":              {admissionv1.Update, owned(nobody), bound, freshness.Bind},
 		"a version without a group":           {admissionv1.Update, testMember, owned(slashless), freshness.ForeignController},
 		"another plain owner":                 {admissionv1.Update, testMember, owned(builders.ControllerRef(testPool), plain), ""},
+		"another owner that is no controller": {admissionv1.Update, testMember, owned(builders.ControllerRef(testPool), denied), ""},
+		"its UID under both kinds, as before": {admissionv1.Update, owned(unmarked, nobody), owned(unmarked, nobody), ""},
+		"a pool that is not its controller":   {admissionv1.Create, nil, owned(ofPool), ""},
+		"a pool that says it is not":          {admissionv1.Create, nil, owned(notOfPool), ""},
 		"birth":                               {admissionv1.Create, nil, testMember, freshness.Birth},
 		"cold start":                          {admissionv1.Create, nil, builders.MakeColdStart(testClaim, testTemplate).Obj(), freshness.ColdStart},
 		"born with pool and claim":            {admissionv1.Create, nil, owned(builders.ControllerRef(testPool), builders.ControllerRef(testClaim)), freshness.ColdStart},
@@ -69,6 +77,32 @@ func TestClassify(t *testing.T) {
 			w, ok := (&Platform{}).Classify(tc.op, tc.old, tc.obj)
 			if w.Operation != tc.want || ok != (tc.want != "") {
 				t.Errorf("Classify() = %q, %t, want %q", w.Operation, ok, tc.want)
+			}
+		})
+	}
+}
+
+// Whoever has a sandbox beside its claim is told, also by the claim's own UID.
+func TestBesides(t *testing.T) {
+	nobody, other := builders.ControllerRef(testClaim), builders.ControllerRef(builders.MakeClaim("ns", "c2").Obj())
+	nobody.APIVersion, nobody.Kind = "example.com/v1", "Nobody"
+	unmarked := builders.ControllerRef(testClaim)
+	unmarked.Controller = nil
+	for name, tc := range map[string]struct {
+		owners []metav1.OwnerReference
+		want   []freshness.Owner
+	}{
+		"nobody":                    {[]metav1.OwnerReference{builders.ControllerRef(testClaim)}, nil},
+		"another claim":             {[]metav1.OwnerReference{builders.ControllerRef(testClaim), other}, []freshness.Owner{{Kind: freshness.OwnedByClaim, Name: "c2", UID: string(other.UID)}}},
+		"its UID as another kind's": {[]metav1.OwnerReference{unmarked, nobody}, []freshness.Owner{{Kind: freshness.OwnedByAnother, Name: nobody.Name, UID: string(nobody.UID)}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, ok := (&Platform{}).Classify(admissionv1.Update, testMember, builders.SandboxFrom(testMember).Owners(tc.owners...).Obj())
+			if !ok {
+				t.Fatal("this is no bind")
+			}
+			if diff := cmp.Diff(tc.want, besides(w), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("besides() (-want,+got):\n%s", diff)
 			}
 		})
 	}

@@ -115,8 +115,17 @@ func TestListsOfPathsAreParsedOnceAndBounded(t *testing.T) {
 	if got := m.injected(nil).Len() + m.injected(pool("nonsense")).Len() + m.injected(pool("")).Len(); got != 0 {
 		t.Errorf("%d paths out of nothing", got)
 	}
-	if got := m.injected(pool(strings.Repeat(path+",", 7000))); got.Len() != 0 {
-		t.Errorf("%d paths of a list that is too long", got.Len())
+	kept := m.lists.Len()
+	for _, n := range []int{revision.MaxPathBytes + 1, 30 * revision.MaxPathBytes} {
+		if got := m.injected(pool(path + strings.Repeat(" ", n-len(path)))); got.Len() != 0 {
+			t.Errorf("%d paths of a list of %d bytes, which is too long", got.Len(), n)
+		}
+	}
+	if m.lists.Len() != kept {
+		t.Error("a list that is too long is kept")
+	}
+	if m.injected(pool(path + strings.Repeat(" ", revision.MaxPathBytes-len(path)))); m.lists.Len() != kept+1 {
+		t.Error("a list that is as long as may be is not kept")
 	}
 	for i := range 500 {
 		m.injected(pool(path + strings.Repeat(" ", revision.MaxPathBytes-1000+i-len(path))))

@@ -35,6 +35,9 @@ func TestDeletion(t *testing.T) {
 		"finished, to be kept":                                {bound.Obj(), finished(claim(), time.Hour).Obj(), false},
 		"finished, time to live is up":                        {bound.Obj(), finished(claim(), time.Hour).Set(int64(60), "spec", "lifecycle", "ttlSecondsAfterFinished").Obj(), true},
 		"finished, time to live to come":                      {bound.Obj(), finished(claim(), time.Minute).Set(int64(3600), "spec", "lifecycle", "ttlSecondsAfterFinished").Obj(), false},
+		"it did not finish":                                   {bound.Obj(), claim().Set(int64(60), "spec", "lifecycle", "ttlSecondsAfterFinished").Set([]any{map[string]any{"type": "Finished", "status": "False", "lastTransitionTime": at(-time.Hour)}}, "status", "conditions").Obj(), false},
+		"finished, nobody knows when":                         {bound.Obj(), claim().Set(int64(60), "spec", "lifecycle", "ttlSecondsAfterFinished").Set([]any{map[string]any{"type": "Finished", "status": "True", "lastTransitionTime": "yesterday"}}, "status", "conditions").Obj(), false},
+		"not ready, not expired":                              {bound.Obj(), claim().Set([]any{map[string]any{"type": "Ready", "reason": "SandboxNotReady"}}, "status", "conditions").Obj(), false},
 		"expired, its status says":                            {bound.Obj(), claim().Set([]any{map[string]any{"type": "Ready", "reason": "ClaimExpired"}}, "status", "conditions").Obj(), true},
 		"sandbox past its own time":                           {builders.SandboxFrom(bound.Obj()).Set(at(-time.Second), "spec", "shutdownTime").Obj(), claim().Obj(), true},
 	}

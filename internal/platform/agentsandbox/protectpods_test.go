@@ -56,6 +56,8 @@ func TestPodDeletion(t *testing.T) {
 	unmarked := released(barePod(testTemplate), nil)
 	owned := builders.PodFrom(marked).Owners(builders.ControllerRef(sandbox().Obj())).Obj()
 	elsewhere := builders.MakeColdStart(claim, testTemplate).Obj()
+	other := builders.MakeClaimV1Alpha1("ns", "c2", "python", "").Obj()
+	others := builders.MakeColdStart(other, testTemplate).Obj()
 	type objs = []*unstructured.Unstructured
 
 	cases := map[string]struct {
@@ -63,29 +65,32 @@ func TestPodDeletion(t *testing.T) {
 		stored  objs
 		allowed bool
 	}{
-		"its sandbox is in use":               {owned, objs{sandbox().Obj(), claim}, false},
-		"its sandbox is gone":                 {owned, objs{claim}, true},
-		"its sandbox is another one":          {owned, objs{sandbox().UID("another").Obj(), claim}, true},
-		"its sandbox is being deleted":        {owned, objs{sandbox().Deleting(now).Obj(), claim}, true},
-		"its sandbox is scaled to zero":       {owned, objs{sandbox().Set(int64(0), "spec", "replicas").Obj(), claim}, true},
-		"its sandbox is scaled to one":        {owned, objs{sandbox().Set(int64(1), "spec", "replicas").Obj(), claim}, false},
-		"its sandbox is suspended":            {owned, objs{sandbox().Set("Suspended", "spec", "operatingMode").Obj(), claim}, true},
-		"its sandbox is past its time":        {owned, objs{sandbox().Set(earlier, "spec", "shutdownTime").Obj(), claim}, true},
-		"its claim is gone":                   {owned, objs{sandbox().Obj()}, true},
-		"its claim is being deleted":          {owned, objs{sandbox().Obj(), alpha().Deleting(now).Obj()}, true},
-		"its claim's time is up":              {owned, objs{sandbox().Obj(), ended(alpha()).Obj()}, true},
-		"it is being deleted already":         {builders.PodFrom(owned).Deleting(now).Obj(), objs{sandbox().Obj(), claim}, true},
-		"it is an idle member":                {barePod(testTemplate), objs{sandbox().Obj(), claim}, true},
-		"nobody's yet, a sandbox names it":    {unmarked, objs{sandbox().Obj(), claim}, false},
-		"nobody's yet, that sandbox is going": {unmarked, objs{sandbox().Deleting(now).Obj(), claim}, true},
-		"nobody's, no sandbox names it":       {unmarked, objs{elsewhere, claim}, true},
-		"promised":                            {marked, objs{claim}, false},
-		"promised, a sandbox names it":        {marked, objs{sandbox().Obj(), claim}, false},
-		"promised, the claim has another":     {marked, objs{elsewhere, claim}, true},
-		"promised, the claim is gone":         {marked, nil, true},
-		"promised, the claim is replaced":     {marked, objs{alpha().UID("another").Obj()}, true},
-		"promised, the claim is going":        {marked, objs{alpha().Deleting(now).Obj()}, true},
-		"promised, the claim's time is up":    {marked, objs{ended(alpha()).Obj()}, true},
+		"its sandbox is in use":                 {owned, objs{sandbox().Obj(), claim}, false},
+		"its sandbox is gone":                   {owned, objs{claim}, true},
+		"its sandbox is another one":            {owned, objs{sandbox().UID("another").Obj(), claim}, true},
+		"its sandbox is being deleted":          {owned, objs{sandbox().Deleting(now).Obj(), claim}, true},
+		"its sandbox is scaled to zero":         {owned, objs{sandbox().Set(int64(0), "spec", "replicas").Obj(), claim}, true},
+		"its sandbox is scaled to one":          {owned, objs{sandbox().Set(int64(1), "spec", "replicas").Obj(), claim}, false},
+		"its sandbox has as many as by default": {owned, objs{builders.SandboxFrom(sandbox().Obj()).Unset("spec", "replicas").Obj(), claim}, false},
+		"promised, another claim waits, too":    {marked, objs{claim, other}, false},
+		"promised, another claim has one":       {marked, objs{claim, other, others}, false},
+		"its sandbox is suspended":              {owned, objs{sandbox().Set("Suspended", "spec", "operatingMode").Obj(), claim}, true},
+		"its sandbox is past its time":          {owned, objs{sandbox().Set(earlier, "spec", "shutdownTime").Obj(), claim}, true},
+		"its claim is gone":                     {owned, objs{sandbox().Obj()}, true},
+		"its claim is being deleted":            {owned, objs{sandbox().Obj(), alpha().Deleting(now).Obj()}, true},
+		"its claim's time is up":                {owned, objs{sandbox().Obj(), ended(alpha()).Obj()}, true},
+		"it is being deleted already":           {builders.PodFrom(owned).Deleting(now).Obj(), objs{sandbox().Obj(), claim}, true},
+		"it is an idle member":                  {barePod(testTemplate), objs{sandbox().Obj(), claim}, true},
+		"nobody's yet, a sandbox names it":      {unmarked, objs{sandbox().Obj(), claim}, false},
+		"nobody's yet, that sandbox is going":   {unmarked, objs{sandbox().Deleting(now).Obj(), claim}, true},
+		"nobody's, no sandbox names it":         {unmarked, objs{elsewhere, claim}, true},
+		"promised":                              {marked, objs{claim}, false},
+		"promised, a sandbox names it":          {marked, objs{sandbox().Obj(), claim}, false},
+		"promised, the claim has another":       {marked, objs{elsewhere, claim}, true},
+		"promised, the claim is gone":           {marked, nil, true},
+		"promised, the claim is replaced":       {marked, objs{alpha().UID("another").Obj()}, true},
+		"promised, the claim is going":          {marked, objs{alpha().Deleting(now).Obj()}, true},
+		"promised, the claim's time is up":      {marked, objs{ended(alpha()).Obj()}, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
