@@ -26,7 +26,7 @@ import (
 // Platform reads objects as they are stored, and compares members with them.
 type Platform interface {
 	Get(ctx context.Context, gr schema.GroupResource, namespace, name string) (*unstructured.Unstructured, error)
-	Inspector
+	platform.Inspector
 }
 
 // Enforced reports whether Freshbind is to act in a namespace, given what the

@@ -31,9 +31,8 @@ const (
 	goodFor = time.Second
 )
 
-// Inspector compares members with what is in force, from caches.
-type Inspector interface {
-	Inspect(ctx context.Context, pool, template *unstructured.Unstructured) (*platform.Inspection, error)
+// BarePodInspector compares members that are Pods with what is in force, from caches.
+type BarePodInspector interface {
 	InspectBarePod(ctx context.Context, pool, template, pod *unstructured.Unstructured) (freshness.Verdict, error)
 }
 
@@ -41,7 +40,9 @@ type Inspector interface {
 // that they are. It works on every replica, and reads nothing but caches.
 type Dispositions struct {
 	view     *View
-	platform Inspector
+	platform platform.Inspector
+	// barePods is nil for a platform without any.
+	barePods BarePodInspector
 	enforced Enforced
 	clock    clock.PassiveClock
 	// metadata shows every Sandbox, also those that claims have.
@@ -52,9 +53,9 @@ type Dispositions struct {
 	former *lru.Cache
 }
 
-func newDispositions(v *View, p Inspector, e Enforced, metadata client.Reader, c clock.PassiveClock) *Dispositions {
+func newDispositions(v *View, p platform.Inspector, bare BarePodInspector, e Enforced, metadata client.Reader, c clock.PassiveClock) *Dispositions {
 	return &Dispositions{
-		view: v, platform: p, enforced: e, metadata: metadata, clock: c,
+		view: v, platform: p, barePods: bare, enforced: e, metadata: metadata, clock: c,
 		judged: lru.New(verdictsKept), policies: lru.New(verdictsKept), former: lru.New(membersKept),
 	}
 }
@@ -109,6 +110,9 @@ func (f *Dispositions) Of(ctx context.Context, pod metav1.Object) (freshness.Pod
 		return freshness.PodDisposition{}, nil
 	}
 	if f.view.objects.IsPool(owner) {
+		if f.barePods == nil {
+			return freshness.PodDisposition{}, nil
+		}
 		pool, err := f.pool(ctx, pod.GetNamespace(), owner.Name, owner.UID)
 		if err != nil || pool == nil {
 			return freshness.PodDisposition{}, err
@@ -293,7 +297,7 @@ func (f *Dispositions) ofBarePod(ctx context.Context, pool *unstructured.Unstruc
 	}
 	u := &unstructured.Unstructured{Object: content}
 	u.SetGroupVersionKind(podKind)
-	v, err := f.platform.InspectBarePod(ctx, pool, template, u)
+	v, err := f.barePods.InspectBarePod(ctx, pool, template, u)
 	if err != nil {
 		return disposition, err
 	}

@@ -33,7 +33,7 @@ func metadataOf(r *harness) client.Reader {
 }
 
 func (r *harness) dispositions(act bool) *Dispositions {
-	return newDispositions(r.view, r.platform, func(context.Context, string, string) (bool, error) { return act, nil }, metadataOf(r), r.clock)
+	return newDispositions(r.view, r.platform, r.platform.(BarePodInspector), func(context.Context, string, string) (bool, error) { return act, nil }, metadataOf(r), r.clock)
 }
 
 func TestDispositions(t *testing.T) {
@@ -216,11 +216,13 @@ func TestDispositionsOfMembersThatLeftTheirPool(t *testing.T) {
 }
 
 func TestDispositionsLooksNothingUpForOthersPods(t *testing.T) {
-	f := newDispositions(&View{objects: agentsandbox.Objects{}}, nil, nil, nil, nil)
+	f := newDispositions(&View{objects: agentsandbox.Objects{}}, nil, nil, nil, nil, nil)
 	pod := builders.MakePod(of(builders.MakePool("ns", "python").Obj(), v2, "m").Obj())
 	for name, owners := range map[string][]metav1.OwnerReference{
-		"nobody's":          nil,
-		"a replica set's":   {{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r", UID: "u", Controller: &[]bool{true}[0]}},
+		"nobody's":        nil,
+		"a replica set's": {{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r", UID: "u", Controller: &[]bool{true}[0]}},
+		// Nothing can be a pool's itself where no members are Pods.
+		"a pool's":          {builders.ControllerRef(builders.MakePool("ns", "python").Obj())},
 		"a foreign claim's": {{APIVersion: "extensions.agents.x-k8s.io/v1beta1", Kind: "SandboxClaim", Name: "c", UID: "u", Controller: &[]bool{true}[0]}},
 	} {
 		got, err := f.Of(t.Context(), pod.Owners(owners...).Obj())

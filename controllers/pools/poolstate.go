@@ -32,7 +32,8 @@ type poolState struct {
 }
 
 // look judges the members that the cache shows; nil when the template does not
-// exist, so that nothing can be said of them.
+// exist, or does not tell what they are built from, so that nothing can be said of
+// them.
 func (p *Controller) look(ctx context.Context, m *poolMemory, pool, template *unstructured.Unstructured) (*poolState, error) {
 	if template == nil {
 		return nil, nil
@@ -40,6 +41,9 @@ func (p *Controller) look(ctx context.Context, m *poolMemory, pool, template *un
 	inspection, err := p.inspect(ctx, m, pool, template)
 	if err != nil {
 		return nil, err
+	}
+	if inspection.Revision() == "" {
+		return nil, nil
 	}
 	r, err := p.roll(ctx, m, inspection, pool)
 	if err != nil {

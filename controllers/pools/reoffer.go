@@ -49,8 +49,9 @@ type Reofferer struct {
 	clock     clock.PassiveClock
 }
 
-// MetadataOfPools finds members, and tells which are shown.
+// MetadataOfPools finds members, and tells whose they are and which are shown.
 type MetadataOfPools interface {
+	platform.Owners
 	platform.Selectors
 	platform.Metadata
 }
@@ -100,6 +101,11 @@ func (o *Reofferer) Reconcile(ctx context.Context, p SkippedPool) (reconcile.Res
 	}
 	for i := range list.Items {
 		m := &list.Items[i]
+		// A label may say another thing than the owner, or nothing.
+		owner := metav1.GetControllerOfNoCopy(m)
+		if owner == nil || !o.members.IsPool(owner) || owner.Name != p.Name {
+			continue
+		}
 		shown := o.members.IsShown(m)
 		if shown && m.CreationTimestamp.Unix() < p.At && m.DeletionTimestamp == nil && o.due(m.UID) {
 			u := &unstructured.Unstructured{}

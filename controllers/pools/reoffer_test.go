@@ -24,7 +24,7 @@ func TestSkippedMembersAreOfferedAgain(t *testing.T) {
 		return of(pool, v1, name).Created(at).Obj()
 	}
 	r := newHarness(t, nil, born("old", now.Add(-time.Hour)), born("same second", now), born("younger", now.Add(time.Second)),
-		of(other, v1, "another pool's").Obj(), of(pool, v1, "hidden").NoLabel(builders.LabelTemplateRef).Obj(),
+		of(other, v1, "another pool's").Obj(), of(pool, v1, "another pool's by its owner").Owners(builders.ControllerRef(other)).Obj(), of(pool, v1, "hidden").NoLabel(builders.LabelTemplateRef).Obj(),
 		of(pool, v1, "leaving").Set([]any{"x/y"}, "metadata", "finalizers").Deleting(now).Obj())
 	var noted []string
 	c := clocktesting.NewFakePassiveClock(now)

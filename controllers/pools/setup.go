@@ -41,14 +41,17 @@ type Options struct {
 	// Kinds are what Platform reads, Visibility hides and shows members.
 	Kinds      platform.Kinds
 	Visibility platform.Visibility
-	// Inspector judges members for dispositions.
-	Inspector Inspector
+	// Inspector judges members for dispositions, BarePods those that are Pods; nil for a
+	// platform without any.
+	Inspector platform.Inspector
+	BarePods  BarePodInspector
 	// Enforced answers from the cache, EnforcedNow as it is stored now.
 	Enforced, EnforcedNow Enforced
 	// Leads reports whether this process is the leader for certain; it is asked
 	// before each write to a member.
 	Leads   func() bool
 	Refused *Refused
+	// Pods is nil for a platform without bare Pods.
 	Pods    *Pods
 	View    *View
 	Metrics *Metrics
@@ -88,7 +91,7 @@ func Setup(mgr manager.Manager, o Options) (*Dispositions, error) {
 	if err := b.Complete(p); err != nil {
 		return nil, fmt.Errorf("setting up the controller of pools: %w", err)
 	}
-	dispositions := newDispositions(view, o.Inspector, o.Enforced, mgr.GetCache(), clock.RealClock{})
+	dispositions := newDispositions(view, o.Inspector, o.BarePods, o.Enforced, mgr.GetCache(), clock.RealClock{})
 	return dispositions, dispositions.watch(context.Background(), mgr.GetCache())
 }
 

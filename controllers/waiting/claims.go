@@ -39,12 +39,16 @@ var sweeps = []time.Duration{0, 2 * time.Second, 3 * time.Second}
 // not, Freshbind made no claim wait. What a pool says itself is left aside.
 type Enforced func(ctx context.Context, namespace, pool string) (bool, error)
 
+// Waits reports whether a claim has nothing yet.
+type Waits func(claim *unstructured.Unstructured) bool
+
 // Claims wakes claims: all that wait, once this process serves its webhooks,
 // and later each one whose bind could not be decided.
 type Claims struct {
 	client   client.Client
 	live     client.Reader
 	kind     schema.GroupVersionKind
+	waits    Waits
 	enforced Enforced
 	serving  func(ctx context.Context) error
 	hints    hints.Queue[reconcile.Request]
@@ -53,9 +57,9 @@ type Claims struct {
 
 // Setup adds the controller to the manager. serving blocks until the webhooks
 // are served.
-func Setup(mgr manager.Manager, kind schema.GroupVersionKind, enforced Enforced, serving func(ctx context.Context) error) (*Claims, error) {
+func Setup(mgr manager.Manager, kind schema.GroupVersionKind, waits Waits, enforced Enforced, serving func(ctx context.Context) error) (*Claims, error) {
 	c := &Claims{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), kind: kind, enforced: enforced, serving: serving,
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), kind: kind, waits: waits, enforced: enforced, serving: serving,
 		hints: hints.New[reconcile.Request](), now: time.Now,
 	}
 	err := builder.ControllerManagedBy(mgr).Named("waiting").
@@ -101,17 +105,16 @@ func (c *Claims) sweep(ctx context.Context, q workqueue.TypedRateLimitingInterfa
 		return fmt.Errorf("listing claims: %w", err)
 	}
 	for i := range list.Items {
-		if waits(&list.Items[i]) {
+		if c.waiting(&list.Items[i]) {
 			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}
 	}
 	return nil
 }
 
-// waits reports whether a claim has nothing yet.
-func waits(claim *unstructured.Unstructured) bool {
-	name, _, _ := unstructured.NestedString(claim.Object, "status", "sandbox", "name")
-	return name == "" && claim.GetDeletionTimestamp() == nil
+// waiting reports whether a claim is to be woken.
+func (c *Claims) waiting(claim *unstructured.Unstructured) bool {
+	return claim.GetDeletionTimestamp() == nil && c.waits(claim)
 }
 
 // Reconcile touches one claim, if it still waits.
@@ -125,7 +128,7 @@ func (c *Claims) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	if err := c.live.Get(ctx, req.NamespacedName, claim); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !enforced || !waits(claim) {
+	if !enforced || !c.waiting(claim) {
 		return reconcile.Result{}, nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
@@ -28,7 +29,7 @@ func newClaims(t *testing.T, enforced Enforced, objs ...client.Object) *Claims {
 	scheme.AddKnownTypeWithName(claimKind.GroupVersion().WithKind("SandboxClaimList"), &unstructured.UnstructuredList{})
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objs...).Build()
 	return &Claims{
-		client: c, live: c, kind: claimKind, enforced: enforced,
+		client: c, live: c, kind: claimKind, waits: agentsandbox.Objects{}.IsWaiting, enforced: enforced,
 		serving: func(context.Context) error { return nil },
 		now:     func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
 	}

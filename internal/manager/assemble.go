@@ -83,8 +83,7 @@ func (o *process) assemble(mgr manager.Manager, platformServed served, store *me
 
 // keep runs the controllers that keep pools current beside the guard.
 func (a *assembly) keep(store *members.Cache) error {
-	p := a.Keep.Platform
-	err := holdings.Setup(a.mgr, a.Sandboxes, a.Claims, p, a.modes.Acts, askedByPools(a.mgr.GetCache(), a.Pools, p.EnforcementFor))
+	held, err := a.keepClaims()
 	if err != nil {
 		return err
 	}
@@ -93,17 +92,31 @@ func (a *assembly) keep(store *members.Cache) error {
 		return err
 	}
 	a.modes.Pools = obs.dispositions.Pools
-	a.register(hints{obs, obs.reofferer.Note, obs.pods.NoteReleased}, webhooks.NewRecentBinds(holdings.Index(a.mgr.GetCache(), a.Sandboxes)))
-	if err := registerScheduler(a.mgr, a.Scheduling, a.Kept, a.leads, obs.dispositions, a.reg); err != nil {
+	a.register(obs.hints(), webhooks.NewRecentBinds(held))
+	if err := registerScheduler(a.mgr, a.Scheduling, a.Admission, a.Kept, a.leads, obs.dispositions, a.reg); err != nil {
 		return err
 	}
 	if err := closing.Setup(a.mgr, obs.dispositions.Caches(), a.Pools, webhooks.ConfigurationOf(a.Admission)); err != nil {
 		return err
 	}
-	if err := a.addSelfTest(); err != nil {
-		return err
+	if a.Keep.Claims != nil {
+		if err := a.addSelfTest(); err != nil {
+			return err
+		}
 	}
 	return a.registerAdvice(obs.dispositions.Pools)
+}
+
+// keepClaims keeps the books of who has what, where claims are objects. It returns which
+// members a cache shows that a claim has; nil where nobody keeps books.
+func (a *assembly) keepClaims() (held func(ctx context.Context, namespace, claimUID string) []string, err error) {
+	p, claims := a.Keep.Platform, a.Keep.Claims
+	if claims == nil {
+		return nil, nil
+	}
+	cached := a.mgr.GetCache()
+	err = holdings.Setup(a.mgr, a.Sandboxes, a.Claims, p, a.modes.Acts, askedByPools(cached, a.Pools, claims.EnforcementFor))
+	return holdings.Index(cached, a.Sandboxes), err
 }
 
 // nodeOf looks up the node that a Pod is on.

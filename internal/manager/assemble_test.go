@@ -33,7 +33,7 @@ func TestEveryGuardHasWhatItNeeds(t *testing.T) {
 		process: &process{turns: newTurns(2)}, served: served{Guarded: &Guarded{Name: "a"}}, Connected: Connected{Guard: p, Deletions: p, PodDeletions: &agentsandbox.PodDeletions{}},
 		mgr: serverOnly{server: server}, modes: &webhooks.Modes{}, reg: prometheus.NewRegistry(),
 	}
-	a.register(hints{obs, obs.reofferer.Note, obs.pods.NoteReleased}, binds)
+	a.register(obs.hints(), binds)
 
 	hooks := []webhooks.Hook{webhooks.BirthHook}
 	for _, hook := range webhooks.Judged() {

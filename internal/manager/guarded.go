@@ -87,25 +87,38 @@ type PoolsIn func(ctx context.Context, namespace string) ([]*unstructured.Unstru
 type Keep struct {
 	Platform KeptPlatform
 	// Cached inspects with what caches show of namespaces.
-	Cached   pools.Inspector
+	Cached platform.Inspector
+	// BarePods is nil for a platform without members that are Pods themselves. Whoever
+	// takes one has to be a claim of Claims.
 	BarePods BarePods
+	// Claims is nil where claims have no object, and where nobody but the platform has to
+	// look after them.
+	Claims Claims
 }
 
 // KeptPlatform reads what is stored, for controllers.
 type KeptPlatform interface {
 	platform.Objects
 	Get(ctx context.Context, gr schema.GroupResource, namespace, name string) (*unstructured.Unstructured, error)
-	pools.Inspector
+	platform.Inspector
 	pools.Snapshots
+}
+
+// Claims is about claims that are objects and have one member each, whose controller
+// may have to be woken.
+type Claims interface {
 	// EnforcementFor is what the pool of a claim says of its own enforcement; "" for
 	// nothing.
 	EnforcementFor(ctx context.Context, namespace, claim string) (string, error)
+	// IsWaiting reports whether a claim has no member yet.
+	IsWaiting(claim *unstructured.Unstructured) bool
 }
 
 // BarePods is about members that are Pods themselves.
 type BarePods interface {
 	platform.BarePods
 	platform.ReleasedPods
+	pools.BarePodInspector
 }
 
 // served is a platform in the versions that the API server serves of it.

@@ -27,9 +27,11 @@ type observer struct {
 	reporter
 	refused   *pools.Refused
 	reofferer *pools.Reofferer
-	pods      *pools.Pods
-	waiting   *waiting.Claims
-	names     *claimNames
+	// pods and names are nil for a platform without bare Pods, waiting is where no claim
+	// has to be woken.
+	pods    *pools.Pods
+	names   *claimNames
+	waiting *waiting.Claims
 	// dispositions says what becomes of members, from what the controller of pools
 	// sees.
 	dispositions *pools.Dispositions
@@ -54,31 +56,57 @@ func newObserver(a *assembly, store *members.Cache) (observer, error) {
 	if err != nil {
 		return observer{}, err
 	}
-	pods, err := pools.SetupPods(mgr, liveOf(p, podResource), p,
-		pools.Kinds{Sandboxes: a.Sandboxes, Claims: a.Claims}, p, barePods, outage)
-	if err != nil {
+	o := observer{reporter: newReporter(mgr, a.Served), refused: refused, reofferer: passed}
+	if err := o.followPods(a, outage); err != nil {
 		return observer{}, err
 	}
-	dispositions, err := pools.Setup(mgr, pools.Options{
-		Platform: p, Kinds: p.Kinds(), Visibility: p, Inspector: a.Keep.Cached, Enforced: a.modes.Known, EnforcedNow: a.modes.Acts,
-		Refused: refused, Pods: pods, View: view, Budget: a.Budget, FormerScheduler: a.Scheduling.formerScheduler(), Leads: a.leads, Metrics: pools.NewMetrics(a.reg),
+	if err := o.followClaims(a); err != nil {
+		return observer{}, err
+	}
+	o.dispositions, err = pools.Setup(mgr, pools.Options{
+		Platform: p, Kinds: p.Kinds(), Visibility: p, Inspector: a.Keep.Cached, BarePods: barePods, Enforced: a.modes.Known, EnforcedNow: a.modes.Acts,
+		Refused: refused, Pods: o.pods, View: view, Budget: a.Budget, FormerScheduler: a.Scheduling.formerSchedulerOf(a.Admission), Leads: a.leads, Metrics: pools.NewMetrics(a.reg),
 	})
+	return o, err
+}
+
+// followPods adds what becomes of bare Pods, where there may be some, and who they were
+// refused to: their releases name the claim by its UID only.
+func (a *observer) followPods(of *assembly, outage *pools.Outage) (err error) {
+	p, barePods := of.Keep.Platform, of.Keep.BarePods
+	if barePods == nil {
+		return nil
+	}
+	if of.Keep.Claims == nil {
+		return fmt.Errorf("platform %s: bare Pods are taken by claims that are objects, and it has none", of.Name)
+	}
+	a.pods, err = pools.SetupPods(of.mgr, liveOf(p, podResource), p,
+		pools.Kinds{Sandboxes: of.Sandboxes, Claims: of.Claims}, p, barePods, outage)
 	if err != nil {
-		return observer{}, err
+		return err
 	}
-	claims, err := waiting.Setup(mgr, a.Claims, a.modes.Acts, serving(mgr))
-	if err != nil {
-		return observer{}, err
+	a.names = newClaimNames(findClaim(of.mgr.GetAPIReader(), of.Claims), a.report)
+	if err := of.mgr.Add(a.names); err != nil {
+		return fmt.Errorf("adding the finder of claims: %w", err)
 	}
-	o := observer{
-		reporter: newReporter(mgr, a.Served),
-		refused:  refused, reofferer: passed, pods: pods, waiting: claims, dispositions: dispositions,
+	return nil
+}
+
+// followClaims wakes claims, where somebody has to.
+func (a *observer) followClaims(of *assembly) (err error) {
+	if claims := of.Keep.Claims; claims != nil {
+		a.waiting, err = waiting.Setup(of.mgr, of.Claims, claims.IsWaiting, of.modes.Acts, serving(of.mgr))
 	}
-	o.names = newClaimNames(findClaim(mgr.GetAPIReader(), a.Claims), o.report)
-	if err := mgr.Add(o.names); err != nil {
-		return observer{}, fmt.Errorf("adding the finder of claims: %w", err)
+	return err
+}
+
+// hints are what guards tell it.
+func (a observer) hints() hints {
+	to := hints{Observer: a, poolSkipped: a.reofferer.Note}
+	if a.pods != nil {
+		to.released = a.pods.NoteReleased
 	}
-	return o, nil
+	return to
 }
 
 func liveOf(p KeptPlatform, gr schema.GroupResource) pools.Live {
@@ -94,17 +122,23 @@ func liveOf(p KeptPlatform, gr schema.GroupResource) pools.Live {
 
 func (a observer) Refused(member *unstructured.Unstructured, fault freshness.Fault) {
 	if member.GroupVersionKind() == podKind {
-		a.pods.Note(member)
+		if a.pods != nil {
+			a.pods.Note(member)
+		}
 		return
 	}
 	a.refused.Note(member, fault)
 }
 
-func (a observer) Undecided(namespace, claim string) { a.waiting.Note(namespace, claim) }
+func (a observer) Undecided(namespace, claim string) {
+	if a.waiting != nil {
+		a.waiting.Note(namespace, claim)
+	}
+}
 
 // Denied has the denial reported, at once or when the claim's name is found.
 func (a observer) Denied(d webhooks.Denial) {
-	if !a.names.take(d) {
+	if a.names == nil || !a.names.take(d) {
 		a.report(d)
 	}
 }

@@ -30,9 +30,18 @@ func (o *Scheduling) formerScheduler() string {
 	return o.SchedulerName
 }
 
+// formerSchedulerOf is formerScheduler for a platform whose Pods are sent anywhere, which
+// the webhook for new Pods does.
+func (o *Scheduling) formerSchedulerOf(a platform.Admission) string {
+	if len(a.Requests[platform.NewPods].Rules) == 0 {
+		return ""
+	}
+	return o.formerScheduler()
+}
+
 // registerScheduler serves the extender beside the webhooks.
-func registerScheduler(mgr manager.Manager, o Scheduling, objects platform.Objects, leads func() bool, dispositions *pools.Dispositions, reg prometheus.Registerer) error {
-	if former := o.formerScheduler(); former != "" {
+func registerScheduler(mgr manager.Manager, o Scheduling, sentBy platform.Admission, objects platform.Objects, leads func() bool, dispositions *pools.Dispositions, reg prometheus.Registerer) error {
+	if former := o.formerSchedulerOf(sentBy); former != "" {
 		if err := scheduler.SetupFormerScheduler(mgr, dispositions.Caches(), dispositions.Kinds().Sandboxes, objects, former, leads); err != nil {
 			return err
 		}

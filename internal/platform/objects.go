@@ -117,12 +117,18 @@ type Pools interface {
 type Pool struct {
 	// Template is the name of the template that it refers to.
 	Template string
+	// TemplateKind is the kind of that where it is not the platform's own kind of
+	// templates; "" where it is. Templates of two kinds can have one name.
+	TemplateKind string
 	// Replicas is how many members it is to have.
 	Replicas int
 	// Recreates: the platform itself replaces its stale members, and takes hidden ones
 	// for stale.
 	Recreates bool
 }
+
+// RefersTo reports whether a template of the platform's own kind is the pool's.
+func (p Pool) RefersTo(template string) bool { return p.TemplateKind == "" && p.Template == template }
 
 // Renderer renders templates.
 type Renderer interface {

@@ -45,7 +45,7 @@ func Admission() platform.Admission {
 				Expression: claim + ` != ''`, Message: "metadata.annotations[" + ClaimKey + "]: says that the box was used, and cannot be removed",
 			}},
 		}},
-		// Nothing keeps Fleets current: Freshbind records what they were, and no more.
+		// Freshbind records what Fleets were, and no more. Kept says what else it writes.
 		Own: platform.OwnWrites{
 			Members: boxes(create, remove), Idle: `false`, IdlePod: `false`, Template: fleetOwner,
 		},

@@ -25,7 +25,7 @@ const before, after = "registry.example.com/tool:1", "registry.example.com/tool:
 // A platform that only this folder knows is guarded as any other, by the manager, the
 // webhook configurations and the policies that are shipped.
 func TestAThirdPlatform(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, Guarded())
 	fleet, other := w.fleet(namespace, "tools", before, nil), w.fleet(namespace, "others", before, nil)
 	w.guarded(fleet)
 

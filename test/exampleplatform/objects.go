@@ -83,7 +83,7 @@ func specAt(obj *unstructured.Unstructured, path ...string) (revision.Blueprint,
 }
 
 // claimOf is who has a Box; nobody where it has no name.
-func claimOf(box *unstructured.Unstructured) freshness.Owner {
+func claimOf(box metav1.Object) freshness.Owner {
 	name := box.GetAnnotations()[ClaimKey]
 	if name == "" {
 		return freshness.Owner{}
@@ -93,7 +93,7 @@ func claimOf(box *unstructured.Unstructured) freshness.Owner {
 }
 
 // fleetOf is the Fleet that a Box is a member of; none where it has no name.
-func fleetOf(box *unstructured.Unstructured) freshness.Owner {
+func fleetOf(box metav1.Object) freshness.Owner {
 	for _, ref := range box.GetOwnerReferences() {
 		if isFleet(ref) {
 			return freshness.Owner{Kind: freshness.OwnedByPool, Name: ref.Name, UID: string(ref.UID)}
@@ -107,10 +107,14 @@ func isFleet(ref metav1.OwnerReference) bool {
 }
 
 // boxOf is the name of the Box that a Pod belongs to; "" for none.
-func boxOf(pod *unstructured.Unstructured) string {
+func boxOf(pod metav1.Object) string {
 	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner == nil || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != (schema.GroupKind{Group: Group, Kind: boxKind}) {
+	if owner == nil || !isBox(*owner) {
 		return ""
 	}
 	return owner.Name
+}
+
+func isBox(ref metav1.OwnerReference) bool {
+	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() == schema.GroupKind{Group: Group, Kind: boxKind}
 }

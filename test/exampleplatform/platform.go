@@ -77,6 +77,7 @@ func (p *Platform) snapshot(ctx context.Context, w platform.Write) (platform.Fac
 		}
 	}
 	if fleet != nil {
+		poolInto(&f, fleet)
 		if err := p.renderInto(ctx, &f, fleet); err != nil {
 			return platform.Facts{}, err
 		}
@@ -100,7 +101,7 @@ func (p *Platform) read(ctx context.Context, w platform.Write, f *platform.Facts
 			return err
 		})
 	}
-	if w.Operation == freshness.Bind {
+	if w.Operation == freshness.Bind || w.Operation == freshness.Idle {
 		g.Go(func() (err error) {
 			pod, err = p.Get(ctx, pods, namespace, f.Member.PodName)
 			return err
@@ -125,15 +126,21 @@ func (p *Platform) read(ctx context.Context, w platform.Write, f *platform.Facts
 	return fleet, pod, err
 }
 
-// renderInto adds the Fleet as pool, as template in force, and as it was before.
-func (p *Platform) renderInto(ctx context.Context, f *platform.Facts, fleet *unstructured.Unstructured) error {
+// poolInto adds the Fleet as pool, and returns what its owner says of injected paths.
+func poolInto(f *platform.Facts, fleet *unstructured.Unstructured) (injected string) {
 	said := settings.Pool(fleet.GetAnnotations())
 	f.Enforcement, f.Injected = said[settings.EnforcementKey], said.InjectedPaths()
 	f.Pool = &freshness.Pool{
 		Name: fleet.GetName(), UID: string(fleet.GetUID()), Deleting: fleet.GetDeletionTimestamp() != nil, Template: fleet.GetName(),
-		// A Fleet has no strategy of its own, and stale Boxes are never wanted.
-		Strategy: freshness.Recreate, Restarted: said.Restarted(),
+		// A Fleet has no strategy of its own. Where its owner annotates none, stale Boxes are
+		// never wanted.
+		Strategy: settings.Defaults{Strategy: freshness.Recreate}.StrategyOf(said[settings.StrategyKey], "", ""), AdmitAny: said.AdmitsAny(), Restarted: said.Restarted(),
 	}
+	return said[settings.InjectedPathsKey]
+}
+
+// renderInto adds the Fleet as template in force, and as it was before.
+func (p *Platform) renderInto(ctx context.Context, f *platform.Facts, fleet *unstructured.Unstructured) error {
 	content, err := p.Render(fleet)
 	if err != nil {
 		return fmt.Errorf("rendering fleet %s: %w", fleet.GetName(), err)

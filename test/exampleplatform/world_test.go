@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,6 +28,7 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/freshbind/freshbind/cmd/freshbind/app"
 	"github.com/freshbind/freshbind/internal/doctor"
@@ -56,7 +58,7 @@ type world struct {
 	metrics    string
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, platform *manager.Guarded) *world {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 	cluster, err := controlplane.Start(context.WithoutCancel(t.Context()), controlplane.Options{CRDs: CRDs(), Log: t.Output()})
@@ -85,7 +87,7 @@ func newWorld(t *testing.T) *world {
 		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
 	}
 	w.grant()
-	w.guard(as(self))
+	w.guard(as(self), platform)
 	return w
 }
 
@@ -113,7 +115,7 @@ func (w *world) grant() {
 }
 
 // guard runs the manager, and tells the API server of it.
-func (w *world) guard(cfg *rest.Config) {
+func (w *world) guard(cfg *rest.Config, platform *manager.Guarded) {
 	w.t.Helper()
 	dir := w.t.TempDir()
 	chain, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
@@ -128,16 +130,20 @@ func (w *world) guard(cfg *rest.Config) {
 	if err := errors.Join(o.Complete(), o.Validate()); err != nil {
 		w.t.Fatal(err)
 	}
-	inprocess.Run(w.t, "the manager", func(ctx context.Context) error { return manager.Run(ctx, cfg, o.Options, Guarded()) })
+	// A process runs one manager, and this one has had others.
+	was := metrics.Registry
+	w.t.Cleanup(func() { metrics.Registry = was })
+	metrics.Registry = prometheus.NewRegistry()
+	inprocess.Run(w.t, "the manager", func(ctx context.Context) error { return manager.Run(ctx, cfg, o.Options, platform) })
 	w.metrics = "http://" + o.MetricsAddress + "/metrics"
 	w.eventually("the manager to be ready", func() error {
 		_, err := w.get("http://" + o.HealthAddress + "/readyz")
 		return err
 	})
 	scope := webhooks.Scope{Self: self}
-	mutating, validating := webhooks.Configurations(Admission(), webhooks.Endpoint{URL: "https://" + o.WebhookAddress, CABundle: chain}, scope)
-	objects := append([]client.Object{mutating, validating}, webhooks.NewPolicies(Admission(), scope).Objects()...)
-	for _, obj := range append(objects, webhooks.NewOwnPolicies(Admission(), self).Objects()...) {
+	mutating, validating := webhooks.Configurations(platform.Admission, webhooks.Endpoint{URL: "https://" + o.WebhookAddress, CABundle: chain}, scope)
+	objects := append([]client.Object{mutating, validating}, webhooks.NewPolicies(platform.Admission, scope).Objects()...)
+	for _, obj := range append(objects, webhooks.NewOwnPolicies(platform.Admission, self).Objects()...) {
 		w.create(obj)
 	}
 }
@@ -255,8 +261,11 @@ func (w *world) box(fleet *unstructured.Unstructured, name, image string) *unstr
 
 func podOf(box *unstructured.Unstructured, image string) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: box.GetNamespace(), Name: box.GetName(), OwnerReferences: []metav1.OwnerReference{owner(box)}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: image}}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: box.GetNamespace(), Name: box.GetName(), Labels: map[string]string{PodLabel: "true"},
+			OwnerReferences: []metav1.OwnerReference{owner(box)},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: image}}},
 	}
 }
 

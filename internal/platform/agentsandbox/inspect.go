@@ -41,6 +41,12 @@ func (f CachedInspector) Inspect(ctx context.Context, pool, template *unstructur
 	return f.inspect(ctx, pool, template, f.Cached)
 }
 
+// CachedBarePods is BarePods for controllers that inspect with what caches show.
+type CachedBarePods struct {
+	BarePods
+	CachedInspector
+}
+
 // InspectBarePod is that of Platform.
 func (f CachedInspector) InspectBarePod(ctx context.Context, pool, template, pod *unstructured.Unstructured) (freshness.Verdict, error) {
 	return f.inspectBarePod(ctx, pool, template, pod, f.Cached)

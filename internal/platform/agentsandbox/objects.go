@@ -31,6 +31,11 @@ func (Objects) Kinds() platform.Kinds {
 // Claims are the claims among the owners of a Sandbox.
 func (Objects) Claims(sandbox metav1.Object) []freshness.Owner { return ClaimsOf(sandbox) }
 
+// IsWaiting reports whether a claim has no Sandbox yet.
+func (Objects) IsWaiting(claim *unstructured.Unstructured) bool {
+	return str(claim.Object, "status", "sandbox", "name") == ""
+}
+
 // IsPool reports whether an owner is a pool.
 func (Objects) IsPool(owner *metav1.OwnerReference) bool { return IsPoolOwner(owner) }
 
