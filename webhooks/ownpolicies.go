@@ -24,7 +24,10 @@ const (
 // Freshbind does: whoever has stolen its identity gets no further. They hold in
 // every namespace and mode. Freshbind may write the other policies, to tie them to
 // its namespace; these it must not be able to write.
-func NewOwnPolicies(a platform.Admission, self string) Policies {
+//
+// A write has to pass all policies. So the platform with the plain names has the one on
+// revisions, which lets those of the others through as well.
+func NewOwnPolicies(a platform.Admission, self string, others ...platform.Admission) Policies {
 	p := Policies{suffix: a.Suffix}
 	own := a.Own
 	marked := own.Marked
@@ -48,14 +51,21 @@ func NewOwnPolicies(a platform.Admission, self string) Policies {
 			Message:    "Freshbind deletes Pods that are or were a pool's members, and those that no node has",
 		})
 	}
-	if own.Template == "" {
+	var templates []string
+	for _, of := range append([]platform.Admission{a}, others...) {
+		if of.Own.Template != "" {
+			templates = append(templates, `(`+of.Own.Template+`)`)
+		}
+	}
+	if len(templates) == 0 || a.Suffix != "" {
 		return p
 	}
+	isTemplate := strings.Join(templates, ` || `)
 	p.hold(self, "freshbind-own-revisions", []admissionregistrationv1.RuleWithOperations{platform.On("apps", "v1", "controllerrevisions", create, update, remove)},
 		admissionregistrationv1.Validation{
-			Expression: `(` + createsIt + ` || ` + ownersOf("oldObject") + `.exists(o, ` + own.Template + `) || ` +
+			Expression: `(` + createsIt + ` || ` + ownersOf("oldObject") + `.exists(o, ` + isTemplate + `) || ` +
 				deletesIt + ` && '` + settings.TemplateUIDLabel + `' in oldObject.metadata.?labels.orValue({})) && ` +
-				`(` + deletesIt + ` || ` + ownersOf("object") + `.exists(o, ` + own.Template + `))`,
+				`(` + deletesIt + ` || ` + ownersOf("object") + `.exists(o, ` + isTemplate + `))`,
 			Message: "Freshbind writes the revisions of templates, and no others",
 		})
 	return p

@@ -2,6 +2,7 @@ package webhooks
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -54,6 +55,36 @@ func TestOwnPoliciesOfAPlatformThatOffersNothingAgain(t *testing.T) {
 			if len(rule.Operations) == 0 {
 				t.Errorf("%s is about nothing", policy.Name)
 			}
+		}
+	}
+}
+
+// A write has to pass all policies, so that one for each platform would let no write of
+// revisions pass.
+func TestOnePolicyIsOnTheRevisionsOfAllPlatforms(t *testing.T) {
+	const name = "freshbind-own-revisions"
+	one, other, none := platform.Admission{}, platform.Admission{Suffix: "-other"}, platform.Admission{}
+	one.Own.Template, other.Own.Template = "o.kind == 'One'", "o.kind == 'Other'"
+	for what, tc := range map[string]struct {
+		policies Policies
+		want     []string
+	}{
+		"of both":              {NewOwnPolicies(one, "self", other), []string{`(o.kind == 'One') || (o.kind == 'Other')`}},
+		"of the other":         {NewOwnPolicies(other, "self", other), nil},
+		"of one alone":         {NewOwnPolicies(one, "self"), []string{`(o.kind == 'One')`}},
+		"where one has none":   {NewOwnPolicies(none, "self", other), []string{`(o.kind == 'Other')`}},
+		"where nobody has any": {NewOwnPolicies(none, "self"), nil},
+	} {
+		var got []string
+		for _, policy := range tc.policies.Validating {
+			if strings.HasPrefix(policy.Name, name) {
+				_, templates, _ := strings.Cut(policy.Spec.Validations[0].Expression, `.exists(o, `)
+				templates, _, _ = strings.Cut(templates, `) || request.operation == 'DELETE'`)
+				got = append(got, templates)
+			}
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s, templates of the policy (-want,+got):\n%s", what, diff)
 		}
 	}
 }

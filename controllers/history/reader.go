@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,7 +26,13 @@ type Reader struct {
 	decoded *bounded.Cache[string, decoded]
 
 	mu    sync.Mutex
-	lives *bounded.Cache[types.NamespacedName, lives]
+	lives *bounded.Cache[lifeOf, lives]
+}
+
+// lifeOf names a template, in all its lives. Those of two kinds can have one name.
+type lifeOf struct {
+	schema.GroupKind
+	types.NamespacedName
 }
 
 // decoded is what one revision says; nothing where it cannot be read.
@@ -58,7 +65,7 @@ func bytesOf(r platform.Recorded) int {
 
 // NewReader returns a Reader on c, which should be a cache.
 func NewReader(c client.Reader, renders platform.Renderer) *Reader {
-	return &Reader{client: c, renders: renders, decoded: bounded.NewCache[string, decoded](decodedBytes), lives: bounded.NewCache[types.NamespacedName, lives](livesBytes)}
+	return &Reader{client: c, renders: renders, decoded: bounded.NewCache[string, decoded](decodedBytes), lives: bounded.NewCache[lifeOf, lives](livesBytes)}
 }
 
 var _ platform.History = (*Reader)(nil)
@@ -84,7 +91,7 @@ func (r *Reader) Revisions(ctx context.Context, template *unstructured.Unstructu
 
 // remember returns the revisions that were there once.
 func (r *Reader) remember(template *unstructured.Unstructured, present []platform.Recorded) []platform.Recorded {
-	key := types.NamespacedName{Namespace: template.GetNamespace(), Name: template.GetName()}
+	key := lifeOf{template.GroupVersionKind().GroupKind(), types.NamespacedName{Namespace: template.GetNamespace(), Name: template.GetName()}}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	was, _ := r.lives.Get(key)

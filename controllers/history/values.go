@@ -51,7 +51,7 @@ func (v *values) of(ctx context.Context, template *unstructured.Unstructured) (b
 	}
 	for i := range list.Items {
 		pool := &list.Items[i]
-		if v.reads.Pool(pool).Template != template.GetName() || pool.GetAnnotations()[settings.EnforcementKey] == "" {
+		if !v.reads.Pool(pool).RefersTo(template.GetName()) || pool.GetAnnotations()[settings.EnforcementKey] == "" {
 			continue
 		}
 		if kept, err := v.byPool(ctx, pool, template); kept || err != nil {
@@ -72,7 +72,7 @@ func (v *values) byPool(ctx context.Context, cached, template *unstructured.Unst
 	if err != nil {
 		return false, fmt.Errorf("reading pool %s: %w", cached.GetName(), err)
 	}
-	if v.reads.Pool(pool).Template != template.GetName() {
+	if !v.reads.Pool(pool).RefersTo(template.GetName()) {
 		return false, nil
 	}
 	kept, err := v.enforced(ctx, pool.GetNamespace(), pool.GetAnnotations()[settings.EnforcementKey])
@@ -94,7 +94,7 @@ func poolEvents(pools platform.Pools) handler.EventHandler {
 		if !ok || u.GetAnnotations()[settings.EnforcementKey] == "" {
 			return
 		}
-		if name := pools.Pool(u).Template; name != "" {
+		if name := pools.Pool(u).Template; pools.Pool(u).RefersTo(name) && name != "" {
 			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: u.GetNamespace(), Name: name}})
 		}
 	}
@@ -111,12 +111,13 @@ func poolEvents(pools platform.Pools) handler.EventHandler {
 }
 
 // enforcementOf is what a pool says of its mode, and for which template.
-func enforcementOf(pools platform.Pools, pool client.Object) [2]string {
+func enforcementOf(pools platform.Pools, pool client.Object) [3]string {
 	u, ok := pool.(*unstructured.Unstructured)
 	if !ok {
-		return [2]string{}
+		return [3]string{}
 	}
-	return [2]string{u.GetAnnotations()[settings.EnforcementKey], pools.Pool(u).Template}
+	refers := pools.Pool(u)
+	return [3]string{u.GetAnnotations()[settings.EnforcementKey], refers.Template, refers.TemplateKind}
 }
 
 // namespaceEvents ask for all templates of a namespace whose labels change:

@@ -196,7 +196,7 @@ func admissionObjects(a platform.Admission, e webhooks.Endpoint, scope webhooks.
 	if scope.Restamp {
 		policies = policies.WithoutMutating()
 	}
-	objects := slices.Concat([]client.Object{mutating, validating}, policies.Objects(), webhooks.NewOwnPolicies(a, scope.Self).Objects())
+	objects := slices.Concat([]client.Object{mutating, validating}, policies.Objects(), webhooks.NewOwnPolicies(a, scope.Self, kruise.Admission()).Objects())
 	for _, c := range webhooks.FloorConfigurations(a, e, scope) {
 		objects = append(objects, c)
 	}

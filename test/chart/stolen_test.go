@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/platform/kruise"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/controlplane"
@@ -145,7 +146,7 @@ func (s *theft) create(t *testing.T, objects ...client.Object) {
 func (s *theft) grants(t *testing.T, values ...string) {
 	t.Helper()
 	own := map[string]*unstructured.Unstructured{}
-	for _, o := range webhooks.NewOwnPolicies(agentsandbox.Admission(), fixture.User).Objects() {
+	for _, o := range webhooks.NewOwnPolicies(agentsandbox.Admission(), fixture.User, kruise.Admission()).Objects() {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 		if err != nil {
 			t.Fatal(err)

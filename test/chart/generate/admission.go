@@ -91,7 +91,7 @@ func writePlatform(out *bytes.Buffer, a platform.Admission, pools string) error 
 	if err := writePolicies(out, webhooks.NewPolicies(a, scope)); err != nil {
 		return err
 	}
-	return writePolicies(out, webhooks.NewOwnPolicies(a, selfMark))
+	return writePolicies(out, webhooks.NewOwnPolicies(a, selfMark, kruise.Admission()))
 }
 
 func writeConfiguration(out *bytes.Buffer, configuration client.Object) error {

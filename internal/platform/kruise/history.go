@@ -1,0 +1,79 @@
+package kruise
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
+)
+
+// known are the revisions that what is in force has had. What a claim may change of its
+// cold start is the same in all of them as in the cold start itself.
+func (p *Platform) known(ctx context.Context, w platform.Write, objs stored) ([]freshness.Known, error) {
+	recorded, err := p.History.Revisions(ctx, objs.inForce())
+	if err != nil {
+		return nil, fmt.Errorf("reading history of %s: %w", objs.inForce().GetName(), err)
+	}
+	by := ask{}
+	if w.Operation == freshness.ColdStart {
+		by = objs.asksCold()
+	}
+	var out []freshness.Known
+	for _, r := range recorded {
+		k := freshness.Known{Hash: r.Hash, Content: r.Rendered}
+		if r.Template != nil && !by.empty() {
+			if k.Content, err = undone(carried(r.Template, w.New, by), objs.inForce(), by); err != nil {
+				continue
+			}
+		}
+		out = append(out, k)
+	}
+	return out, nil
+}
+
+// asksCold are what the claim may have changed of its cold start: nothing, where it has no
+// object that says so.
+func (s stored) asksCold() ask {
+	if s.claim == nil {
+		return ask{}
+	}
+	return asked(s.claim)
+}
+
+func (a ask) empty() bool { return a.image == "" && len(a.resources) == 0 && !a.cannotTell }
+
+// carried returns a template in which the first container has what the claim may have
+// changed of its cold start, as far as it did.
+func carried(template, sandbox *unstructured.Unstructured, by ask) *unstructured.Unstructured {
+	out := template.DeepCopy()
+	to, from := firstContainer(out), firstContainer(sandbox)
+	if to == nil || from == nil {
+		return out
+	}
+	if image, is := from["image"]; is && by.allowsImage(image) {
+		to["image"] = image
+	}
+	has, _ := from["resources"].(map[string]any)
+	for _, list := range []string{"requests", "limits"} {
+		amounts, _ := has[list].(map[string]any)
+		for name, amount := range amounts {
+			if by.allowsAmount(list, name, amount) {
+				inner(inner(to, "resources"), list)[name] = amount
+			}
+		}
+	}
+	return out
+}
+
+// inner is an object in another one, where it is made if need be.
+func inner(of map[string]any, key string) map[string]any {
+	in, is := of[key].(map[string]any)
+	if !is {
+		in = map[string]any{}
+		of[key] = in
+	}
+	return in
+}

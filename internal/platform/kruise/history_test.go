@@ -1,0 +1,145 @@
+package kruise
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/settings"
+)
+
+func imaged(image string) func(*unstructured.Unstructured) {
+	return func(u *unstructured.Unstructured) { container(u)["image"] = image }
+}
+
+// outdated has the pool's template recorded and changed, after which what was built is
+// stale.
+func outdated(c *cluster) { c.edited(c.set(), imaged(newer)) }
+
+// commanded is outdated also by what no claim can ask for.
+func commanded(c *cluster) {
+	c.edited(c.set(), func(u *unstructured.Unstructured) {
+		imaged(newer)(u)
+		container(u)["command"] = []any{"serve"}
+	})
+}
+
+// coldAsked is a cold start whose claim asks for an image and for CPU.
+func coldAsked(c *cluster, image string) {
+	coldly(c)
+	inPlace(c, image)
+}
+
+const asksFor = "registry.example.com/box:of-the-claim"
+
+func TestWhatIsStaleIsNamed(t *testing.T) {
+	older := newCluster()
+	content, err := contentOf(older.set())
+	if err != nil {
+		t.Fatal(err)
+	}
+	v1 := content.Hash()
+	type found struct {
+		Allowed bool
+		Reason  freshness.Reason
+		// Older: it is named as the revision that was in force before.
+		Older bool
+	}
+	stale, unknown := found{false, freshness.StaleRevision, true}, found{false, freshness.UnknownRevision, false}
+	// It has the content, but that was another template's.
+	namesake := found{false, freshness.UnknownRevision, true}
+	for name, tc := range map[string]struct {
+		change func(*cluster)
+		want   found
+	}{
+		"a member":                         {outdated, stale},
+		"a member for a user":              {func(c *cluster) { asUser(c); outdated(c) }, stale},
+		"a member, where digests are kept": {func(c *cluster) { c.digests = true; outdated(c) }, stale},
+		"a member and what its claim asks": {func(c *cluster) { inPlace(c, newer); outdated(c) }, stale},
+		"a pod": {func(c *cluster) {
+			outdated(c)
+			imaged(newer)(c.member)
+			c.written = takenFor(c.member, "uid-c", "c")
+		}, stale},
+		"a member that somebody edited": {func(c *cluster) {
+			container(c.member)["command"] = []any{"sh"}
+			c.written = takenFor(c.member, "uid-c", "c")
+			outdated(c)
+		}, unknown},
+		"a member, and stale ones are wanted": {func(c *cluster) {
+			outdated(c)
+			c.set().SetAnnotations(map[string]string{settings.StrategyKey: "OnReplenish"})
+		}, found{true, freshness.StaleRevision, true}},
+		"of what is in force again": {func(c *cluster) { outdated(c); c.edited(c.set(), imaged(image)) }, found{true, freshness.Fresh, true}},
+		"of what a namesake was": {func(c *cluster) {
+			namesake := c.set().DeepCopy()
+			namesake.SetKind(kindTemplate)
+			c.edited(namesake, imaged(newer))
+			imaged(newer)(c.set())
+		}, namesake},
+		"by reference, of what the set was": {func(c *cluster) {
+			outdated(c)
+			before := c.member.DeepCopy()
+			byRef(c)
+			imaged(newer)(c.objs[Templates.Resource+"/tpl"])
+			imaged(newer)(c.pod())
+			unstructured.RemoveNestedField(before.Object, "spec", "templateRef")
+			c.member, c.written = before, takenFor(before, "uid-c", "c")
+		}, namesake},
+
+		"a cold start":                   {func(c *cluster) { coldly(c); outdated(c) }, stale},
+		"a cold start for a user":        {func(c *cluster) { coldly(c); c.written = coldFor(c.set(), "user", ""); outdated(c) }, stale},
+		"a cold start as its claim asks": {func(c *cluster) { coldAsked(c, asksFor); commanded(c) }, stale},
+		"a cold start as another claim asks": {func(c *cluster) {
+			coldAsked(c, asksFor)
+			imaged("registry.example.com/box:of-another")(c.written)
+			commanded(c)
+		}, unknown},
+		"a cold start of other amounts": {func(c *cluster) {
+			coldAsked(c, asksFor)
+			c.edited(c.set(), func(u *unstructured.Unstructured) { container(u)["resources"] = sized("1", "2Gi") })
+		}, stale},
+		"a cold start, asked for the older one":             {func(c *cluster) { coldAsked(c, image); commanded(c) }, stale},
+		"a cold start whose claim asks for all that is new": {func(c *cluster) { coldAsked(c, asksFor); outdated(c) }, found{true, freshness.Fresh, false}},
+		"a cold start as nobody asks":                       {func(c *cluster) { coldly(c); imaged(asksFor)(c.written); outdated(c) }, unknown},
+		"a cold start as a user likes": {func(c *cluster) {
+			coldly(c)
+			c.written = coldFor(c.set(), "user", "")
+			imaged(asksFor)(c.written)
+			outdated(c)
+		}, unknown},
+		"a cold start that somebody edited, too": {func(c *cluster) { coldAsked(c, asksFor); container(c.written)["command"] = []any{"sh"}; commanded(c) }, unknown},
+
+		"a birth": {func(c *cluster) { c.written, c.member = c.member, nil; outdated(c) }, stale},
+		"a birth of what nobody knows": {func(c *cluster) {
+			c.written, c.member = c.member, nil
+			container(c.written)["command"] = []any{"sh"}
+			outdated(c)
+		}, found{true, freshness.UnknownRevision, false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster()
+			tc.change(c)
+			v, err := judged(t, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, found{v.Allowed, v.Reason, v.Found == v1}); diff != "" {
+				t.Errorf("verdict (-want,+got), for %q:\n%s", v.Detail, diff)
+			}
+		})
+	}
+}
+
+// Without the history nobody knows whether what is not current is older.
+func TestAHistoryThatCannotBeReadIsNoVerdict(t *testing.T) {
+	c := newCluster()
+	c.fail["history"] = true
+	w, _ := (&Platform{}).Classify(admissionv1.Update, c.member, c.written)
+	if f, err := c.platform().Snapshot(t.Context(), w); err == nil {
+		t.Errorf("the snapshot is %v, want an error", f)
+	}
+}
