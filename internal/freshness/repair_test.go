@@ -42,6 +42,11 @@ func TestRepairOf(t *testing.T) {
 			builtFrom(blueprint(t, "sandbox:v1", "hostNetwork", true))(s)
 			s.Injected = paths(t, "podTemplate.spec.hostNetwork")
 		}, nil},
+		"older, and edited where the pool allows for it, without secure defaults": {func(s *Snapshot) {
+			plain(s)
+			builtFrom(blueprint(t, "plain:v1", "hostNetwork", true))(s)
+			s.Injected = paths(t, "podTemplate.spec.hostNetwork")
+		}, nil},
 		"in a pool that serves stale ones": {func(s *Snapshot) { s.Pool.Strategy = OnReplenish }, nil},
 		"by a claim that is gone":          {func(s *Snapshot) { s.Claim = nil }, nil},
 		"by an earlier claim of the name":  {func(s *Snapshot) { s.Claim.UID = "uid-x" }, nil},

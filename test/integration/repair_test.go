@@ -350,10 +350,11 @@ func TestRolloutsNeedNoCurrentCache(t *testing.T) {
 			}
 			release()
 			s.claim(p, scenario.Names("c", 2)...)
-			s.full(p, "sandbox:v2")
+			left := s.full(p, "sandbox:v2")
 			// Of this namespace alone: in others, pools may still fill up.
 			if sum := s.fresh(2); exact && hooks() == unanswered && sum.Births != 4+4+sum.Warm {
-				t.Errorf("%d members were born, want 4 at first, 4 in place of older ones and %d of those that claims took", sum.Births, sum.Warm)
+				t.Errorf("%d members were born, want 4 at first, 4 in place of older ones and %d of those that claims took; %d were deleted, want 4; after the rollout there were %v, and now there are %v",
+					sum.Births, sum.Warm, sum.MemberDeletes, members, left)
 			}
 			for _, m := range members {
 				if !m.Shown {

@@ -3,7 +3,6 @@ package agentsandbox
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,6 +12,9 @@ import (
 	"github.com/freshbind/freshbind/internal/revision"
 	"github.com/freshbind/freshbind/internal/settings"
 )
+
+// blueprintPaths are the fields of a spec that a repair rewrites.
+var blueprintPaths = [][]string{{"podTemplate", "spec"}, {"volumeClaimTemplates"}, {"service"}}
 
 // repair returns what the sandbox, about to be created, has to be rewritten to;
 // nil for nothing. No release compares a claim's sandbox with its template
@@ -39,7 +41,7 @@ func (p *Platform) repair(ctx context.Context, sandbox *unstructured.Unstructure
 	if err != nil {
 		return nil, fmt.Errorf("rendering template %s for sandbox %s: %w", objs.template.GetName(), sandbox.GetName(), err)
 	}
-	fields := append(rewritten(sandbox, spec), relabelled(sandbox, found.To)...)
+	fields := append(platform.Rewritten(sandbox, spec, blueprintPaths...), relabelled(sandbox, found.To)...)
 	return &platform.Repair{From: found.From, To: found.To, Fields: fields}, nil
 }
 
@@ -59,31 +61,4 @@ func relabelled(sandbox *unstructured.Unstructured, revision string) []platform.
 		}
 	}
 	return out
-}
-
-// rewritten are the fields of the sandbox that a spec has otherwise.
-func rewritten(sandbox *unstructured.Unstructured, spec map[string]any) []platform.Field {
-	var out []platform.Field
-	for _, path := range [][]string{{"podTemplate", "spec"}, {"volumeClaimTemplates"}, {"service"}} {
-		value, _, _ := unstructured.NestedFieldNoCopy(spec, path...)
-		at := append([]string{"spec"}, path...)
-		if has, _, _ := unstructured.NestedFieldNoCopy(sandbox.Object, at...); !reflect.DeepEqual(has, value) {
-			out = append(out, platform.Field{Path: at, Value: value})
-		}
-	}
-	return out
-}
-
-// repaired is the note that the sandbox has to carry, rewritten or not: the API
-// server may ask once more for what was rewritten already. Like a stamp, a note
-// that somebody else wrote misleads nobody but its reader.
-func repaired(sandbox *unstructured.Unstructured, f platform.Facts, hash string) string {
-	note := sandbox.GetAnnotations()[settings.RepairedKey]
-	from, to, ok := platform.ParseRepaired(note)
-	older := slices.ContainsFunc(f.Known, func(k freshness.Known) bool { return k.Hash == from })
-	mayBe := f.Operation == freshness.ColdStart || f.Pool != nil && f.Pool.Replenishes
-	if !mayBe || !ok || to != hash || !older {
-		return ""
-	}
-	return note
 }

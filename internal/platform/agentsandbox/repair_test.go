@@ -268,12 +268,13 @@ func TestForgedNotesOfRepairs(t *testing.T) {
 		note    string
 		want    string
 	}{
-		"repaired before":           {l.want, old + " -> " + live, old + " -> " + live},
-		"to what it is not":         {l.want, live + " -> " + old, ""},
-		"from what never was":       {l.want, "v1-x -> " + live, ""},
-		"anything":                  {l.want, "by hand", ""},
-		"on a member":               {builders.MakeMember(l.pool, l.live).Name("python-abc").Obj(), old + " -> " + live, ""},
-		"on what is to be repaired": {l.created, "by hand", old + " -> " + live},
+		"repaired before":              {l.want, old + " -> " + live, old + " -> " + live},
+		"to what it is not":            {l.want, live + " -> " + old, ""},
+		"from what never was":          {l.want, "v1-x -> " + live, ""},
+		"anything":                     {l.want, "by hand", ""},
+		"on a member":                  {builders.MakeMember(l.pool, l.live).Name("python-abc").Obj(), old + " -> " + live, ""},
+		"on a member that no pool has": {builders.SandboxFrom(builders.MakeMember(builders.MakePool("ns", "gone").Obj(), l.live).Obj()).Name("python-abc").Obj(), old + " -> " + live, ""},
+		"on what is to be repaired":    {l.created, "by hand", old + " -> " + live},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

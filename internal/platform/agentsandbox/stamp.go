@@ -46,7 +46,7 @@ func (p *Platform) newSandbox(ctx context.Context, namespace platform.Namespace,
 	if stamp.Hash, err = freshness.RevisionWithin(f.Snapshot, revision.NewBudget(freshness.MaxWork, ctx.Err)); err != nil {
 		return stamp, err
 	}
-	stamp.Repaired = repaired(sandbox, f, stamp.Hash)
+	stamp.Repaired = platform.RepairNote(sandbox, f, stamp.Hash)
 	if f.Operation == freshness.ColdStart && namesBarePod(sandbox) {
 		return stamp, nil
 	}
