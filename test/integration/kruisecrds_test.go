@@ -37,6 +37,7 @@ func kruiseCRDs() []*apiextensionsv1.CustomResourceDefinition {
 		}
 		return crdObject(all)
 	}
+	conditions := crdObject(fields{"type": crdString, "status": crdString, "lastTransitionTime": {Type: "string", Format: "date-time"}})
 	info := crdObject(fields{"podIP": crdString, "podUID": crdString, "nodeName": crdString})
 	amounts := apiextensionsv1.JSONSchemaProps{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &apiextensionsv1.JSONSchemaProps{XIntOrString: true}}}
 	return []*apiextensionsv1.CustomResourceDefinition{
@@ -44,7 +45,10 @@ func kruiseCRDs() []*apiextensionsv1.CustomResourceDefinition {
 			crdObject(fields{"replicas": crdInteger, "updateRevision": crdString})),
 		kruiseCRD("Sandbox", kruise.Sandboxes.Resource,
 			built(fields{"paused": {Type: "boolean"}, "shutdownTime": {Type: "string", Format: "date-time"}, "pauseTime": {Type: "string", Format: "date-time"}}),
-			crdObject(fields{"phase": crdString, "podInfo": info, "recycledCount": crdInteger})),
+			crdObject(fields{
+				"phase": crdString, "podInfo": info, "recycledCount": crdInteger,
+				"conditions": {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &conditions}},
+			})),
 		kruiseCRD("SandboxClaim", kruise.Claims.Resource, crdObject(fields{
 			"templateName": crdString, "replicas": crdInteger,
 			"inplaceUpdate": crdObject(fields{"image": crdString, "resources": crdObject(fields{"requests": amounts, "limits": amounts})}),

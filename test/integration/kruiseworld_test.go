@@ -126,7 +126,8 @@ func (w *kruiseWorld) ask() {
 	}
 }
 
-// known are the names of what the API server was told of OpenKruise Agents.
+// known are the names of what the API server was told of OpenKruise Agents. What holds
+// Freshbind to revisions of templates names those of all platforms.
 func (w *kruiseWorld) known() []string {
 	w.t.Helper()
 	var names []string
@@ -135,6 +136,9 @@ func (w *kruiseWorld) known() []string {
 		list.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind + "List"})
 		w.must(w.c.List(w.t.Context(), &list))
 		for i := range list.Items {
+			if list.Items[i].GetName() == "freshbind-own-revisions" {
+				continue
+			}
 			if text, err := yaml.Marshal(list.Items[i].Object); err != nil || strings.Contains(string(text), "kruise") {
 				names = append(names, kind+" "+list.Items[i].GetName())
 			}
@@ -195,6 +199,19 @@ func kruiseOwnedBy(of client.Object) []metav1.OwnerReference {
 // member is a Sandbox of a SandboxSet as its controller makes it, with its Pod.
 func (w *kruiseWorld) member(set *unstructured.Unstructured, name string) *unstructured.Unstructured {
 	w.t.Helper()
+	m := kruiseMember(set, name)
+	w.create(m)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: set.GetNamespace(), Name: name, OwnerReferences: kruiseOwnedBy(m)},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: boxBefore}}},
+	}
+	w.create(pod)
+	w.status(m, map[string]any{"phase": "Running", "podInfo": map[string]any{"podUID": string(pod.UID), "podIP": ""}})
+	return m
+}
+
+// kruiseMember is a Sandbox that a SandboxSet is about to have.
+func kruiseMember(set *unstructured.Unstructured, name string) *unstructured.Unstructured {
 	spec := maps.Clone(set.Object["spec"].(map[string]any))
 	delete(spec, "replicas")
 	m := kruiseObject("Sandbox", set.GetNamespace(), name, spec)
@@ -203,13 +220,6 @@ func (w *kruiseWorld) member(set *unstructured.Unstructured, name string) *unstr
 		kruise.Group + "/sandbox-template": set.GetName(), kruise.Group + "/template-hash": "abc",
 	})
 	m.SetOwnerReferences(kruiseOwnedBy(set))
-	w.create(m)
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: set.GetNamespace(), Name: name, OwnerReferences: kruiseOwnedBy(m)},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: boxBefore}}},
-	}
-	w.create(pod)
-	w.status(m, map[string]any{"phase": "Running", "podInfo": map[string]any{"podUID": string(pod.UID), "podIP": ""}})
 	return m
 }
 

@@ -171,9 +171,23 @@ var settling = slices.Concat(at("controllers/pools/slowstart.go", []mutant{
 	{check: "MemberUsed: a bound sandbox is marked", old: `!= "" || s.DeletionTimestamp != nil {`, broken: `!= "never" {`, test: "TestMark/its first sight"},
 	{check: "mode audit marks nothing", old: `err != nil || !enforced {`, broken: `err != nil || enforced {`, test: "TestMark/audited"},
 }), at("controllers/waiting/claims.go", []mutant{
-	{check: "a claim that waits is woken", old: `if !enforced || !waits(claim) {`, broken: `if enforced || !waits(claim) {`, test: "TestReconcile/waits"},
-	{check: "a claim that is served is left alone", old: `if !enforced || !waits(claim) {`, broken: `if !enforced {`, test: "TestReconcile/has its sandbox"},
-	{check: "all who wait are woken when we are back", old: `if waits(&list.Items[i]) {`, broken: `if !waits(&list.Items[i]) {`, test: "TestSweepQueuesThoseThatWait"},
+	{check: "a claim that waits is woken", old: `if !enforced || !c.waiting(claim) {`, broken: `if enforced || !c.waiting(claim) {`, test: "TestReconcile/waits"},
+	{check: "a claim that is served is left alone", old: `if !enforced || !c.waiting(claim) {`, broken: `if !enforced {`, test: "TestReconcile/has its sandbox"},
+	{check: "all who wait are woken when we are back", old: `if c.waiting(&list.Items[i]) {`, broken: `if !c.waiting(&list.Items[i]) {`, test: "TestSweepQueuesThoseThatWait"},
+}), at("controllers/pools/dispositions.go", []mutant{
+	{check: "no bare Pods: a pool's Pod is nobody's", old: `if f.barePods == nil {`, broken: `if false {`, test: "TestDispositionsLooksNothingUpForOthersPods"},
+}), at("controllers/pools/reoffer.go", []mutant{
+	{check: "only the pool's own members are offered again", old: `|| owner.Name != p.Name {`, broken: `{`, test: "TestSkippedMembersAreOfferedAgain"},
+}), at("internal/manager/observer.go", []mutant{
+	{check: "no bare Pods: none is followed", old: `if barePods == nil {`, broken: `if false {`, test: "TestAPlatformWithoutBarePodsAndClaims"},
+	{check: "no bare Pods: a refused Pod is nobody's", old: `		if a.pods != nil {
+			a.pods.Note(member)
+		}`, broken: `		a.pods.Note(member)`, test: "TestAPlatformWithoutBarePodsAndClaims"},
+	{check: "no claim objects: none is woken", old: `if a.waiting != nil {`, broken: `if true {`, test: "TestAPlatformWithoutBarePodsAndClaims"},
+	{check: "no claim objects: denials are reported at once", old: `a.names == nil || `, broken: ``, test: "TestAPlatformWithoutBarePodsAndClaims"},
+	{check: "bare Pods need claims that are objects", old: `if of.Keep.Claims == nil {`, broken: `if false {`, test: "TestBarePodsNeedClaimsThatAreObjects"},
+}), at("internal/manager/assemble.go", []mutant{
+	{check: "no claim objects: nobody keeps books", old: `if claims == nil {`, broken: `if false {`, test: "TestAPlatformWithoutBarePodsAndClaims"},
 }), at("controllers/history/controller.go", []mutant{
 	{check: "a revision that a member has is kept", old: `if !used {`, broken: `if used || !used {`, test: "TestPruneKeepsWhatAMemberHas"},
 }))

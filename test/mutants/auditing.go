@@ -46,7 +46,7 @@ var auditing = slices.Concat(at("internal/checker/states.go", []mutant{
 	{check: "auditor: injected paths excuse nothing that differs", old: `if want == nil && in.allows(steps, elements, have) {`, broken: `if in.allows(steps, elements, have) {
 		return want
 	}
-	if false {`, test: "TestWhatPoolsSay/a list excuses no leaf that differs"},
+	if false {`, test: "TestAListOfPathsExcusesNoLeafThatDiffers"},
 }), at("internal/checker/options.go", []mutant{
 	{check: "auditor: floors", old: `if strict[f.Strategy] > strict[s.name] &&`, broken: `if false &&`, test: "TestWhatTheConfigurationSays/a floor"},
 	{check: "auditor: the configured default", old: `s := p.chosen(o.Strategy)`, broken: `s := p.chosen("")`, test: "TestWhatTheConfigurationSays/a stricter default"},

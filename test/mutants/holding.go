@@ -16,9 +16,12 @@ var holding = slices.Concat(at("webhooks/ownpolicies.go", in("test/chart", []mut
 	{check: "own policies: no label of others goes", old: "before + `.all(k, ` + ours", broken: "before + `.all(k, true || ` + ours", test: stolen},
 	{check: "own policies: no input is written", old: `keysBesides("annotations", writtenAnnotations)`, broken: `keysBesides("annotations", append(writtenAnnotations, settings.EnforcementKey))`, test: stolen},
 	{check: "own policies: no Sandbox is created", old: "deletesIt + ` && ` + own.Idle", broken: "createsIt + ` || ` + own.Idle", test: stolen},
-	{check: "own policies: revisions that were a template's", old: "ownersOf(\"oldObject\") + `.exists(o, ` + own.Template", broken: "ownersOf(\"oldObject\") + `.exists(o, true || ` + own.Template", test: stolen},
-	{check: "own policies: revisions that become a template's", old: "ownersOf(\"object\") + `.exists(o, ` + own.Template", broken: "ownersOf(\"object\") + `.exists(o, true || ` + own.Template", test: stolen},
-})), at("internal/platform/agentsandbox/ownwrites.go", in("test/chart", []mutant{
+	{check: "own policies: revisions that were a template's", old: "ownersOf(\"oldObject\") + `.exists(o, ` + isTemplate", broken: "ownersOf(\"oldObject\") + `.exists(o, true || ` + isTemplate", test: stolen},
+	{check: "own policies: revisions that become a template's", old: "ownersOf(\"object\") + `.exists(o, ` + isTemplate", broken: "ownersOf(\"object\") + `.exists(o, true || ` + isTemplate", test: stolen},
+})), at("webhooks/ownpolicies.go", []mutant{
+	{check: "own policies: revisions of other platforms' templates", old: `append([]platform.Admission{a}, others...)`, broken: `[]platform.Admission{a}`, test: "TestOnePolicyIsOnTheRevisionsOfAllPlatforms"},
+	{check: "own policies: one on revisions", old: `|| a.Suffix != "" {`, broken: `{`, test: "TestOnePolicyIsOnTheRevisionsOfAllPlatforms"},
+}), at("internal/platform/agentsandbox/ownwrites.go", in("test/chart", []mutant{
 	{check: "own policies: no sandbox of a claim's goes", old: " && !` + celOldOwners + `.exists(o, ` + claimOwner + `)`", broken: "`", test: stolen},
 	{check: "own policies: no Pod that has a node goes", old: "oldObject.spec.?nodeName.orValue('') == ''", broken: "true", test: stolen},
 	{check: "own policies: no Pod that is controlled goes", old: "!= '' && !` + celOldOwners", broken: "!= '' || !` + celOldOwners", test: stolen},

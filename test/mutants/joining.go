@@ -19,7 +19,8 @@ var joining = slices.Concat(at("internal/platform/objects.go", []mutant{
 	}, nil`, broken: `}, nil`, test: "TestSourcesAreWhole"},
 	{check: "no advice of who gives none", old: `if a.Adviser == nil {`, broken: `if false {`, test: "TestAPlatformThatProtectsNothing"},
 }), at("cmd/freshbind/app/platforms.go", []mutant{
-	{check: "agent-sandbox is told what not to repair", old: `RepairOff: s.RepairOff, `, broken: ``, test: "TestThePlatformGetsEverySource"},
+	{check: "agent-sandbox is told what not to repair", old: `SchedulerName, RepairOff: s.RepairOff, `, broken: `SchedulerName, `, test: "TestThePlatformGetsEverySource"},
+	{check: "OpenKruise Agents is told what not to repair", old: `Defaults: s.Defaults, RepairOff: s.RepairOff, `, broken: `Defaults: s.Defaults, `, test: "TestTheGuardOfOpenKruiseAgentsGetsEverySource"},
 	{check: "agent-sandbox shares CPU", old: `, Turns: s.Turns,`, broken: `,`, test: "TestThePlatformGetsEverySource"},
 	{check: "agent-sandbox protects its bare Pods", old: `PodDeletions: &agentsandbox.PodDeletions{Platform: p, API: s.API},`, broken: ``, test: "TestThePlatformGetsEverySource"},
 }), at("internal/manager/reporter.go", []mutant{

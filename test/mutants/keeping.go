@@ -24,11 +24,11 @@ var keeping = slices.Concat(at("controllers/pools/controller.go", []mutant{
 		return errNotLeading
 	}`, broken: ``, test: "TestTheOutcomeIsNotWrittenWithoutALease"},
 }), at("controllers/pools/handover.go", []mutant{
-	{check: "takeover: what others replace counts first", old: `p.budget.Settle(was.pool, account{rollout.Replacing.Deleted(), rollout.State == freshness.Failed}, true)`, broken: ``, test: "TestANewLeaderKnowsWhatIsBeingReplaced"},
-	{check: "takeover: pools are listed once", old: `h.taken = true`, broken: ``, test: "TestANewLeaderKnowsWhatIsBeingReplaced"},
+	{check: "takeover: what others replace counts first", old: `account{rollout.Replacing.Deleted(), rollout.State == freshness.Failed}`, broken: `account{0 * rollout.Replacing.Deleted(), rollout.State == freshness.Failed}`, test: "TestANewLeaderKnowsWhatIsBeingReplaced"},
+	{check: "takeover: pools are listed once", old: `h.taken = true`, broken: ``, test: "TestALeaderReadsWhatTheLastOneLeftOnce"},
 }), at("controllers/pools/poolstate.go", []mutant{
-	{check: "turned: another template of that name", old: `return replaced || missed ||`, broken: `return missed ||`, test: "TestWhenMembersAreOfferedAgain/another template of that name"},
-	{check: "turned: changes that were not seen", old: `return replaced || missed ||`, broken: `return replaced ||`, test: "TestWhenMembersAreOfferedAgain/changes that were not seen between"},
+	{check: "turned: another template of that name", old: `return replaced || missed ||`, broken: `return replaced && false || missed ||`, test: "TestWhenMembersAreOfferedAgain/another template of that name"},
+	{check: "turned: changes that were not seen", old: `return replaced || missed ||`, broken: `return replaced || missed && false ||`, test: "TestWhenMembersAreOfferedAgain/changes that were not seen between"},
 	{check: "turned: another revision", old: `return replaced || missed || m.rollout.Revision != revision`, broken: `return replaced || missed`, test: "TestWhenMembersAreOfferedAgain/another revision"},
 	{check: "turned: not at first", old: `if m.template.generation == 0 {`, broken: `if false {`, test: "TestWhenMembersAreOfferedAgain"},
 }), at("controllers/pools/apply.go", []mutant{

@@ -6,7 +6,7 @@ import "slices"
 var remembering = slices.Concat(at("internal/platform/agentsandbox/memo.go", []mutant{
 	{check: "renderings: of one generation", old: `if r.generation == generation && r.apiVersion`, broken: `if r.apiVersion`, test: "TestMemoTellsTemplatesApart/another generation"},
 	{check: "renderings: of one version of the API", old: `&& r.apiVersion == apiVersion {`, broken: `{`, test: "TestMemoTellsTemplatesApart/another version of the API"},
-	{check: "renderings: of one template", old: `m.templates.Get(uid)`, broken: `m.templates.Get("one")`, test: "TestMemoTellsTemplatesApart/another of that name"},
+	{check: "renderings: of one template", old: `m.templates.Get(uid)`, broken: `m.templates.Get("u")`, test: "TestMemoTellsTemplatesApart/another of that name"},
 	{check: "renderings: what has no generation is not remembered", old: `if uid == "" || generation == 0 {`, broken: `if uid == "" {`, test: "TestMemoTellsTemplatesApart/no generation"},
 	{check: "renderings: few of one template", old: `known = known[:min(len(known), memoEach)]`, broken: ``, test: "TestMemoIsBoundedInBytes"},
 	{check: "lists of paths: long ones are not kept", old: `len(list) > revision.MaxPathBytes`, broken: `false`, test: "TestListsOfPathsAreParsedOnceAndBounded"},
@@ -78,6 +78,7 @@ var remembering = slices.Concat(at("internal/platform/agentsandbox/memo.go", []m
 	{check: "history: what waits is bounded in number", old: `len(list) > pendingEach || `, broken: ``, test: "TestPendingIsBounded/many small ones of one"},
 	{check: "history: what waits is bounded in bytes", old: ` || p.bytes > pendingBytes)`, broken: `)`, test: "TestPendingIsBounded/large ones of one"},
 }), at("controllers/history/reader.go", []mutant{
+	{check: "history: former lives are of one kind", old: `key := lifeOf{template.GroupVersionKind().GroupKind(), `, broken: `key := lifeOf{schema.GroupKind{}, `, test: "TestFormerLivesAreOfOneKind"},
 	{check: "history: former lives are remembered", old: `return append(out, r.remember(template, out)...), nil`, broken: `r.remember(template, out)
 	return out, nil`, test: "TestFormerLivesOfATemplateAreRemembered"},
 }))

@@ -20,11 +20,30 @@ var repairing = slices.Concat(at("internal/freshness/repair.go", []mutant{
 	{check: "repair: volumes, too", old: `{"volumeClaimTemplates"}, `, broken: ``, test: "TestRepairs/a volume grown"},
 	{check: "repair: the service, too", old: `, {"service"}}`, broken: `}`, test: "TestRepairs/a service added"},
 	{check: "repair: the pod's metadata is upstream's", old: `{"podTemplate", "spec"}, {"vol`, broken: `{"podTemplate"}, {"vol`, test: "TestRepairs/metadata of the pod's"},
-	{check: "repair: a note of what it is not", old: `|| !ok || to != hash || !older {`, broken: `|| !ok || to == "" || !older {`, test: "TestForgedNotesOfRepairs/to what it is not"},
-	{check: "repair: a note from nowhere", old: `|| !ok || to != hash || !older {`, broken: `|| !ok || to != hash || older && false {`, test: "TestForgedNotesOfRepairs/from what never was"},
-	{check: "repair: a note on a member", old: `if !mayBe || !ok`, broken: `if !ok || mayBe && false`, test: "TestForgedNotesOfRepairs/on a member"},
 	{check: "repair: a member is no older one to upstream", old: `Value: NameHash(settings.Domain + "/" + revision)`, broken: `Value: str(sandbox.Object, at...)`, test: "TestBirthsAreRepaired"},
 	{check: "repair: a member gets no claim's values", old: `case f.Operation == freshness.Birth:`, broken: `case false:`, test: "TestBirthsAreRepaired"},
+}), at("internal/platform/repair.go", []mutant{
+	{check: "repair: a note of what it is not", old: `|| !ok || to != hash || !older {`, broken: `|| !ok || to == "" || !older {`, pkg: "internal/platform/agentsandbox", test: "TestForgedNotesOfRepairs/to what it is not"},
+	{check: "repair: a note from nowhere", old: `|| !ok || to != hash || !older {`, broken: `|| !ok || to != hash || older && false {`, pkg: "internal/platform/agentsandbox", test: "TestForgedNotesOfRepairs/from what never was"},
+	{check: "repair: a note on a member", old: `if !mayBe || !ok`, broken: `if !ok || mayBe && false`, pkg: "internal/platform/agentsandbox", test: "TestForgedNotesOfRepairs/on a member"},
+}), at("internal/platform/kruise/repair.go", []mutant{
+	{check: "kruise: repair: off", old: `if p.RepairOff || `, broken: `if `, test: "TestWhatIsNotRepaired/switched off"},
+	{check: "kruise: repair: off for a pool", old: `settings.Pool(objs.set.GetAnnotations()).RefusesRepair()`, broken: `false`, test: "TestWhatIsNotRepaired/switched off for the pool"},
+	{check: "kruise: repair: no clone", old: `!isColdStart(sandbox) || `, broken: ``, test: "TestWhatIsNotRepaired/a clone"},
+	{check: "kruise: repair: nothing by reference", old: ` || templateRef(objs.set) != "" {`, broken: ` {`, test: "TestWhatIsNotRepaired/the pool refers to a template now"},
+	{check: "kruise: repair: what has no Pod", old: `if !hasPod || err`, broken: `if !hasPod && false || err`, test: "TestWhatIsNotRepaired/it has no Pod"},
+	{check: "kruise: repair: with the claim's own values", old: `carried(objs.set, sandbox, objs.asksCold())`, broken: `carried(objs.set, sandbox, ask{})`, test: "TestRepairs/what the claim asks for stays for uid-c"},
+	{check: "kruise: repair: with no other values", old: `carried(objs.set, sandbox, objs.asksCold())`, broken: `carried(objs.set, sandbox, ask{cannotTell: true})`, test: "TestRepairs/an image for uid-c"},
+	{check: "kruise: repair: volumes, too", old: `{"volumeClaimTemplates"}, `, broken: ``, test: "TestRepairs/a volume added for uid-c"},
+	{check: "kruise: repair: contents, too", old: `{"persistentContents"}, `, broken: ``, test: "TestRepairs/contents for uid-c"},
+	{check: "kruise: repair: runtimes, too", old: `{"runtimes"}, `, broken: ``, test: "TestRepairs/runtimes for uid-c"},
+	{check: "kruise: repair: pauses, too", old: `, {"pauseStrategy"}}`, broken: `}`, test: "TestRepairs/how it pauses for uid-c"},
+	{check: "kruise: repair: the Pod's metadata stays", old: `{"template", "spec"}, {"vol`, broken: `{"template"}, {"vol`, test: "TestRepairs/metadata of the Pod's for uid-c"},
+}), at("internal/platform/kruise/platform.go", []mutant{
+	{check: "kruise: repair: never a birth", old: `AdmitAny: said.AdmitsAny(), Restarted`, broken: `Replenishes: true, AdmitAny: said.AdmitsAny(), Restarted`, test: "TestForgedNotesOfRepairs/on a member"},
+	{check: "kruise: repair: the claim is whose UID it is", old: `	if poolOf(sandbox).UID == "" {
+		w.Operation, w.Claim = freshness.ColdStart, claimOf(sandbox)`, broken: `	if poolOf(sandbox).UID == "" {
+		w.Operation, w.Claim = freshness.ColdStart, freshness.Owner{}`, test: "TestWhatIsNotRepaired/the claim is another"},
 }), at("internal/platform/agentsandbox/stamp.go", []mutant{
 	{check: "repair: not what runs in a bare pod", old: `&& namesBarePod(sandbox) {`, broken: `&& false {`, test: "TestWhatIsNotRepaired/one that names a bare pod"},
 	{check: "refusal cache: only what is refused", old: `if err == nil && !v.Allowed {`, broken: `if err == nil {`, test: "TestRefusalsArePredicted/current"},

@@ -13,7 +13,7 @@ var scheduling = slices.Concat(at("scheduler/placed.go", []mutant{
 	{check: "placed: a Pod of the same name is another", old: `is.pod != pod || `, broken: ``, test: "TestPlacedAgreesWithALookAtEverything"},
 	{check: "placed: two pools may name one Pod", old: `is.pool != pool && is.more[pool] == 0`, broken: `is.pool != pool`, test: "TestPlacedAgreesWithALookAtEverything"},
 	{check: "placed: a node may come to be in another zone", old: `is.zones == nil || is.zoned != zoned {
-			is.zones, is.zoned`, broken: `is.zones == nil {
+			is.zones, is.zoned`, broken: `is.zones == nil || is.zoned != zoned && false {
 			is.zones, is.zoned`, test: "TestPlacedAgreesWithALookAtEverything"},
 	{check: "placed: who asks is not in its own way", old: `has.moved[node]--`, broken: `_ = node`, test: "TestPrioritize/its own node does not count"},
 	{check: "placed: nothing is remembered of nothing", old: `delete(p.places, pod)

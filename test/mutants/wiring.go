@@ -134,7 +134,7 @@ var kruiseGuard = slices.Concat(at("internal/platform/kruise/classify.go", []mut
 	{check: "kruise: of a reference the Pod is the proof", old: `		m.Generation = 0
 `, broken: ``, test: "TestBindsByReason/by reference, a stale command"},
 	{check: "kruise: what is not asked for is no change in place", old: `return asked(s.claim)`, broken: `return ask{cannotTell: true}`, test: "TestBindsByReason/changed what was not asked"},
-	{check: "kruise: a cold start changes what was asked", old: `content, err = undone(w.New, s.inForce(), asked(by))`, broken: `_ = by`, test: "TestBindsByReason/cold, changed as asked"},
+	{check: "kruise: a cold start changes what was asked", old: `content, err = undone(w.New, s.inForce(), by)`, broken: `_ = by`, test: "TestBindsByReason/cold, changed as asked"},
 	{check: "kruise: claims of another pool", old: `Pool: poolAsked(s.claim)}`, broken: `AnyPool: true}`, test: "TestBindsByReason/claim of another pool"},
 	{check: "kruise: an empty name is a claim's too", old: `; !isClaim || w.Claim.UID == "" {`, broken: `; !isClaim || w.New.GetLabels()[claimNameLabel] == "" || w.Claim.UID == "" {`, test: "TestBindsByReason/claim that hides its name"},
 	{check: "kruise: for nobody", old: `if w.Operation == freshness.Bind && w.Claim.UID == "" {`, broken: `if false {`, test: "TestBindsByReason/for nobody"},
@@ -144,10 +144,37 @@ var kruiseGuard = slices.Concat(at("internal/platform/kruise/classify.go", []mut
 	{check: "kruise: no more than the claim wants", old: `if int64(len(held)) < wants {`, broken: `if true {`, test: "TestBindsByReason/claim that has one"},
 	{check: "kruise: as many as its status says", old: `counted >= wants && len(held) == 0`, broken: `false`, test: "TestBindsByReason/claim that has all, by its status"},
 	{check: "kruise: the claim's own pool is what a cold start is of", old: `asks != "" && asks != poolNameOf(w)`, broken: `false`, test: "TestBindsByReason/cold, with another's label"},
+}), at("internal/platform/kruise/history.go", []mutant{
+	{check: "kruise: older revisions are known", old: `out = append(out, k)`, broken: `_ = k`, test: "TestWhatIsStaleIsNamed/a member"},
+	{check: "kruise: without a history nobody decides", old: `return nil, fmt.Errorf("reading history of %s: %w", objs.inForce().GetName(), err)`, broken: `return nil, nil`, test: "TestAHistoryThatCannotBeReadIsNoVerdict"},
+	{check: "kruise: an older cold start has what was asked", old: `if r.Template != nil && !by.empty() {`, broken: `if false {`, test: "TestWhatIsStaleIsNamed/a cold start as its claim asks"},
+	{check: "kruise: a cold start has what was asked, and no more", old: `if image, is := from["image"]; is && by.allowsImage(image) {`, broken: `if image, is := from["image"]; is {`, test: "TestWhatIsStaleIsNamed/a cold start as another claim asks"},
+	{check: "kruise: a user's cold start has nothing of its own", old: `		return ask{}
+	}
+	return asked(s.claim)`, broken: `		return ask{cannotTell: true}
+	}
+	return asked(s.claim)`, test: "TestWhatIsStaleIsNamed/a cold start as a user likes"},
+	{check: "kruise: amounts that were asked for", old: `inner(inner(to, "resources"), list)[name] = amount`, broken: `_ = amount`, test: "TestWhatIsStaleIsNamed/a cold start of other amounts"},
+}), at("internal/platform/objects.go", []mutant{
+	{check: "a template of another kind is another one", old: `return p.TemplateKind == "" && p.Template == template`, broken: `return p.Template == template`, pkg: "controllers/history", test: "TestValuesOfAPoolThatIsItsOwnTemplate/one enforces with a namesake"},
 }), at("internal/platform/kruise/platform.go", []mutant{
 	{check: "kruise: another Pod than the status shows", old: `shown != "" && shown != string(objs.pod.GetUID())`, broken: `shown == "never"`, test: "TestBindsByReason/pod exchanged"},
-	{check: "kruise: stale ones are not wanted", old: `string(freshness.Recreate), least)`, broken: `string(freshness.OnReplenish), least)`, test: "TestWhoServesStaleMembers"},
+	{check: "kruise: stale ones are not wanted", old: `Strategy: freshness.Recreate}`, broken: `Strategy: freshness.OnReplenish}`, test: "TestWhoServesStaleMembers"},
 	{check: "kruise: enforced as it was", old: `w.Judged().GetLabels()[settings.EnforcementKey]`, broken: `""`, test: "TestAMemberWhosePoolIsGoneIsEnforcedAsItWas"},
+}), at("internal/platform/kruise/kept.go", []mutant{
+	{check: "kruise: what is claimed is no idle member", old: `&& !isClaimed(sandbox) && !isLocked`, broken: `&& !isLocked`, test: "TestWhatCachesKeepOfMembers/claimed by its label"},
+	{check: "kruise: what somebody has is no idle member", old: `pool.UID != "" && claim.UID == "" &&`, broken: `pool.UID != "" &&`, test: "TestWhatCachesKeepOfMembers/claimed by its owner"},
+	{check: "kruise: what is locked is no idle member", old: ` && !isLocked(sandbox)`, broken: ``, test: "TestWhatCachesKeepOfMembers/locked for deletion"},
+	{check: "kruise: what comes back is no idle member", old: ` && !isReturning(sandbox),`, broken: `,`, test: "TestWhatCachesKeepOfMembers/not back yet"},
+	{check: "kruise: phases in which nobody is given one", old: `if slices.Contains(notAvailable, fields.String(status, "phase")) {`, broken: `if false {`, test: "TestReadySince/ready, and failed"},
+	{check: "kruise: its own rolling is left alone", old: `f.Pool.Strategy = freshness.PlatformOwned`, broken: `_ = f`, test: "TestWhoRollsAPool/#00"},
+}), at("internal/platform/kruise/member.go", []mutant{
+	{check: "kruise: a used member is of no use to anybody", old: `case freshness.Bind, freshness.Idle:`, broken: `case freshness.Bind:`, test: "TestIdleMembers/used"},
+	{check: "kruise: what comes back is left alone", old: `w.Operation == freshness.Bind && isReturning(sandbox)`, broken: `isReturning(sandbox)`, test: "TestIdleMembers/not back yet"},
+}), at("controllers/pools/poolstate.go", []mutant{
+	{check: "nothing is said of members that nobody can compare", old: `if inspection.Revision() == "" {`, broken: `if false {`, test: "TestNothingIsSaidOfMembersThatCannotBeCompared"},
+}), at("internal/manager/scheduler.go", []mutant{
+	{check: "Pods that nobody sent away are not fetched back", old: `if len(a.Requests[platform.NewPods].Rules) == 0 {`, broken: `if false {`, test: "TestWhoSchedulesMembers"},
 }), at("internal/platform/kruise/answers.go", []mutant{
 	{check: "kruise: every answer is a conflict", old: `return p.Answer(op, freshness.FaultNobody)`, broken: `return http.StatusInternalServerError, ""`, test: "TestAnswers"},
 }), at("webhooks/install.go", []mutant{

@@ -116,7 +116,7 @@ func (o *doctorOptions) doctor() (*doctor.Doctor, error) {
 	scope.Self = o.user
 	policies := webhooks.NewPolicies(admission(), scope)
 	d := &doctor.Doctor{
-		Client: api, Mutating: mutating, Validating: validating, Policies: append(policies.WithoutMutating().Objects(), webhooks.NewOwnPolicies(admission(), o.user).Objects()...),
+		Client: api, Mutating: mutating, Validating: validating, Policies: append(policies.WithoutMutating().Objects(), ownPolicies(admission(), o.user).Objects()...),
 		Floors:   webhooks.FloorConfigurations(admission(), webhooks.Endpoint{}, scope),
 		Enforced: func(namespace labels.Set) bool { return defaults.ModeOf(namespace, "") == settings.Enforce },
 		User:     o.user, Platform: builtIn.Kinds(), Name: platformName, BarePodLabel: barePodLabel,
@@ -144,7 +144,7 @@ func withKruise(d *doctor.Doctor, scope webhooks.Scope, served platform.Discover
 		Kinds:  func(ctx context.Context) (platform.Served, bool, error) { return served.Find(ctx, kruiseKinds()) },
 	})
 	d.Policies = append(d.Policies, webhooks.NewPolicies(a, scope).Objects()...)
-	d.Policies = append(d.Policies, webhooks.NewOwnPolicies(a, scope.Self).Objects()...)
+	d.Policies = append(d.Policies, ownPolicies(a, scope.Self).Objects()...)
 }
 
 func printFindings(w io.Writer, findings []doctor.Finding) error {

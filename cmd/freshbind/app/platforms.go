@@ -28,6 +28,11 @@ func admission() platform.Admission { return agentsandbox.Admission() }
 // kruiseAdmission is what it is told of those of OpenKruise Agents, where that is guarded.
 func kruiseAdmission() platform.Admission { return kruise.Admission() }
 
+// ownPolicies hold this user, who Freshbind is, to what it writes of one platform.
+func ownPolicies(of platform.Admission, self string) webhooks.Policies {
+	return webhooks.NewOwnPolicies(of, self, kruiseAdmission())
+}
+
 // kruiseName, kruiseKinds and kruiseRights are those of OpenKruise Agents.
 const kruiseName = kruise.Name
 
@@ -42,15 +47,16 @@ func guarded(withKruise bool) []*manager.Guarded {
 	}}
 	if withKruise {
 		all = append(all, &manager.Guarded{
-			Name: kruise.Name, Objects: kruise.Objects{}, Admission: kruiseAdmission(), Connect: connectKruise,
+			Name: kruise.Name, Objects: kruise.Objects{}, Admission: kruiseAdmission(), Kept: kruise.Objects{}, Connect: connectKruise,
 		})
 	}
 	return all
 }
 
-// connectKruise puts the guard of OpenKruise Agents together. Its pools are left to it.
+// connectKruise puts OpenKruise Agents together. Its own controllers look after claims.
 func connectKruise(s manager.Sources) manager.Connected {
-	return manager.Connected{Guard: &kruise.Platform{Stored: s.Stored, ByUID: s.ByUID, Defaults: s.Defaults, Turns: s.Turns}}
+	p := &kruise.Platform{Stored: s.Stored, ByUID: s.ByUID, History: s.History, Defaults: s.Defaults, RepairOff: s.RepairOff, Turns: s.Turns}
+	return manager.Connected{Guard: p, Keep: &manager.Keep{Platform: p, Cached: kruise.CachedInspector{Platform: p, Cached: s.CachedNamespaces}}}
 }
 
 // connectGuarded puts agent-sandbox together from what it reads.
@@ -59,6 +65,7 @@ func connectGuarded(s manager.Sources) manager.Connected {
 		Reader: s.Reader, ByUID: s.ByUID, Resolver: s.Resolver, History: s.History, Defaults: s.Defaults,
 		SchedulerName: s.SchedulerName, RepairOff: s.RepairOff, Turns: s.Turns, CachedNode: s.CachedNode,
 	}
+	cached := agentsandbox.CachedInspector{Platform: p, Cached: s.CachedNamespaces}
 	return manager.Connected{
 		Guard: p, Deletions: p, PodDeletions: &agentsandbox.PodDeletions{Platform: p, API: s.API},
 		Adviser: func(pools manager.PoolsIn) webhooks.Adviser {
@@ -67,7 +74,7 @@ func connectGuarded(s manager.Sources) manager.Connected {
 			}
 		},
 		Keep: &manager.Keep{
-			Platform: p, Cached: agentsandbox.CachedInspector{Platform: p, Cached: s.CachedNamespaces}, BarePods: agentsandbox.BarePods{},
+			Platform: p, Cached: cached, BarePods: agentsandbox.CachedBarePods{CachedInspector: cached}, Claims: p,
 		},
 	}
 }

@@ -52,12 +52,13 @@ func TestThePlatformGetsEverySource(t *testing.T) {
 	}
 }
 
-// OpenKruise Agents keeps no history, and repairs and keeps nothing.
+// OpenKruise Agents has no pools kept.
 func TestTheGuardOfOpenKruiseAgentsGetsEverySource(t *testing.T) {
 	reader := liveread.NewReader(nil, nil)
 	all := guarded(true)
 	connected := all[len(all)-1].Connect(manager.Sources{
 		Stored: platform.Stored{Reader: reader, Resolver: noResolver{}}, ByUID: reader, Defaults: settings.Defaults{Mode: settings.Enforce}, Turns: fair.NewTurns(2, 1),
+		History: history.NewReader(fake.NewClientBuilder().Build(), kruise.Objects{}), RepairOff: true,
 	})
 	p, ok := connected.Guard.(*kruise.Platform)
 	if !ok {

@@ -97,7 +97,7 @@ func (o *webhookConfigOptions) objectsOf(a platform.Admission, scope webhooks.Sc
 		objects = append(objects, c)
 	}
 	objects = append(objects, policies.Objects()...)
-	return append(objects, webhooks.NewOwnPolicies(a, scope.Self).Objects()...)
+	return append(objects, ownPolicies(a, scope.Self).Objects()...)
 }
 
 func newWebhookConfigCommand(streams genericiooptions.IOStreams) *cobra.Command {

@@ -28,6 +28,8 @@ const (
 		`.exists(p, p.kind == o.kind && p.apiVersion.startsWith('` + Group + `/') && p.?controller.orValue(false) && p.uid == o.uid))`
 	overtaken = `!(` + wasPooled + `) && !(` + pooled + `) && ` + celClaimed + ` && ` + celOldClaimed + ` && ` +
 		celOwner + ` != '' && ` + celOldOwner + ` != '' && ` + celOwner + ` != ` + celOldOwner + ` && ` + notScaleDown
+	// templateOwner is the condition on an owner o that its history is kept.
+	templateOwner = setOwner + ` && ` + controls
 	// notOrphaned: the garbage collector takes owners away that somebody deletes without
 	// what they own. It claims nothing.
 	notOrphaned = `!(request.userInfo.username in ['system:serviceaccount:kube-system:generic-garbage-collector', 'system:kube-controller-manager'])`
@@ -70,10 +72,11 @@ func Admission() platform.Admission {
 			}},
 		}},
 		Own: platform.OwnWrites{
-			// It marks members when they are created, by a webhook, and writes nothing of the
-			// platform's itself.
-			Marked:  sandboxes(update),
-			Members: sandboxes(create, remove), Idle: `false`,
+			// It marks members, writes onto SandboxSets how their rollouts go, and deletes members
+			// that nobody has.
+			Marked:  append(sandboxes(update), platform.On(Group, "*", Sets.Resource, update)),
+			Members: sandboxes(create, remove), Idle: wasPooled + ` && !(` + celOldClaimed + `)`,
+			Template: templateOwner,
 		},
 	}
 }

@@ -31,8 +31,12 @@ func (s stored) member(w platform.Write) (freshness.Member, error) {
 	if m.Controller.UID == "" {
 		m.Controller = claimOf(sandbox)
 	}
-	if w.Operation == freshness.Bind {
-		m.Used = isReturning(sandbox) || wasUsed(sandbox) && (claimOf(sandbox).UID != "" || isClaimed(sandbox) || !s.recycles())
+	switch w.Operation {
+	case freshness.Stored:
+		m.Used = claimOf(sandbox).UID != "" || isClaimed(sandbox)
+	case freshness.Bind, freshness.Idle:
+		// What comes back is not back yet, which passes.
+		m.Used = w.Operation == freshness.Bind && isReturning(sandbox) || wasUsed(sandbox) && (claimOf(sandbox).UID != "" || isClaimed(sandbox) || !s.recycles())
 	}
 	if m.Template != "" {
 		// It says nothing of what is in the Pod, at any generation.
@@ -55,8 +59,8 @@ func (s stored) contents(w platform.Write) (content, proposed revision.Blueprint
 		proposed, err = undone(w.New, w.Old, s.asks())
 	case freshness.ColdStart:
 		content, err = contentOf(w.New)
-		if by := s.claim; err == nil && by != nil && s.inForce() != nil {
-			content, err = undone(w.New, s.inForce(), asked(by))
+		if by := s.asksCold(); err == nil && !by.empty() && s.inForce() != nil {
+			content, err = undone(w.New, s.inForce(), by)
 		}
 		proposed = content
 	default:

@@ -28,6 +28,8 @@ const (
 	kindSandbox = "Sandbox"
 	kindSet     = "SandboxSet"
 	kindClaim   = "SandboxClaim"
+	// kindTemplate is that of what SandboxSets can refer to.
+	kindTemplate = "SandboxTemplate"
 
 	prefix = Group + "/"
 
@@ -43,6 +45,10 @@ const (
 	claimNameLabel = prefix + "claim-name"
 	claimedLabel   = prefix + "sandbox-claimed"
 	poolLabel      = prefix + "sandbox-pool"
+	// lockAnnotation is on what somebody is about to take, or to delete.
+	lockAnnotation = prefix + "lock"
+	// createdByLabel tells the Pods of Sandboxes.
+	createdByLabel, createdBySandbox = prefix + "created-by", "sandbox"
 	// restoreAnnotation is on clones: their content is meant to be old.
 	restoreAnnotation = prefix + "restore-from"
 	// cleanupAnnotation has a used Sandbox go back to its pool.

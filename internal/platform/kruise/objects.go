@@ -29,7 +29,11 @@ func (Objects) Kinds() platform.Kinds {
 // Pool reads a SandboxSet.
 func (Objects) Pool(set *unstructured.Unstructured) platform.Pool {
 	n, _, _ := unstructured.NestedInt64(set.Object, "spec", "replicas")
-	return platform.Pool{Template: templateOf(set), Replicas: int(n)}
+	pool := platform.Pool{Template: templateOf(set), Replicas: int(n)}
+	if templateRef(set) != "" {
+		pool.TemplateKind = kindTemplate
+	}
+	return pool
 }
 
 // Render is what the members of a SandboxSet are built from, or what a SandboxTemplate

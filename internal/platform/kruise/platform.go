@@ -14,37 +14,46 @@ import (
 	"github.com/freshbind/freshbind/internal/settings"
 )
 
-// Platform judges writes by what is stored. All but Turns has to be set.
+// Platform judges writes by what is stored. All but RepairOff and Turns has to be set.
 type Platform struct {
 	Objects
 	platform.Stored
 
 	// ByUID reads an object whose UID the Ref names in place of a name.
 	ByUID    platform.Reader
+	History  platform.History
 	Defaults settings.Defaults
+	// RepairOff: stale cold starts are refused, not repaired, whatever pools say.
+	RepairOff bool
 	// Turns shares the CPU that snapshots take between namespaces; nil for no bound.
 	Turns *fair.Turns
 }
 
-// Snapshot reads all that the verdict depends on. It knows of no older revisions: what is
-// not as the pool has it now is refused without the name of what it is.
+// Snapshot reads all that the verdict depends on.
 func (p *Platform) Snapshot(ctx context.Context, w platform.Write) (platform.Facts, error) {
-	namespace := platform.StartNamespace(ctx, w.Judged().GetNamespace(), p.NamespaceLabels)
-	f, err := p.snapshot(ctx, namespace, w)
-	f.Namespace = namespace
+	f, _, err := p.readAll(ctx, w)
 	return f, err
 }
 
-func (p *Platform) snapshot(ctx context.Context, namespace platform.Namespace, w platform.Write) (platform.Facts, error) {
+// readAll returns what was read, too.
+func (p *Platform) readAll(ctx context.Context, w platform.Write) (platform.Facts, stored, error) {
+	namespace := platform.StartNamespace(ctx, w.Judged().GetNamespace(), p.NamespaceLabels)
 	objs, err := p.read(ctx, w)
 	if err != nil {
-		return platform.Facts{}, err
+		return platform.Facts{Namespace: namespace}, stored{}, err
 	}
 	done, err := p.Turns.Take(ctx, w.Judged().GetNamespace())
 	if err != nil {
-		return platform.Facts{}, err
+		return platform.Facts{Namespace: namespace}, stored{}, err
 	}
 	defer done()
+	f, err := p.snapshot(ctx, namespace, w, objs)
+	f.Namespace = namespace
+	return f, objs, err
+}
+
+// snapshot makes one of what was read.
+func (p *Platform) snapshot(ctx context.Context, namespace platform.Namespace, w platform.Write, objs stored) (platform.Facts, error) {
 	f := platform.Facts{Snapshot: freshness.Snapshot{Operation: w.Operation, ClaimRef: w.Claim, Held: objs.held}}
 	if w.Operation != freshness.Birth {
 		f.Besides = besides(w.New)
@@ -53,10 +62,11 @@ func (p *Platform) snapshot(ctx context.Context, namespace platform.Namespace, w
 	// What says so where the pool is gone was written when there was one.
 	f.Enforcement = w.Judged().GetLabels()[settings.EnforcementKey]
 	if objs.set != nil {
-		if err := p.poolInto(&f, namespace, objs); err != nil {
+		if err := p.poolInto(ctx, &f, namespace, w, objs); err != nil {
 			return platform.Facts{}, err
 		}
 	}
+	var err error
 	if f.Member, err = objs.member(w); err != nil {
 		return platform.Facts{}, err
 	}
@@ -64,7 +74,7 @@ func (p *Platform) snapshot(ctx context.Context, namespace platform.Namespace, w
 }
 
 // poolInto adds the pool, and what is in force for it.
-func (p *Platform) poolInto(f *platform.Facts, namespace platform.Namespace, objs stored) error {
+func (p *Platform) poolInto(ctx context.Context, f *platform.Facts, namespace platform.Namespace, w platform.Write, objs stored) error {
 	set := objs.set
 	said := settings.Pool(set.GetAnnotations())
 	var least freshness.Strategy
@@ -78,9 +88,8 @@ func (p *Platform) poolInto(f *platform.Facts, namespace platform.Namespace, obj
 	f.Enforcement, f.Injected = said[settings.EnforcementKey], said.InjectedPaths()
 	f.Pool = &freshness.Pool{
 		Name: set.GetName(), UID: string(set.GetUID()), Deleting: set.GetDeletionTimestamp() != nil, Template: templateOf(set),
-		// Nobody rolls the pool in Freshbind's way yet, so stale members are served only
-		// where its owner has asked for that.
-		Strategy: p.Defaults.StrategyOf(said[settings.StrategyKey], string(freshness.Recreate), least), AdmitAny: said.AdmitsAny(), Restarted: said.Restarted(),
+		// Stale members are served only where the pool's owner has asked for that.
+		Strategy: settings.Defaults{Strategy: freshness.Recreate}.StrategyOf(said[settings.StrategyKey], "", least), AdmitAny: said.AdmitsAny(), Restarted: said.Restarted(),
 	}
 	template := objs.inForce()
 	if template == nil {
@@ -91,7 +100,8 @@ func (p *Platform) poolInto(f *platform.Facts, namespace platform.Namespace, obj
 		return fmt.Errorf("rendering what is in force for sandboxset %s: %w", set.GetName(), err)
 	}
 	f.Template = &freshness.Template{Name: template.GetName(), Hash: content.Hash(), Content: content}
-	return nil
+	f.Known, err = p.known(ctx, w, objs)
+	return err
 }
 
 // podInto adds the Pod, and what it may have beyond its member.
@@ -126,19 +136,30 @@ func podInto(f *platform.Facts, w platform.Write, objs stored) (err error) {
 // that is not known of any.
 func (*Platform) Question(platform.Write) platform.Question { return platform.Question{} }
 
-// NewSandbox names the revision that a new Sandbox is built from. One that refers to a
-// template does not show it.
+// NewSandbox names the revision that a new Sandbox is built from, and what it has to be
+// rewritten to. One that refers to a template does not show it.
 func (p *Platform) NewSandbox(ctx context.Context, sandbox *unstructured.Unstructured) (platform.Stamp, error) {
 	w := platform.Write{Operation: freshness.Birth, New: sandbox}
 	if poolOf(sandbox).UID == "" {
 		w.Operation, w.Claim = freshness.ColdStart, claimOf(sandbox)
 	}
-	f, err := p.Snapshot(ctx, w)
+	f, objs, err := p.readAll(ctx, w)
 	stamp := platform.Stamp{Namespace: f.Namespace, Enforcement: f.Enforcement}
 	if err != nil || templateRef(sandbox) != "" {
 		return stamp, err
 	}
-	stamp.Hash, err = freshness.RevisionWithin(f.Snapshot, revision.NewBudget(freshness.MaxWork, ctx.Err))
+	done, err := p.Turns.Take(ctx, sandbox.GetNamespace())
+	if err != nil {
+		return stamp, err
+	}
+	defer done()
+	if stamp.Hash, err = freshness.RevisionWithin(f.Snapshot, revision.NewBudget(freshness.MaxWork, ctx.Err)); err != nil {
+		return stamp, err
+	}
+	stamp.Repaired = platform.RepairNote(sandbox, f, stamp.Hash)
+	if stamp.Repair, err = p.repair(ctx, sandbox, f, objs); stamp.Repair != nil {
+		stamp.Hash, stamp.Repaired = stamp.Repair.To, stamp.Repair.Note()
+	}
 	return stamp, err
 }
 

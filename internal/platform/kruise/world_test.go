@@ -2,6 +2,7 @@ package kruise
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -64,6 +65,40 @@ type cluster struct {
 	store
 	member, written *unstructured.Unstructured
 	uses            []string
+	// had are the older revisions, by the kind and the name of the template; digests says
+	// that no more is kept of them than that.
+	had     map[string][]*unstructured.Unstructured
+	digests bool
+}
+
+// Revisions are those that a template had.
+func (c *cluster) Revisions(_ context.Context, template *unstructured.Unstructured) ([]platform.Recorded, error) {
+	if c.fail["history"] {
+		return nil, errors.New("the test lets nobody read the history")
+	}
+	var out []platform.Recorded
+	for _, t := range c.had[template.GetKind()+"/"+template.GetName()] {
+		content, err := contentOf(t)
+		if err != nil {
+			return nil, err
+		}
+		r := platform.Recorded{Hash: content.Hash(), Template: t, Rendered: content}
+		if c.digests {
+			r.Template, r.Rendered = nil, content.Redact()
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// edited has the template that is in force recorded, and then changed.
+func (c *cluster) edited(template *unstructured.Unstructured, change func(*unstructured.Unstructured)) {
+	key := template.GetKind() + "/" + template.GetName()
+	if c.had == nil {
+		c.had = map[string][]*unstructured.Unstructured{}
+	}
+	c.had[key] = append(c.had[key], template.DeepCopy())
+	change(template)
 }
 
 const image, newer = "registry.example.com/box:1", "registry.example.com/box:2"
@@ -94,7 +129,7 @@ func (c *cluster) claim() *unstructured.Unstructured { return c.objs[Claims.Reso
 func (c *cluster) pod() *unstructured.Unstructured   { return c.objs[pods.Resource+"/m"] }
 
 func (c *cluster) platform() *Platform {
-	return &Platform{Stored: platform.Stored{Reader: liveread.NewReader(&c.store, nil), Resolver: resolver{}}, ByUID: liveread.NewReader(byUID{&c.store}, nil)}
+	return &Platform{Stored: platform.Stored{Reader: liveread.NewReader(&c.store, nil), Resolver: resolver{}}, ByUID: liveread.NewReader(byUID{&c.store}, nil), History: c}
 }
 
 func made(kind, name string) *unstructured.Unstructured {

@@ -1,0 +1,189 @@
+package kruise
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
+)
+
+// Only what nobody has, and nobody is about to have, is an idle member.
+func TestWhatCachesKeepOfMembers(t *testing.T) {
+	cases := map[string]struct {
+		change       func(*unstructured.Unstructured)
+		pooled, used bool
+	}{
+		"a member": {func(*unstructured.Unstructured) {}, true, false},
+		"taken": {func(m *unstructured.Unstructured) {
+			*m = *takenFor(m, "uid-c", "c")
+		}, false, true},
+		"claimed by its label": {func(m *unstructured.Unstructured) { set(m, yes, "metadata", "labels", claimedLabel) }, false, true},
+		"claimed by its owner": {func(m *unstructured.Unstructured) { set(m, "uid-c", "metadata", "annotations", ownerAnnotation) }, false, true},
+		"locked for deletion": {func(m *unstructured.Unstructured) {
+			m.SetAnnotations(map[string]string{lockAnnotation: "a", ownerAnnotation: scaleDown})
+		}, false, false},
+		"not back yet":     {func(m *unstructured.Unstructured) { set(m, phaseRecycling, "status", "phase") }, false, false},
+		"made by somebody": {func(m *unstructured.Unstructured) { m.SetOwnerReferences(nil) }, false, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			m := newCluster().member
+			tc.change(m)
+			is := Objects{}.DescribeMember(m)
+			if is.Pooled != tc.pooled || is.Used != tc.used || !is.Shown || is.Hideable {
+				t.Errorf("it is %+v", is.MemberTraits)
+			}
+			if member, err := (Objects{}).AsMember(m); err != nil || member.Used != tc.used {
+				t.Errorf("it is used: %t, want %t: %v", member.Used, tc.used, err)
+			}
+		})
+	}
+}
+
+func TestReadySince(t *testing.T) {
+	at := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	condition := func(kind, status string) []any {
+		return []any{map[string]any{"type": "InPlaceUpdate", "status": "True"}, map[string]any{"type": kind, "status": status, "lastTransitionTime": at.Format(time.RFC3339)}}
+	}
+	cases := map[string]struct {
+		phase      string
+		conditions []any
+		want       time.Time
+	}{
+		"ready":              {"Running", condition("Ready", "True"), at},
+		"not ready":          {"Running", condition("Ready", "False"), time.Time{}},
+		"nothing is said":    {"Running", nil, time.Time{}},
+		"ready, and failed":  {"Failed", condition("Ready", "True"), time.Time{}},
+		"ready, and pending": {"Pending", condition("Ready", "True"), time.Time{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			m := newCluster().member
+			m.Object["status"] = map[string]any{"phase": tc.phase, "conditions": tc.conditions}
+			if got := (Objects{}).DescribeMember(m).ReadySince; !got.Equal(tc.want) {
+				t.Errorf("it is ready since %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// A pool is rolled out in the way that its owner asks Freshbind for. Binds are judged
+// strictly where nobody has asked.
+func TestWhoRollsAPool(t *testing.T) {
+	for annotation, want := range map[string]freshness.Strategy{
+		"": freshness.PlatformOwned, "RollingUpdate": freshness.RollingUpdate, "Recreate": freshness.Recreate, "OnReplenish": freshness.OnReplenish,
+		"in my way": freshness.Recreate,
+	} {
+		t.Run(annotation, func(t *testing.T) {
+			c := newCluster()
+			if annotation != "" {
+				c.set().SetAnnotations(map[string]string{settings.StrategyKey: annotation})
+			}
+			i, err := c.platform().Inspect(t.Context(), c.set(), c.set())
+			if err != nil || i.Strategy() != want || i.Revision() == "" {
+				t.Fatalf("the strategy is %s, want %s: %v", i.Strategy(), want, err)
+			}
+			f, err := c.platform().Snapshot(t.Context(), platform.Write{Operation: freshness.Idle, New: c.member})
+			if want == freshness.PlatformOwned {
+				want = freshness.Recreate
+			}
+			if err != nil || f.Pool.Strategy != want {
+				t.Errorf("binds are judged by %s, want %s: %v", f.Pool.Strategy, want, err)
+			}
+		})
+	}
+}
+
+func TestMembersAreComparedWithTheirSet(t *testing.T) {
+	c := newCluster()
+	reducer := platform.NewReducer(Objects{})
+	inspect := func(m *unstructured.Unstructured) freshness.Class {
+		t.Helper()
+		i, err := c.platform().Inspect(t.Context(), c.set(), c.set())
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, err := i.Member(t.Context(), reducer.Member(m, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j.Class
+	}
+	if got := inspect(c.member); got != freshness.Current {
+		t.Errorf("a fresh member is %s", got)
+	}
+	c.edited(c.set(), func(s *unstructured.Unstructured) { s.Object["spec"].(map[string]any)["template"] = podTemplate(newer) })
+	if got := inspect(c.member); got != freshness.Stale {
+		t.Errorf("a member of an older revision is %s", got)
+	}
+
+	// What a SandboxTemplate of that name, or a SandboxSet, says is not what runs.
+	c.set().Object["spec"] = map[string]any{"templateRef": map[string]any{"name": "pool"}}
+	i, err := c.platform().Inspect(t.Context(), c.set(), c.set())
+	if err != nil || i.Revision() != "" {
+		t.Errorf("members that refer to a template are compared with %q: %v", i.Revision(), err)
+	}
+}
+
+// An idle member is judged by its own faults: nobody takes it, and its pool has it.
+func TestIdleMembers(t *testing.T) {
+	cases := map[string]struct {
+		change func(*cluster)
+		want   freshness.Reason
+	}{
+		"fresh":                 {func(*cluster) {}, freshness.Fresh},
+		"its pod has ended":     {func(c *cluster) { set(c.pod(), "Failed", "status", "phase") }, freshness.PodFinished},
+		"used":                  {func(c *cluster) { set(c.member, int64(1), "status", "recycledCount") }, freshness.MemberUsed},
+		"used, and may be":      {func(c *cluster) { set(c.member, int64(1), "status", "recycledCount"); recycling(c.set()) }, freshness.Fresh},
+		"not back yet":          {func(c *cluster) { set(c.member, phaseRecycling, "status", "phase") }, freshness.Fresh},
+		"of another SandboxSet": {func(c *cluster) { c.set().SetUID("another") }, freshness.PoolGone},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster()
+			tc.change(c)
+			f, err := c.platform().Snapshot(t.Context(), platform.Write{Operation: freshness.Idle, New: c.member})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := freshness.Judge(f.Snapshot); got.Reason != tc.want {
+				t.Errorf("the verdict is %s, want %s: %s", got.Reason, tc.want, got.Detail)
+			}
+		})
+	}
+}
+
+func recycling(pool *unstructured.Unstructured) {
+	pool.SetAnnotations(map[string]string{cleanupAnnotation: yes})
+}
+
+func TestWhoseAnObjectIs(t *testing.T) {
+	c := newCluster()
+	o := Objects{}
+	pool, pod := metav1.GetControllerOf(c.member), metav1.GetControllerOf(c.pod())
+	if !o.IsPool(pool) || o.IsMember(pool) || o.IsPool(pod) || !o.IsMember(pod) {
+		t.Error("owners are mistaken for another kind")
+	}
+	if got := o.MemberOf(c.pod()); got != "m" {
+		t.Errorf("the Pod is that of %q", got)
+	}
+	if got := o.MemberOf(c.member); got != "" {
+		t.Errorf("a Sandbox is the Pod of %q", got)
+	}
+	if got := o.Claims(takenFor(c.member, "uid-c", "c")); len(got) != 1 || got[0].UID != "uid-c" || len(o.Claims(c.member)) != 0 {
+		t.Errorf("claims are %v", got)
+	}
+	of := labels.Set(c.member.GetLabels())
+	if !o.PooledMembers().Matches(of) || !o.MembersOf("pool").Matches(of) || o.MembersOf("other").Matches(of) {
+		t.Errorf("labels %v select another pool", of)
+	}
+	if !o.MemberPods().Matches(labels.Set{createdByLabel: createdBySandbox}) || o.MemberPods().Matches(labels.Set{createdByLabel: "commit"}) {
+		t.Error("Pods of others are selected")
+	}
+}
