@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,7 +30,7 @@ var ErrNothing = errors.New("no write to agent-sandbox's objects is in it with w
 // History returns what was stored, for the checker, and what is missing of it. Calling it ends the log.
 func (l *Log) History(options checker.Options) (*checker.History, Missing, error) {
 	missing := l.coverage.missing()
-	options.Partial, options.KeepBinds = true, true
+	options.Partial = true
 	h := checker.NewHistory(options)
 	l.order()
 	if len(l.versions) == 0 {
@@ -147,43 +148,93 @@ type feeder struct {
 	h      *checker.History
 	lost   map[objectName][]lostWrite
 	behind checker.RV
+	// texts are those of the versions that are told now, and decoded the specs that several of them have, of which room
+	// says how many bytes more may be kept.
+	texts   map[uint32]string
+	decoded map[uint32]map[string]any
+	room    int
 }
+
+// maxDecoded bounds the specs, in bytes of JSON, that are kept decoded at a time: those take several times as much.
+const maxDecoded = 4 << 20
 
 func (f *feeder) run() error {
 	// From here on, versions alone hold what was read, and each lets go of it when it has been told.
-	f.log.objects, f.log.metas, f.log.specs = nil, nil, nil
+	f.log.objects, f.log.specs = nil, nil
 	start := checker.RV(strconv.FormatUint(f.log.versions[0].rv, 10))
 	// What was there before the log began has no CREATE in it. Its first version is a start, and not the event that it
 	// looks like.
-	for i := range f.log.versions {
-		v := &f.log.versions[i]
-		if v.object.last == nil && v.what == changed && v.object.births == 0 && v.object.created.Before(f.log.coverage.since.Truncate(time.Second)) {
-			if err := f.tell(v, checker.Listed); err != nil {
-				return err
-			}
-			v.object.last = v
-		}
+	if err := f.before(); err != nil {
+		return err
 	}
 	for _, r := range append(checker.Resources(), checker.Namespaces) {
 		if err := f.h.Add(checker.Event{Type: checker.Synced, Resource: r, RV: start, SeenAt: f.log.coverage.since}); err != nil {
 			return err
 		}
 	}
-	for i := range f.log.versions {
-		v := &f.log.versions[i]
-		if v.object.last == v {
-			continue
-		}
-		if err := f.next(v); err != nil {
+	for at := 0; at < len(f.log.versions); at += step {
+		some := f.log.versions[at:min(at+step, len(f.log.versions))]
+		if err := f.all(some); err != nil {
 			return err
 		}
-		if i%step == step-1 || i == len(f.log.versions)-1 {
-			if err := f.progress(v, i == len(f.log.versions)-1); err != nil {
+		if err := f.progress(&some[len(some)-1], at+step >= len(f.log.versions)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// before tells of what was there before the log began.
+func (f *feeder) before() error {
+	var first []*version
+	for i := range f.log.versions {
+		v := &f.log.versions[i]
+		if v.object.last == nil && v.what == changed && v.object.births == 0 && v.object.created.Before(f.log.coverage.since.Truncate(time.Second)) {
+			first = append(first, v)
+			v.object.last = v
+		}
+	}
+	for some := range slices.Chunk(first, step) {
+		if err := f.read(some); err != nil {
+			return err
+		}
+		for _, v := range some {
+			if err := f.tell(v, checker.Listed); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// all tells of versions that follow each other.
+func (f *feeder) all(some []version) error {
+	left := make([]*version, 0, len(some))
+	for i := range some {
+		if v := &some[i]; v.object.last != v {
+			left = append(left, v)
+		}
+	}
+	if err := f.read(left); err != nil {
+		return err
+	}
+	for _, v := range left {
+		if err := f.next(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read gets what is known of the versions that are told next.
+func (f *feeder) read(some []*version) (err error) {
+	numbers := make([]uint32, 0, 2*len(some))
+	for _, v := range some {
+		numbers = append(numbers, v.details, v.spec)
+	}
+	f.decoded, f.room = map[uint32]map[string]any{}, maxDecoded
+	f.texts, err = f.log.texts.read(numbers)
+	return err
 }
 
 // next tells of a version as what it is: new, changed, gone, or known only to be so from now on.
@@ -240,23 +291,25 @@ func (f *feeder) tell(v *version, what checker.EventType) error {
 	if v.what == goneUnordered {
 		e.After = checker.RV(strconv.FormatInt(v.generation, 10))
 	}
-	u, err := v.unstructured()
+	u, err := f.object(v)
 	if err != nil {
 		return err
 	}
 	e.Object = u
-	if v.spec != nil {
-		e.SpecKey = v.spec.key
+	if v.spec != 0 {
+		e.SpecKey = strconv.FormatUint(uint64(v.spec), 36)
+		if v.object.resource == checker.Pods {
+			e.PodSpec = f.texts[v.spec]
+		}
 	}
-	v.meta, v.spec = nil, nil
 	if err := f.h.Add(e); err != nil {
 		return fmt.Errorf("%s %s/%s: %w", v.object.resource, v.object.namespace, v.object.name, err)
 	}
 	return nil
 }
 
-// unstructured is the version as the checker takes it: what it reads, and nothing else.
-func (v *version) unstructured() (*unstructured.Unstructured, error) {
+// object is the version as the checker takes it: what it reads, and nothing else.
+func (f *feeder) object(v *version) (*unstructured.Unstructured, error) {
 	o := v.object
 	apiVersion := o.apiVersion
 	if apiVersion == "" {
@@ -276,24 +329,28 @@ func (v *version) unstructured() (*unstructured.Unstructured, error) {
 	if v.what != goneUnordered {
 		metadata["generation"] = v.generation
 	}
-	if v.meta != nil {
-		v.meta.into(metadata)
+	if v.details != 0 {
+		d, err := unpack(f.texts[v.details])
+		if err != nil {
+			return nil, err
+		}
+		d.into(metadata)
+		if status := d.status.into(o.resource); status != nil {
+			out.Object["status"] = status
+		}
 	}
-	if v.spec != nil {
-		decoded, err := v.spec.decode()
+	if v.spec != 0 {
+		spec, err := f.spec(v)
 		if err != nil {
 			return nil, fmt.Errorf("%s %s/%s at resourceVersion %d: spec: %w", o.resource, o.namespace, o.name, v.rv, err)
 		}
-		out.Object["spec"] = decoded
-	}
-	if s := v.status.into(o.resource); s != nil {
-		out.Object["status"] = s
+		out.Object["spec"] = spec
 	}
 	return out, nil
 }
 
-func (m *meta) into(metadata map[string]any) {
-	for key, list := range map[string][]pair{"labels": m.labels, "annotations": m.annotations} {
+func (d *details) into(metadata map[string]any) {
+	for key, list := range map[string][]pair{"labels": d.labels, "annotations": d.annotations} {
 		if len(list) == 0 {
 			continue
 		}
@@ -303,42 +360,59 @@ func (m *meta) into(metadata map[string]any) {
 		}
 		metadata[key] = values
 	}
-	if m.deleting != "" {
-		metadata["deletionTimestamp"] = m.deleting
+	if d.deleting != "" {
+		metadata["deletionTimestamp"] = d.deleting
 	}
-	if len(m.owners) == 0 {
+	if len(d.owners) == 0 {
 		return
 	}
-	refs := make([]any, len(m.owners))
-	for i, o := range m.owners {
-		ref := map[string]any{"apiVersion": o.APIVersion, "kind": o.Kind, "name": o.Name, "uid": o.UID}
-		if o.Controller != nil {
-			ref["controller"] = *o.Controller
+	refs := make([]any, len(d.owners))
+	for i, o := range d.owners {
+		ref := map[string]any{"apiVersion": o.apiVersion, "kind": o.kind, "name": o.name, "uid": o.uid}
+		if o.controller != nil {
+			ref["controller"] = *o.controller
 		}
 		refs[i] = ref
 	}
 	metadata["ownerReferences"] = refs
 }
 
-// manyUses is from how many on a decoded spec is kept: it is several times as large as its text.
-const manyUses = 50
-
-// decode returns the spec as the checker reads it, which does not change it.
-func (s *spec) decode() (map[string]any, error) {
-	if s.decoded != nil {
-		return s.decoded, nil
+// spec returns the spec as the checker reads it, which does not change it.
+func (f *feeder) spec(v *version) (map[string]any, error) {
+	if known, ok := f.decoded[v.spec]; ok {
+		return known, nil
 	}
-	if !json.Valid([]byte(s.raw)) {
+	raw := f.texts[v.spec]
+	if !json.Valid([]byte(raw)) {
 		return nil, errors.New("it is no JSON")
 	}
+	if v.object.resource == checker.Pods {
+		var err error
+		if raw, err = podPart(raw); err != nil {
+			return nil, fmt.Errorf("decode: %w", err)
+		}
+	}
 	var out map[string]any
-	if err := utiljson.Unmarshal([]byte(s.raw), &out); err != nil {
+	if err := utiljson.Unmarshal([]byte(raw), &out); err != nil {
 		return nil, fmt.Errorf("decode: %w", err)
 	}
-	if s.uses > manyUses {
-		s.decoded = out
+	if f.log.uses[v.spec] > 0 && len(raw) <= f.room {
+		f.decoded[v.spec] = out
+		f.room -= len(raw)
 	}
 	return out, nil
+}
+
+// podPart is what the checker reads of a Pod's spec apart from its text.
+func podPart(spec string) (string, error) {
+	var parts []string
+	err := fields([]byte(spec), func(key, value []byte) error {
+		if string(key) == "nodeName" || string(key) == "ephemeralContainers" {
+			parts = append(parts, `"`+string(key)+`":`+string(value))
+		}
+		return nil
+	})
+	return "{" + strings.Join(parts, ",") + "}", err
 }
 
 func (s status) into(r checker.Resource) map[string]any {

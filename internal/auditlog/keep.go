@@ -3,7 +3,6 @@ package auditlog
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"hash/maphash"
 	"slices"
@@ -30,12 +29,11 @@ type version struct {
 	rv             uint64
 	received, done int64 // Unix time in microseconds
 	object         *object
-	meta           *meta
-	spec           *spec
-	generation     int64
 	by             *string
-	status         status
-	what           writeKind
+	generation     int64
+	// details and spec are texts, by number.
+	details, spec uint32
+	what          writeKind
 }
 
 // object is what versions of it have in common.
@@ -47,42 +45,6 @@ type object struct {
 	created         time.Time
 	births          int
 	last            *version
-}
-
-// meta is what is used of an object's metadata, beside what object and version have. Equal ones are kept once.
-type meta struct {
-	labels, annotations []pair
-	owners              []ownerRef
-	deleting            string
-	finalizers          bool
-	grace               int64
-}
-
-type pair struct{ key, value string }
-
-type ownerRef struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Name       string `json:"name"`
-	UID        string `json:"uid"`
-	Controller *bool  `json:"controller"`
-}
-
-// spec is a spec as it was stored. Equal ones are kept once.
-type spec struct {
-	key     string
-	raw     string
-	uses    int
-	decoded map[string]any // of what many versions share
-}
-
-// status is what is used of a status.
-type status struct {
-	ready bool
-	// digest tells two statuses apart, where it matters to whom they are different: a claim's.
-	digest uint64
-	phase  string
-	ips    string
 }
 
 // digest identifies bytes for as long as a Keeper lives. Its seeds are random, so nobody can make two that collide.
@@ -196,19 +158,48 @@ func pairs(b []byte, all bool) []pair {
 	return out
 }
 
-func (s *stored) meta(r checker.Resource) (*meta, error) {
-	m := &meta{labels: pairs(s.labels, r == checker.Namespaces), annotations: pairs(s.annotations, false), deleting: text(s.deleting)}
-	if len(s.owners) > 0 {
-		if err := json.Unmarshal(s.owners, &m.owners); err != nil {
-			return nil, fmt.Errorf("metadata.ownerReferences: %w", err)
-		}
+func (s *stored) details(r checker.Resource, d digester) (*details, error) {
+	owners, err := owners(s.owners)
+	if err != nil {
+		return nil, fmt.Errorf("metadata.ownerReferences: %w", err)
 	}
-	if len(s.final) > 0 {
-		empty := items(s.final, func([]byte) error { return errCut }) == nil
-		m.finalizers = !empty
+	return &details{labels: pairs(s.labels, r == checker.Namespaces), annotations: pairs(s.annotations, false), owners: owners,
+		deleting: text(s.deleting), status: readStatus(r, s.status, d)}, nil
+}
+
+func owners(b []byte) ([]ownerRef, error) {
+	if len(b) == 0 {
+		return nil, nil
 	}
-	m.grace, _ = strconv.ParseInt(string(s.grace), 10, 64)
-	return m, nil
+	var out []ownerRef
+	err := items(b, func(one []byte) error {
+		var o ownerRef
+		err := fields(one, func(key, value []byte) error {
+			switch string(key) {
+			case "apiVersion":
+				o.apiVersion = text(value)
+			case "kind":
+				o.kind = text(value)
+			case "name":
+				o.name = text(value)
+			case "uid":
+				o.uid = text(value)
+			case "controller":
+				controls := string(value) == "true"
+				o.controller = &controls
+			}
+			return nil
+		})
+		out = append(out, o)
+		return err
+	})
+	return out, err
+}
+
+// held reports whether an object that is being deleted stays: for its finalizers, or for the time that a Pod is given.
+func (s *stored) held() bool {
+	grace, _ := strconv.ParseInt(string(s.grace), 10, 64)
+	return grace != 0 || len(s.final) > 0 && items(s.final, func([]byte) error { return errCut }) != nil
 }
 
 // readStatus keeps of a status what the resource's judgement uses.

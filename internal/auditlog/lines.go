@@ -20,6 +20,7 @@ const (
 // values reads one JSON value after the other: lines, or documents over several lines, or the elements of one array.
 type values struct {
 	in   *bufio.Reader
+	stop func() // lets go of what is read
 	buf  []byte
 	line int
 	// documents: values are not lines.
@@ -27,15 +28,16 @@ type values struct {
 }
 
 func newValues(in io.Reader) (*values, error) {
-	b := bufio.NewReaderSize(in, buffer)
+	b := bufio.NewReader(in)
 	if head, err := b.Peek(2); err == nil && head[0] == 0x1f && head[1] == 0x8b {
 		unzipped, err := gzip.NewReader(b)
 		if err != nil {
 			return nil, fmt.Errorf("decompress: %w", err)
 		}
-		b = bufio.NewReaderSize(unzipped, buffer)
+		b = bufio.NewReader(unzipped)
 	}
-	return &values{in: b}, nil
+	a := readAhead(b)
+	return &values{in: bufio.NewReaderSize(a, buffer), stop: a.stop}, nil
 }
 
 // next returns the next value, valid until the one after it, and the number of the line on which it begins. cut says that

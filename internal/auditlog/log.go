@@ -17,8 +17,11 @@ import (
 type Log struct {
 	digester digester
 	objects  map[string]*object // by UID
-	metas    map[digest]*meta
-	specs    map[digest]*spec
+	texts    texts
+	scratch  []byte
+	// specs are texts, by number, and uses of how many versions each is beside the first.
+	specs    map[digest]uint32
+	uses     map[uint32]uint32
 	users    map[string]*string
 	versions []version
 	lost     []lostWrite
@@ -36,7 +39,7 @@ type lostWrite struct {
 func New() *Log {
 	return &Log{
 		digester: digester{maphash.MakeSeed(), maphash.MakeSeed()},
-		objects:  map[string]*object{}, metas: map[digest]*meta{}, specs: map[digest]*spec{}, users: map[string]*string{},
+		objects:  map[string]*object{}, specs: map[digest]uint32{}, uses: map[uint32]uint32{}, users: map[string]*string{},
 		coverage: newCoverage(),
 	}
 }
@@ -48,6 +51,7 @@ func (l *Log) Read(name string, in io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
+	defer v.stop()
 	for {
 		value, line, cut, err := v.next()
 		switch {
@@ -157,27 +161,33 @@ func (l *Log) keep(e *event, s stored) error {
 	if err != nil || rv == 0 {
 		return fmt.Errorf("responseObject.metadata.resourceVersion: %q is not a number above 0", shown([]byte(s.rv)))
 	}
-	m, err := l.meta(e.resource, &s)
+	d, err := s.details(e.resource, l.digester)
 	if err != nil {
 		return fmt.Errorf("responseObject.%w", err)
 	}
 	l.coverage.judged(e.resource)
-	if e.resource == checker.Pods && l.objects[s.uid] == nil && !m.ofSandbox() {
+	if e.resource == checker.Pods && l.objects[s.uid] == nil && !d.ofSandbox() {
 		return nil
 	}
-	v.rv, v.object, v.meta, v.generation = rv, l.object(e, s), m, s.generation
-	v.spec, v.status = l.spec(e.resource, s.spec), readStatus(e.resource, s.status, l.digester)
-	if v.what = m.after(e); v.what == created {
+	v.rv, v.object, v.generation = rv, l.object(e, s), s.generation
+	l.scratch = d.pack(l.scratch[:0])
+	if v.details, err = l.texts.add(l.scratch); err != nil {
+		return err
+	}
+	if v.spec, err = l.spec(e.resource, s.spec); err != nil {
+		return err
+	}
+	if v.what = s.after(e); v.what == created {
 		v.object.births++
 	}
 	l.versions = append(l.versions, v)
 	return nil
 }
 
-// after says what a write did after which this is the metadata.
-func (m *meta) after(e *event) writeKind {
-	switch nothingHoldsIt := !m.finalizers && m.grace == 0; {
-	case nothingHoldsIt && (m.deleting != "" || e.verb == "delete"):
+// after says what a write did after which this is stored.
+func (s *stored) after(e *event) writeKind {
+	switch {
+	case (len(text(s.deleting)) > 0 || e.verb == "delete") && !s.held():
 		return goneUnordered
 	case e.verb == "create" || e.code == statusCreated:
 		return created
@@ -186,9 +196,9 @@ func (m *meta) after(e *event) writeKind {
 }
 
 // ofSandbox: the Pod is of a Sandbox, or one that the Sandbox's controller would take over.
-func (m *meta) ofSandbox() bool {
-	return slices.ContainsFunc(m.owners, func(o ownerRef) bool { return o.Kind == "Sandbox" }) ||
-		slices.ContainsFunc(m.labels, func(p pair) bool { return strings.HasPrefix(p.key, "agents.x-k8s.io/") })
+func (d *details) ofSandbox() bool {
+	return slices.ContainsFunc(d.owners, func(o ownerRef) bool { return o.kind == "Sandbox" }) ||
+		slices.ContainsFunc(d.labels, func(p pair) bool { return strings.HasPrefix(p.key, "agents.x-k8s.io/") })
 }
 
 func (l *Log) user(name string) *string {
@@ -215,29 +225,17 @@ func (l *Log) object(e *event, s stored) *object {
 	return o
 }
 
-func (l *Log) meta(r checker.Resource, s *stored) (*meta, error) {
-	key := l.digester.of([]byte(r), s.labels, s.annotations, s.owners, s.deleting, s.final, s.grace)
-	if known, ok := l.metas[key]; ok {
-		return known, nil
-	}
-	m, err := s.meta(r)
-	if err != nil {
-		return nil, err
-	}
-	l.metas[key] = m
-	return m, nil
-}
-
-func (l *Log) spec(r checker.Resource, raw []byte) *spec {
+// spec keeps a spec, and returns its number; equal ones are kept once.
+func (l *Log) spec(r checker.Resource, raw []byte) (uint32, error) {
 	if len(raw) == 0 || r == checker.Namespaces {
-		return nil
+		return 0, nil
 	}
 	key := l.digester.of(raw)
-	if known, ok := l.specs[key]; ok {
-		known.uses++
-		return known
+	if number, known := l.specs[key]; known {
+		l.uses[number]++
+		return number, nil
 	}
-	out := &spec{key: fmt.Sprintf("%x", key), raw: string(raw), uses: 1}
-	l.specs[key] = out
-	return out
+	number, err := l.texts.add(raw)
+	l.specs[key] = number
+	return number, err
 }

@@ -46,6 +46,7 @@ type content struct {
 	blueprint
 	sum    [sha256.Size]byte
 	digest string
+	made   map[string]any // kept by podTree
 }
 
 func decodeBlueprint(u *unstructured.Unstructured) (blueprint, error) {
@@ -120,6 +121,11 @@ func newContent(b blueprint) (*content, error) {
 	}
 	sum := sha256.Sum256(raw)
 	return &content{blueprint: b, sum: sum, digest: hex.EncodeToString(sum[:])[:digestDigits]}, nil
+}
+
+// sameContent reports whether two contents are one. Contents of two sums may still mean the same.
+func sameContent(a, b *content) bool {
+	return a == b || a != nil && b != nil && a.sum == b.sum
 }
 
 // specContent is what a spec comes to.

@@ -3,7 +3,6 @@ package checker
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 )
@@ -66,19 +65,21 @@ func (d demands) newest(rv RV) (demand, bool) {
 }
 
 func (d demands) changes(rv RV) []change {
-	changes := map[RV]change{}
+	var out []change
 	if d.pool == "" {
-		collect(changes, d.h.templates[name{d.namespace, d.template}], rv)
+		out = collect(out, d.h.templates[name{d.namespace, d.template}], rv)
 	}
 	line := d.h.pools[name{d.namespace, d.pool}]
-	collect(changes, line, rv)
+	out = collect(out, line, rv)
 	for _, template := range d.templatesOf(line) {
-		collect(changes, d.h.templates[name{d.namespace, template}], rv)
+		out = collect(out, d.h.templates[name{d.namespace, template}], rv)
 	}
 	if d.cold != nil {
-		collect(changes, &d.cold.line, rv)
+		out = collect(out, &d.cold.line, rv)
 	}
-	return sortedChanges(changes)
+	slices.SortStableFunc(out, func(a, b change) int { return a.hi.compare(b.hi) })
+	// One LIST may have found several of them gone.
+	return slices.CompactFunc(out, func(a, b change) bool { return a.hi == b.hi })
 }
 
 func (d demands) templatesOf(line *timeline[poolState]) []string {
@@ -92,16 +93,18 @@ func (d demands) templatesOf(line *timeline[poolState]) []string {
 	return sortedKeys(seen)
 }
 
-func collect[S any](into map[RV]change, line *timeline[S], rv RV) {
+func collect[S any](into []change, line *timeline[S], rv RV) []change {
 	if line == nil {
-		return
+		return into
 	}
-	for _, e := range line.entries {
+	for i := range line.entries {
+		e := &line.entries[i]
 		if !e.first.Before(rv) {
-			return
+			break
 		}
-		into[e.first] = changeOf(&e)
+		into = append(into, changeOf(e))
 	}
+	return into
 }
 
 func changeOf[S any](e *entry[S]) change {
@@ -110,12 +113,6 @@ func changeOf[S any](e *entry[S]) change {
 		c.lo = e.after
 	}
 	return c
-}
-
-func sortedChanges(m map[RV]change) []change {
-	out := slices.Collect(maps.Values(m))
-	slices.SortFunc(out, func(a, b change) int { return a.hi.compare(b.hi) })
-	return out
 }
 
 // at is the demand in force at rv; not ok before the pool existed, or where the recording does not know the template yet.
@@ -169,6 +166,9 @@ func (d demands) coldAt(out demand, template templateState, rv RV) demand {
 	}
 	if out.err = claim.state.err; out.err != nil {
 		return out
+	}
+	if len(claim.state.env) == 0 && len(claim.state.volumes) == 0 {
+		return out // it asks for nothing of its own, and gets what a pool builds
 	}
 	b, err := renderCold(template.blueprint, template.policies, claim.state)
 	if err != nil {

@@ -98,7 +98,9 @@ type Event struct {
 	// By is who wrote it, where that is known.
 	By string `json:"by,omitempty"`
 	// SpecKey, if set, stands for the object's spec: those of one resource with the same key are equal.
-	SpecKey string                     `json:"-"`
+	SpecKey string `json:"-"`
+	// PodSpec, if set, is a Pod's spec in JSON. Object need hold no more of it than nodeName and ephemeralContainers.
+	PodSpec string                     `json:"-"`
 	Object  *unstructured.Unstructured `json:"object,omitempty"`
 }
 

@@ -2,6 +2,7 @@ package checker
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -90,7 +91,9 @@ func (r runs) podIs(c *content) bool {
 
 // podOf finds the older content that the Pod is of, in whole, where it is not that of the newest.
 func (r runs) podOf(list []demand) (older demand, ok bool) {
-	if r.pod == nil || r.podIs(list[0].content) {
+	// Most templates have had one content only, and looking into a Pod takes long.
+	others := slices.ContainsFunc(list[1:], func(d demand) bool { return d.content != nil && !sameContent(d.content, list[0].content) })
+	if r.pod == nil || !others || r.podIs(list[0].content) {
 		return demand{}, false
 	}
 	for _, d := range list[1:] {

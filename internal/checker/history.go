@@ -36,6 +36,7 @@ type History struct {
 	sandboxesOfPool  map[types.UID][]types.UID
 	podsOfSandbox    map[types.UID][]types.UID
 	podsOfName       map[name][]types.UID
+	claimsOfName     map[name][]types.UID
 	nodes            map[string]*timeline[nodeState]
 	contents         map[[32]byte]*content
 	specs            map[string]specContent
@@ -87,6 +88,7 @@ func NewHistory(options Options) *History {
 		sandboxesOfPool:  map[types.UID][]types.UID{},
 		podsOfSandbox:    map[types.UID][]types.UID{},
 		podsOfName:       map[name][]types.UID{},
+		claimsOfName:     map[name][]types.UID{},
 		nodes:            map[string]*timeline[nodeState]{},
 		contents:         map[[32]byte]*content{},
 		specs:            map[string]specContent{},
@@ -228,7 +230,11 @@ func track[S any](m map[types.UID]*object[S], e Event) (o *object[S], isNew bool
 }
 
 func (h *History) addClaim(e Event) {
-	o, _ := track(h.claims, e)
+	o, isNew := track(h.claims, e)
+	if isNew {
+		key := name{o.namespace, o.name}
+		h.claimsOfName[key] = append(h.claimsOfName[key], o.uid)
+	}
 	state := claimOf(e.Object)
 	if prev, ok := o.line.latest(); ok {
 		if e.bare() {

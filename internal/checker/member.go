@@ -33,9 +33,10 @@ func (j *judging) claimed() {
 
 // claimOfName returns a claim of the same name that was born later, before rv.
 func (h *History) claimOfName(claim *object[claimState], rv RV) *object[claimState] {
-	for _, o := range h.claims {
+	for _, uid := range h.claimsOfName[name{claim.namespace, claim.name}] {
+		o := h.claims[uid]
 		at, _, born := o.bornAt()
-		if born && o.uid != claim.uid && o.namespace == claim.namespace && o.name == claim.name && at.Before(rv) {
+		if born && uid != claim.uid && at.Before(rv) {
 			if end, ended := claim.end(); ended && end.Before(at) {
 				return o
 			}

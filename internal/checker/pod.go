@@ -32,7 +32,7 @@ func podDifference(stored podState, sandboxName string, c *content, allowed inje
 	if err != nil {
 		return "", err
 	}
-	wantTree, err := treeOf(podSpecOf(c.blueprint, sandboxName))
+	wantTree, err := c.podTree(sandboxName)
 	if err != nil {
 		return "", err
 	}
@@ -68,6 +68,19 @@ func exchanged(stored podState, sandboxName string, c *content) (string, error) 
 		}
 	}
 	return shorten(parts), nil
+}
+
+// podTree is the Pod that the Sandbox controller makes, in its JSON form. Only claimed volumes name the Sandbox: without
+// any it is made once.
+func (c *content) podTree(sandboxName string) (map[string]any, error) {
+	if c.made != nil {
+		return c.made, nil
+	}
+	tree, err := treeOf(podSpecOf(c.blueprint, sandboxName))
+	if err == nil && len(c.volumes) == 0 {
+		c.made = tree
+	}
+	return tree, err
 }
 
 // podSpecOf adds the volumes of the volumeClaimTemplates; those replace a volume of the same name

@@ -30,6 +30,7 @@ func (h *History) Prune(before RV) {
 		}
 		delete(h.claims, uid)
 	}
+	dropIndex(h.claimsOfName, h.claims)
 	h.binds = slices.DeleteFunc(h.binds, func(p *pending) bool {
 		if p.final == nil || h.claims[p.claim] != nil {
 			return false
@@ -88,14 +89,8 @@ func (h *History) dropSandboxes(sums summaries, before RV) {
 		delete(h.sandboxes, uid)
 	}
 	h.dropPods(before)
-	gone := func(uid types.UID) bool { return h.sandboxes[uid] == nil }
-	for _, index := range []map[types.UID][]types.UID{h.sandboxesOfPool, h.sandboxesOfClaim} {
-		for owner, owned := range index {
-			if index[owner] = slices.DeleteFunc(owned, gone); len(index[owner]) == 0 {
-				delete(index, owner)
-			}
-		}
-	}
+	dropIndex(h.sandboxesOfPool, h.sandboxes)
+	dropIndex(h.sandboxesOfClaim, h.sandboxes)
 }
 
 // dropPods forgets Pods that are over, but for those of a Sandbox that is not: they say what it ran in.
@@ -105,10 +100,15 @@ func (h *History) dropPods(before RV) {
 			delete(h.pods, uid)
 		}
 	}
-	for key, of := range h.podsOfName {
-		of = slices.DeleteFunc(of, func(uid types.UID) bool { return h.pods[uid] == nil })
-		if h.podsOfName[key] = of; len(of) == 0 {
-			delete(h.podsOfName, key)
+	dropIndex(h.podsOfName, h.pods)
+}
+
+// dropIndex forgets what is not kept any more, and the keys that nothing is left of.
+func dropIndex[K comparable, S any](index map[K][]types.UID, kept map[types.UID]*object[S]) {
+	for key, of := range index {
+		of = slices.DeleteFunc(of, func(uid types.UID) bool { return kept[uid] == nil })
+		if index[key] = of; len(of) == 0 {
+			delete(index, key)
 		}
 	}
 }

@@ -229,6 +229,9 @@ func (h *History) podOf(e Event) (podState, error) {
 		prev, _ := o.line.latest()
 		return podWith(e.Object, prev.state.spec), nil
 	}
+	if e.PodSpec != "" {
+		return podWith(e.Object, e.PodSpec), nil
+	}
 	s, err := podOf(e.Object)
 	if e.bare() {
 		if o := h.pods[e.Object.GetUID()]; o != nil {
