@@ -2,7 +2,6 @@ package auditlog
 
 import (
 	"bytes"
-	"cmp"
 	"compress/flate"
 	"fmt"
 	"io"
@@ -59,7 +58,7 @@ func (t *texts) read(numbers []uint32) (map[uint32]string, error) {
 			return nil, err
 		}
 	}
-	slices.SortFunc(numbers, func(a, b uint32) int { return cmp.Compare(a, b) })
+	slices.Sort(numbers)
 	out := make(map[uint32]string, len(numbers))
 	var block bytes.Buffer
 	opened := -1
