@@ -209,6 +209,10 @@ func TestVerdicts(t *testing.T) {
 			c.pod = c.mod(builders.PodFrom(c.pod).Phase("Failed"))
 			c.serve("c1")
 		}},
+		"a Pod that somebody worked in": {want: []string{"c1: UsedMember"}, tell: func(c *cast) {
+			c.pod = c.mod(builders.PodFrom(c.pod).Set([]any{map[string]any{"name": "debug"}}, "spec", "ephemeralContainers"))
+			c.serve("c1")
+		}},
 		"used before": {want: []string{"c1: Fresh", "c2: UsedMember"}, tell: func(c *cast) {
 			c.serve("c1")
 			c.member = c.mod(builders.SandboxFrom(c.member).Owners(builders.ControllerRef(c.pool)))

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // auditLogLine is one write in an audit log.
@@ -63,5 +65,41 @@ func TestAuditCheckReadsAuditLogs(t *testing.T) {
 				t.Errorf("ended with %v, want exit code %d and %q:\n%s", err, tc.code, tc.want, said)
 			}
 		})
+	}
+}
+
+// The page shows binds that were fresh, however long they are over: a log of many writes is judged part by part.
+func TestAuditCheckShowsWhatWasFreshLongAgo(t *testing.T) {
+	var log strings.Builder
+	rv := 100
+	write := func(verb string, code int, group, resource, kind, uid string, metadata map[string]any) {
+		rv++
+		metadata["name"], metadata["namespace"], metadata["uid"], metadata["resourceVersion"] = "x", "prod", uid, strconv.Itoa(rv)
+		at := time.Date(2026, 1, 2, 10, 0, rv, 0, time.UTC).Format(time.RFC3339Nano)
+		if err := json.NewEncoder(&log).Encode(map[string]any{
+			"kind": "Event", "level": "RequestResponse", "stage": "ResponseComplete", "verb": verb, "requestURI": "/",
+			"user": map[string]any{"username": "u"}, "responseStatus": map[string]any{"code": code},
+			"objectRef":                map[string]any{"apiGroup": group, "resource": resource, "namespace": "prod", "name": "x"},
+			"responseObject":           map[string]any{"apiVersion": group + "/v1beta1", "kind": kind, "metadata": metadata},
+			"requestReceivedTimestamp": at, "stageTimestamp": at,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const core, ext = "agents.x-k8s.io", "extensions.agents.x-k8s.io"
+	owner := []any{map[string]any{"apiVersion": ext + "/v1beta1", "kind": "SandboxClaim", "name": "x", "uid": "claim", "controller": true}}
+	write("create", 201, ext, "sandboxclaims", "SandboxClaim", "claim", map[string]any{})
+	write("create", 201, core, "sandboxes", "Sandbox", "box", map[string]any{"ownerReferences": owner})
+	write("delete", 200, core, "sandboxes", "Sandbox", "box", map[string]any{"ownerReferences": owner})
+	write("delete", 200, ext, "sandboxclaims", "SandboxClaim", "claim", map[string]any{})
+	for range 30_000 {
+		write("patch", 200, ext, "sandboxwarmpools", "SandboxWarmPool", "pool", map[string]any{})
+	}
+	r := startAudit(t, log.String(), "check", "-f", "-", "-o", "html")
+	if err := <-r.done; auditExitCode(err) == exitUsage {
+		t.Fatal(err)
+	}
+	if page := r.out.String(); !strings.Contains(page, `: 1 bind"`) {
+		t.Errorf("the bind is not on the page:\n%.2000s", page)
 	}
 }
