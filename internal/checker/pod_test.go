@@ -73,6 +73,26 @@ func TestPodDifference(t *testing.T) {
 	}
 }
 
+// Volumes that are claimed have the sandbox's name, so that two members of one template have two Pods.
+func TestPodsOfOneTemplateWithVolumes(t *testing.T) {
+	h := NewHistory(Options{})
+	template := builders.MakeTemplate(ns, "python").VolumeClaim("data", "1Gi").Obj()
+	asked := h.templateOf(template)
+	for _, member := range []string{"m1", "m2", "m1"} {
+		pod := builders.MakePod(builders.MakeMember(builders.MakePool(ns, "python").Obj(), template).Name(member).Obj()).Stored("node")
+		state, err := podOf(pod.Obj())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, of := range []string{"m1", "m2"} {
+			got, err := podDifference(state, of, asked.member, injected{})
+			if err != nil || (got == "") != (of == member) {
+				t.Errorf("the Pod of %s differs from that of %s by %q, error %v", member, of, got, err)
+			}
+		}
+	}
+}
+
 func TestPodThatCannotBeDecoded(t *testing.T) {
 	h := NewHistory(Options{})
 	if _, err := podDifference(podState{spec: `{"containers": 1}`}, "m1", h.templateOf(builders.MakeTemplate(ns, "t").Obj()).member, injected{}); err == nil {
