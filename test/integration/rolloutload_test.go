@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 // available ones, by a delete or by a bind, leaves a gap; what becomes available
 // fills the oldest.
 type ledger struct {
+	mu    sync.Mutex
 	ready map[types.UID]bool
 	gaps  []gap
 	// most is how many gaps that deletes left were open at one time.
@@ -36,6 +38,22 @@ type ledger struct {
 	// same watch, and had heard of all before it.
 	place map[types.UID]int
 	known int
+	// asked is what was known when a claim was made: whoever served it may have
+	// chosen from no more than that.
+	asked map[string]int
+}
+
+func newLedger() *ledger {
+	return &ledger{ready: map[types.UID]bool{}, stands: map[types.UID]time.Time{}, taken: map[types.UID]time.Time{}, place: map[types.UID]int{}, asked: map[string]int{}}
+}
+
+// asks notes claims that are made next.
+func (l *ledger) asks(claims ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range claims {
+		l.asked[name] = l.known
+	}
 }
 
 type gap bool
@@ -53,6 +71,8 @@ type coldStart struct {
 }
 
 func (l *ledger) see(event watch.EventType, sandbox *unstructured.Unstructured, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	uid := sandbox.GetUID()
 	pool := scenario.PoolOf(sandbox)
 	claims := agentsandbox.ClaimsOf(sandbox)
@@ -85,7 +105,7 @@ func (l *ledger) see(event watch.EventType, sandbox *unstructured.Unstructured, 
 		l.known = max(l.known, l.place[uid])
 		if l.stands[uid].IsZero() && pool == "" && sandbox.GetName() == claims[0].Name && event == watch.Added {
 			beside := maps.Clone(l.stands)
-			maps.DeleteFunc(beside, func(uid types.UID, _ time.Time) bool { return l.place[uid] >= l.known })
+			maps.DeleteFunc(beside, func(uid types.UID, _ time.Time) bool { return l.place[uid] >= l.asked[claims[0].Name] })
 			l.cold = append(l.cold, coldStart{claims[0].Name, now, beside})
 		}
 	}
@@ -98,9 +118,9 @@ func (l *ledger) see(event watch.EventType, sandbox *unstructured.Unstructured, 
 	}
 }
 
-// idleFor is how long a member that is known has to stand there before and after a
-// cold start to have been passed over: with less of it a claim was just being
-// given it.
+// idleFor is how long a member that was known before the claim was made has to stand
+// there before and after the cold start to have been passed over: with less of it a
+// claim was just being given it.
 const idleFor = time.Second
 
 // passedOver lists the cold starts of claims that a member was there for.
@@ -120,7 +140,7 @@ func (l *ledger) passedOver() []string {
 // follow feeds a ledger from the pool's present state on, until stop.
 func (s *stage) follow(p scenario.Pool) (l *ledger, stop func()) {
 	s.t.Helper()
-	l = &ledger{ready: map[types.UID]bool{}, stands: map[types.UID]time.Time{}, taken: map[types.UID]time.Time{}, place: map[types.UID]int{}}
+	l = newLedger()
 	s.full(p, "")
 	list, err := s.Resource(upstream.Sandboxes).List(s.t.Context(), metav1.ListOptions{})
 	s.must(err)
@@ -147,6 +167,7 @@ func rollsUnderLoad(t *testing.T, s *stage) {
 	defer tick.Stop()
 	for pair := range slices.Chunk(names, 2) {
 		<-tick.C
+		l.asks(pair...)
 		s.must(s.CreateClaims(t.Context(), p, pair...))
 	}
 	s.must(s.WaitClaims(t.Context(), within, names...))

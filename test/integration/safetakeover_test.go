@@ -122,9 +122,14 @@ func (w *world) startSecond(t *testing.T, args []string) {
 	if err := w.Cluster.WriteKubeconfig(user, kubeconfig); err != nil {
 		t.Fatal(err)
 	}
+	port, release, err := controlplane.ReservePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(release)
 	second, err := controlplane.StartProcess("freshbind-2", w.Guard.Program(), filepath.Join(dir, "freshbind-2-log"), append([]string{
 		"manager", "--kubeconfig=" + kubeconfig, "--cert-dir=" + filepath.Join(dir, "freshbind-certs"),
-		"--webhook-bind-address=127.0.0.1:0", "--health-probe-bind-address=0", "--metrics-bind-address=0", "--zap-log-level=2",
+		"--webhook-bind-address=127.0.0.1:" + port, "--health-probe-bind-address=0", "--metrics-bind-address=0", "--zap-log-level=2",
 	}, args...)...)
 	if err != nil {
 		t.Fatal(err)

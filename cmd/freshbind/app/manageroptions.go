@@ -97,8 +97,9 @@ func (o *ManagerOptions) Complete() error {
 	if err != nil {
 		return fmt.Errorf("--webhook-bind-address: %w (want host:port)", err)
 	}
-	if o.WebhookPort, err = strconv.Atoi(port); err != nil {
-		return fmt.Errorf("--webhook-bind-address: port %q is not a number", port)
+	// controller-runtime takes 0 for its default.
+	if o.WebhookPort, err = strconv.Atoi(port); err != nil || o.WebhookPort < 1 || o.WebhookPort > 65535 {
+		return fmt.Errorf("--webhook-bind-address: port %q is not a number from 1 to 65535", port)
 	}
 	o.WebhookHost = host
 	if len(o.Namespaces) > 0 && !slices.Contains(o.Namespaces, o.SelfTest.Namespace) {

@@ -1,0 +1,21 @@
+package app
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestWebhookAddress(t *testing.T) {
+	const noPort = "is not a number from 1 to 65535"
+	for address, want := range map[string]string{
+		":9443": "", "127.0.0.1:1": "", "[::1]:65535": "",
+		"127.0.0.1:0": `port "0" ` + noPort, ":65536": noPort, ":-1": noPort, ":https": noPort, "127.0.0.1": "want host:port",
+	} {
+		o := NewManagerOptions()
+		o.WebhookAddress = address
+		err := o.Complete()
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "--webhook-bind-address: ")) {
+			t.Errorf("%s: %v, want %q", address, err, want)
+		}
+	}
+}
