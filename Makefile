@@ -36,7 +36,7 @@ build: ## Build the freshbind program into bin/, with its names as a plugin of k
 .PHONY: demo
 demo: ## The main job, on an embedded real control plane (DEMO_LAG, DEMO_ROUNDS, DEMO_UPSTREAM, DEMO_KEEP; KUBE_CONTEXT, DEMO_IMAGES, DEMO_WEBHOOK_HOST).
 	@echo "demo: Go compiles it first, from empty caches for a minute or two, and then tells what else it builds"
-	@$(GO) run ./test/demo
+	@$(GO) run ./hack/demo
 
 .PHONY: test
 test: unit-test ## What a newcomer runs: unit tests, and the core of every property on real control planes (it says what it leaves out).
@@ -62,14 +62,14 @@ unit-test: ## Tests that need nothing but Go.
 ifneq ($(RACE),)
 	$(GO) test -run TestMillionSteps ./routes
 endif
-	cd test/release && $(GO) test ./...
+	cd hack/release && $(GO) test ./...
 	cd test/cel && $(GO) test ./...
 	cd test/alerts && $(GO) test ./...
 	cd test/routers && $(GO) test ./...
 
 .PHONY: chart
 chart: ## Write the generated parts of the Helm chart: admission configuration, schema and table of values.
-	$(GO) run ./test/chart/generate
+	$(GO) run ./hack/generate
 
 .PHONY: chart-test
 chart-test: ## The Helm chart with the real Helm, on a control plane beside agent-sandbox and cert-manager.
@@ -81,11 +81,11 @@ scheduler-test: ## The scheduler extender with the real kube-scheduler, beside a
 
 .PHONY: image
 image: ## The OCI image for amd64 and arm64 with its bill of materials, into dist/, without Docker (VERSION; PUSH, a registry; BASE, an OCI layout; CA_CERTIFICATES).
-	cd test/release && $(GO) run . -what image -version "$(VERSION)" -push "$(PUSH)" -base "$(BASE)" -ca-certificates "$(CA_CERTIFICATES)"
+	cd hack/release && $(GO) run . -what image -version "$(VERSION)" -push "$(PUSH)" -base "$(BASE)" -ca-certificates "$(CA_CERTIFICATES)"
 
 .PHONY: release
 release: ## All of a release, into dist/: image, chart, manifests, plugin of kubectl, checksums, and signatures of them (VERSION=v1.2.3; KEY, a file or SCHEME://…).
-	cd test/release && $(GO) run . -what release -version "$(VERSION)" -key "$(if $(findstring ://,$(KEY)),$(KEY),$(abspath $(KEY)))" -base "$(BASE)" -ca-certificates "$(CA_CERTIFICATES)" -helm "$$(cd ../.. && $(GO) run ./test/tools helm)"
+	cd hack/release && $(GO) run . -what release -version "$(VERSION)" -key "$(if $(findstring ://,$(KEY)),$(KEY),$(abspath $(KEY)))" -base "$(BASE)" -ca-certificates "$(CA_CERTIFICATES)" -helm "$$(cd ../.. && $(GO) run ./hack/tools helm)"
 
 .PHONY: upstream-test
 upstream-test: ## Every release of agent-sandbox, with and without late caches: no stale bind, every claim ready, no ghosts.
@@ -93,7 +93,7 @@ upstream-test: ## Every release of agent-sandbox, with and without late caches: 
 
 .PHONY: matrix
 matrix: ## The core of the tests on each Kubernetes that is claimed, and the guard with each agent-sandbox; prints a table (MATRIX=v1.30.14,agent-sandbox@v0.5.3; FRESHBIND_UPDATE_DOCS=1 puts it into docs/matrix.md).
-	@FRESHBIND_RACE=$(if $(RACE),1) $(GO) run ./test/matrix
+	@FRESHBIND_RACE=$(if $(RACE),1) $(GO) run ./hack/matrix
 
 .PHONY: storm
 storm: ## One storm of claims, template changes, deletes, restarts and a hostile tenant (STORM_SEED, STORM_CLAIMS, STORM_UPSTREAM; in test-rest STORM_TEST_SEEDS, STORM_TEST_CLAIMS).
@@ -105,7 +105,7 @@ model: ## Every order of writes in a small cluster, with the guard's own rules: 
 
 .PHONY: mutants
 mutants: ## Each check broken in turn: a named unit test has to fail (MUTANTS, a regular expression, chooses).
-	@$(GO) run ./test/mutants
+	@$(GO) run ./hack/mutants
 
 .PHONY: fuzz
 fuzz: ## Each fuzz target with FUZZTIME inputs, two targets at a time.
@@ -119,7 +119,7 @@ bench: ## Benchmarks: of the packages, or BENCH=bind|hostile|memory|pools|ready|
 ifeq ($(BENCH),)
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/... ./controllers/... ./scheduler
 else
-	@BENCH=$(BENCH) $(GO) run ./test/bench
+	@BENCH=$(BENCH) $(GO) run ./hack/bench
 endif
 
 .PHONY: lint
@@ -141,7 +141,7 @@ vulncheck: ## Known vulnerabilities that the program can reach (needs the intern
 
 .PHONY: tools
 tools: ## Build what tests and demo need, ahead of time.
-	$(GO) run ./test/tools etcd kube-apiserver kwok kube-controller-manager kube-scheduler helm cert-manager agent-sandbox@v1.0.3
+	$(GO) run ./hack/tools etcd kube-apiserver kwok kube-controller-manager kube-scheduler helm cert-manager agent-sandbox@v1.0.3
 
 .PHONY: clean
 clean: ## Remove what was built here (the cache of tools stays).

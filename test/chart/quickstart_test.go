@@ -41,7 +41,7 @@ type chapter struct {
 
 var chapters = []chapter{
 	{first: "kind create cluster", instead: func(*tutorial) {}}, // The world has all of it.
-	{first: "make build image", instead: func(*tutorial) {}},    // Built already; test/release tests the image.
+	{first: "make build image", instead: func(*tutorial) {}},    // Built already; hack/release tests the image.
 	{first: "helm install freshbind", want: []string{"STATUS: deployed"}, then: func(t *tutorial) { t.run(t.t) }},
 	{first: "kubectl create namespace quickstart", want: []string{"namespace/quickstart labeled"}},
 	{first: "kubectl apply -n quickstart", want: []string{"sandboxtemplate.extensions.agents.x-k8s.io/python ", "sandboxwarmpool.extensions.agents.x-k8s.io/python "}},

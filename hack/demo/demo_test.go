@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/freshbind/freshbind/hack/demo/counts"
 	"github.com/freshbind/freshbind/internal/checker"
-	"github.com/freshbind/freshbind/test/demo/counts"
 	"github.com/freshbind/freshbind/test/scenario"
 )
 

@@ -1,4 +1,4 @@
-module github.com/freshbind/freshbind/test/release
+module github.com/freshbind/freshbind/hack/release
 
 go 1.26.0
 

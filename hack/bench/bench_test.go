@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/freshbind/freshbind/hack/demo/counts"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
-	"github.com/freshbind/freshbind/test/demo/counts"
 	"github.com/freshbind/freshbind/test/upstream"
 )
 

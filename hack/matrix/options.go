@@ -10,7 +10,7 @@ import (
 
 const (
 	envChosen = "MATRIX"
-	// releasePrefix tells agent-sandbox from Kubernetes, as in test/tools.
+	// releasePrefix tells agent-sandbox from Kubernetes, as in hack/tools.
 	releasePrefix = "agent-sandbox@"
 )
 

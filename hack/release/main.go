@@ -3,7 +3,7 @@
 // plain manifests, and checksums of all, signed if there is a key. The same source
 // makes the same bytes, but for signatures.
 //
-//	cd test/release && go run . -what image -dist dist
+//	cd hack/release && go run . -what image -dist dist
 package main
 
 import (

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/freshbind/freshbind/test/demo/counts"
+	"github.com/freshbind/freshbind/hack/demo/counts"
 )
 
 const (

@@ -1,7 +1,7 @@
 // Tools builds programs that tests and the demo need ahead of time, for
 // example to fill a CI cache, and prints their paths.
 //
-//	go run ./test/tools etcd kube-apiserver kwok agent-sandbox@v1.0.3
+//	go run ./hack/tools etcd kube-apiserver kwok agent-sandbox@v1.0.3
 package main
 
 import (

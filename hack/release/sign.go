@@ -146,7 +146,7 @@ func (m *maker) provenance() (*structpb.Struct, error) {
 				{Uri: "git+" + home, Digest: map[string]string{"gitCommit": m.commit}},
 			},
 		},
-		RunDetails: &provenance.RunDetails{Builder: &provenance.Builder{Id: home + "/tree/main/test/release"}},
+		RunDetails: &provenance.RunDetails{Builder: &provenance.Builder{Id: home + "/tree/main/hack/release"}},
 	}))
 	if err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 )
 
 func TestTheChartIsGenerated(t *testing.T) {
-	const dir = "../../../charts/freshbind"
+	const dir = "../../charts/freshbind"
 	files, err := generated(dir)
 	if err != nil {
 		t.Fatal(err)

@@ -102,7 +102,7 @@ func check(root string, all []mutant) error {
 	for _, reason := range freshness.Reasons() {
 		covers := func(m mutant) bool { return m.check == string(reason) }
 		if reason != freshness.Fresh && !slices.ContainsFunc(all, covers) {
-			errs = append(errs, fmt.Errorf("no mutant is for the reason %s: add one to test/mutants", reason))
+			errs = append(errs, fmt.Errorf("no mutant is for the reason %s: add one to hack/mutants", reason))
 		}
 	}
 	return errors.Join(errs...)
