@@ -58,19 +58,20 @@ func score(nodes extenderv1.HostPriorityList, sites []site, has tally, w Weights
 	}
 	costs := make([]float64, len(nodes))
 	best, least, greatest := 0, 0.0, 0.0
+	of := drawFor(pod)
 	var lot uint32
 	for i, node := range nodes {
 		c := float64(w.Zone*has.in(sites[i].zone)+w.Node*has.on(node.Host)) - float64(w.Image)*sites[i].images
 		costs[i] = c
 		if i == 0 {
-			least, greatest, lot = c, c, draw(pod, node.Host)
+			least, greatest, lot = c, c, of.draw(node.Host)
 			continue
 		}
 		greatest = max(greatest, c)
 		if c > least {
 			continue
 		}
-		if l := draw(pod, node.Host); c < least || l > lot {
+		if l := of.draw(node.Host); c < least || l > lot {
 			best, least, lot = i, c, l
 		}
 	}
@@ -84,9 +85,21 @@ func score(nodes extenderv1.HostPriorityList, sites []site, has tally, w Weights
 	return best
 }
 
-func draw(pod types.UID, node string) uint32 {
+// lots draws for the nodes of one pod: the hash FNV-1a of both, of which the pod's part
+// is the same for all.
+type lots uint32
+
+func drawFor(pod types.UID) lots {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(pod))
-	_, _ = h.Write([]byte(node))
-	return h.Sum32()
+	return lots(h.Sum32())
+}
+
+func (l lots) draw(node string) uint32 {
+	const prime = 16777619
+	h := uint32(l)
+	for i := range len(node) {
+		h = (h ^ uint32(node[i])) * prime
+	}
+	return h
 }

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"testing"
 	"time"
@@ -103,6 +104,16 @@ func TestEqualNodesTakeTurns(t *testing.T) {
 }
 
 // Placing a pool by the scores alone keeps zones and nodes within one member.
+func TestLotsAreFNV(t *testing.T) {
+	for _, tc := range [][2]string{{"", ""}, {"uid", "node-1"}, {"5d1f0c0e-8f55-4d3e-9a44-0a4b1b7f5a52", "node-17.region-1.compute.internal"}, {"u", "nö"}} {
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(tc[0] + tc[1]))
+		if got := drawFor(types.UID(tc[0])).draw(tc[1]); got != h.Sum32() {
+			t.Errorf("draw(%q, %q) = %d, want %d", tc[0], tc[1], got, h.Sum32())
+		}
+	}
+}
+
 func TestScoresSpreadAPool(t *testing.T) {
 	const zones, perZone, members = 3, 4, 24
 	has := tally{nodes: map[string]int{}, zones: map[string]int{}}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
@@ -32,26 +33,43 @@ const (
 // Handlers returns what to serve, by path.
 func (e *Extender) Handlers() map[string]http.Handler {
 	return map[string]http.Handler{
-		FilterPath: handle(e.Metrics, verbFilter, readQuestion, func(ctx context.Context, q *question) ([]byte, error) {
-			return q.appendFilter(nil, e.Filter(ctx, &q.ExtenderArgs))
+		FilterPath: handle(e.Metrics, verbFilter, readQuestion, func(ctx context.Context, b []byte, q *question) ([]byte, error) {
+			return q.appendFilter(b, e.Filter(ctx, &q.ExtenderArgs))
 		}),
-		PreemptPath: handle(e.Metrics, verbPreempt, readWhole, func(ctx context.Context, args *extenderv1.ExtenderPreemptionArgs) ([]byte, error) {
+		PreemptPath: handle(e.Metrics, verbPreempt, readWhole, func(ctx context.Context, _ []byte, args *extenderv1.ExtenderPreemptionArgs) ([]byte, error) {
 			return json.Marshal(e.Preempt(ctx, args))
 		}),
-		PrioritizePath: handle(e.Metrics, verbPrioritize, readQuestion, func(ctx context.Context, q *question) ([]byte, error) {
-			return appendPriorities(nil, *e.Prioritize(ctx, &q.ExtenderArgs)), nil
+		PrioritizePath: handle(e.Metrics, verbPrioritize, readQuestion, func(ctx context.Context, b []byte, q *question) ([]byte, error) {
+			return appendPriorities(b, *e.Prioritize(ctx, &q.ExtenderArgs)), nil
 		}),
 	}
 }
 
+// buffers are used again by other requests: names of thousands of nodes, once as they
+// come in and once as they go out, are most of what a request allocates.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+func takeBuffer() *bytes.Buffer { return buffers.Get().(*bytes.Buffer) }
+
+// giveBuffer keeps none that an unusual request has made large.
+func giveBuffer(b *bytes.Buffer) {
+	if b.Cap() <= 2*usualBody {
+		b.Reset()
+		buffers.Put(b)
+	}
+}
+
 // handle answers 200 to whatever is a request, and 4xx to what is none.
-func handle[Args any](m *Metrics, verb string, read func(body []byte) (*Args, error), answer func(context.Context, *Args) ([]byte, error)) http.Handler {
+func handle[Args any](m *Metrics, verb string, read func(body []byte) (*Args, error), answer func(ctx context.Context, b []byte, args *Args) ([]byte, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
-		body, status, err := readBody(w, r)
+		body, said := takeBuffer(), takeBuffer()
+		defer giveBuffer(body)
+		defer giveBuffer(said)
+		status, err := readBody(body, w, r)
 		var args *Args
 		if err == nil {
-			if args, err = read(body); err != nil {
+			if args, err = read(body.Bytes()); err != nil {
 				status, err = http.StatusBadRequest, fmt.Errorf("body: not a request of kube-scheduler/extender/v1: %w", err)
 			}
 		}
@@ -60,34 +78,35 @@ func handle[Args any](m *Metrics, verb string, read func(body []byte) (*Args, er
 			http.Error(w, err.Error(), status)
 			return
 		}
-		said, err := answer(r.Context(), args)
+		text, err := answer(r.Context(), said.AvailableBuffer(), args)
 		m.took(verb, time.Since(start))
 		if err != nil {
 			http.Error(w, fmt.Sprintf("encoding the answer: %v", err), http.StatusInternalServerError)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		if _, err := w.Write(said); err != nil {
+		// What it has room for by now, the next answer has, too.
+		_, _ = said.Write(text)
+		if _, err := w.Write(said.Bytes()); err != nil {
 			logf.FromContext(r.Context()).V(2).Info("Scheduler went away", "verb", verb, "reason", err.Error())
 		}
 	})
 }
 
 // readBody returns the status to answer with when there is no body to read.
-func readBody(w http.ResponseWriter, r *http.Request) (body []byte, status int, err error) {
+func readBody(b *bytes.Buffer, w http.ResponseWriter, r *http.Request) (status int, err error) {
 	if r.Method != http.MethodPost {
-		return nil, http.StatusMethodNotAllowed, fmt.Errorf("method %s: use POST", r.Method)
+		return http.StatusMethodNotAllowed, fmt.Errorf("method %s: use POST", r.Method)
 	}
-	var b bytes.Buffer
 	// What is announced may never come.
 	b.Grow(int(min(max(r.ContentLength, 0), usualBody)) + bytes.MinRead)
 	_, err = b.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("body: more than %d bytes (set nodeCacheCapable: true)", large.Limit)
+		return http.StatusRequestEntityTooLarge, fmt.Errorf("body: more than %d bytes (set nodeCacheCapable: true)", large.Limit)
 	case err != nil:
-		return nil, http.StatusBadRequest, fmt.Errorf("body: %w", err)
+		return http.StatusBadRequest, fmt.Errorf("body: %w", err)
 	}
-	return b.Bytes(), http.StatusOK, nil
+	return http.StatusOK, nil
 }

@@ -51,6 +51,11 @@ func readPlain(body []byte) *question {
 			return nil
 		}
 		field := name.String()
+		if field == "NodeNames" {
+			if rest := body[text.InputOffset():]; q.setNames(rest) {
+				return q
+			}
+		}
 		value, err := text.ReadValue()
 		if err != nil || !q.set(field, value) {
 			return nil
@@ -71,15 +76,27 @@ func (q *question) set(field string, value jsontext.Value) bool {
 		q.nodes = string(value)
 		return json.Unmarshal(value, &q.Nodes) == nil
 	case "NodeNames":
-		if value.Kind() == 'n' {
-			return true
-		}
-		q.names = string(value)
-		names, ok := plainStrings(q.names)
-		q.NodeNames = &names
-		return ok
+		return value.Kind() == 'n'
 	}
 	return false
+}
+
+// setNames sets the names that are all that is left of a body, after the name of their
+// field; false for anything else.
+func (q *question) setNames(rest []byte) bool {
+	array, ok := bytes.CutPrefix(rest, []byte(":"))
+	if !ok {
+		return false
+	}
+	if array, ok = bytes.CutSuffix(bytes.TrimRight(array, " \t\r\n"), []byte("}")); !ok {
+		return false
+	}
+	text := string(array)
+	names, ok := plainStrings(text)
+	if ok {
+		q.names, q.NodeNames = text, &names
+	}
+	return ok
 }
 
 // plainStrings reads a JSON array of strings in which every byte stands for
@@ -92,21 +109,31 @@ func plainStrings(array string) ([]string, bool) {
 	out := make([]string, 0, strings.Count(rest, ",")+1)
 	for rest != "]" {
 		if len(out) > 0 {
-			if rest[0] != ',' {
+			if rest, ok = strings.CutPrefix(rest, ","); !ok {
 				return nil, false
 			}
-			rest = rest[1:]
 		}
-		if rest[0] != '"' {
+		if rest, ok = strings.CutPrefix(rest, `"`); !ok {
 			return nil, false
 		}
-		end := strings.IndexByte(rest[1:], '"')
-		if end < 0 || strings.IndexByte(rest[1:end+1], '\\') >= 0 {
+		end := plainLength(rest)
+		if end == len(rest) || rest[end] != '"' {
 			return nil, false
 		}
-		out, rest = append(out, rest[1:end+1]), rest[end+2:]
+		out, rest = append(out, rest[:end]), rest[end+1:]
 	}
 	return out, true
+}
+
+// plainLength is how many bytes at the beginning of s are, in a JSON string, just
+// themselves.
+func plainLength(s string) int {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return i
+		}
+	}
+	return len(s)
 }
 
 // appendFilter appends the answer to a filter.
@@ -186,12 +213,10 @@ func appendPriorities(b []byte, list extenderv1.HostPriorityList) []byte {
 
 // appendString appends s as JSON, as it is where that can be.
 func appendString(b []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			// A string can always be marshalled.
-			quoted, _ := json.Marshal(s)
-			return append(b, quoted...)
-		}
+	if plainLength(s) < len(s) {
+		// A string can always be marshalled.
+		quoted, _ := json.Marshal(s)
+		return append(b, quoted...)
 	}
 	b = append(append(b, '"'), s...)
 	return append(b, '"')

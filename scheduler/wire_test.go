@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -106,8 +109,12 @@ func checkAnswer(t *testing.T, fast, plain *Extender, path string, body []byte) 
 func randomRequest(random *rand.Rand) []byte {
 	pick := func(list ...string) string { return list[random.IntN(len(list))] }
 	names := make([]string, random.IntN(6))
+	plain := random.IntN(2) == 0
 	for i := range names {
-		names[i] = pick("a1", "b1", "leaving", "nobody-knows", `quo"te`, "ünï", "<&>", "\\", "", "\u2028")
+		names[i] = pick("a1", "b1", "leaving", "nobody-knows", "")
+		if !plain {
+			names[i] = pick("a1", "b1", "leaving", "nobody-knows", `quo"te`, "ünï", "<&>", "\\", "", "\u2028")
+		}
 	}
 	request := map[string]any{}
 	if random.IntN(8) > 0 {
@@ -125,10 +132,21 @@ func randomRequest(random *rand.Rand) []byte {
 			request[key] = []any{nil, 1, "a1", names, []any{"a1", nil, "b1"}}[random.IntN(5)]
 		}
 	}
-	body, err := json.Marshal(request)
-	if err != nil {
-		panic(err)
+	// Mostly in the order in which kube-scheduler writes them.
+	keys := slices.SortedFunc(maps.Keys(request), func(a, b string) int { return strings.Compare(b, a) })
+	slices.SortStableFunc(keys, func(a, b string) int { return strings.Index("PodNodesNodeNames", a) - strings.Index("PodNodesNodeNames", b) })
+	if random.IntN(4) == 0 {
+		random.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 	}
+	fields := make([]string, len(keys))
+	for i, key := range keys {
+		value, err := json.Marshal(request[key])
+		if err != nil {
+			panic(err)
+		}
+		fields[i] = fmt.Sprintf("%q:%s", key, value)
+	}
+	body := []byte("{" + strings.Join(fields, ",") + "}")
 	if random.IntN(6) == 0 {
 		var indented bytes.Buffer
 		_ = json.Indent(&indented, body, "", " ")
@@ -146,6 +164,20 @@ func TestAnswersAreThoseOfEncodingJSON(t *testing.T) {
 		for range 500 {
 			checkAnswer(t, fast, plain, []string{FilterPath, PrioritizePath}[random.IntN(2)], randomRequest(random))
 		}
+	}
+}
+
+// Requests at the same time use the room of those before, and get answers of their own.
+func TestAnswersAtTheSameTime(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(seed, 3))
+			fast, plain := newExtender(members{dispositions: known}), newExtender(members{dispositions: known})
+			for range 200 {
+				checkAnswer(t, fast, plain, []string{FilterPath, PrioritizePath}[random.IntN(2)], randomRequest(random))
+			}
+		})
 	}
 }
 
@@ -198,7 +230,7 @@ func TestFilterAnswersAreComplete(t *testing.T) {
 
 func TestPlainStrings(t *testing.T) {
 	for text, want := range map[string][]string{
-		`[]`: {}, `["a"]`: {"a"}, `["a","b c","ü"]`: {"a", "b c", "ü"}, `["",""]`: {"", ""},
+		`[]`: {}, `["a"]`: {"a"}, `["a","b c"]`: {"a", "b c"}, `["",""]`: {"", ""}, `["a","ü"]`: nil, "[\"a\x01\"]": nil, `["a"]}`: nil, `["a`: nil, `["a"`: nil,
 		`[ "a"]`: nil, `["a" ,"b"]`: nil, `["a", "b"]`: nil, `["a\\u0062"]`: nil, `["a\"","b"]`: nil, `[null]`: nil, `["a",1]`: nil, `[["a"]]`: nil, `{}`: nil, `"a"`: nil,
 	} {
 		got, ok := plainStrings(text)

@@ -23,15 +23,19 @@ var scheduling = slices.Concat(at("scheduler/placed.go", []mutant{
 	{check: "assume cache: what is forgotten makes room", old: `delete(l.pools[pool], pod)
 		l.kept--`, broken: `delete(l.pools[pool], pod)`, test: "TestAssumeCacheIsBounded"},
 }), at("scheduler/wire.go", []mutant{
-	{check: "requests: escapes are decoded", old: ` || strings.IndexByte(rest[1:end+1], '\\') >= 0`, broken: ``, test: "TestPlainStrings"},
-	{check: "requests: other fields take the long way", old: `		return ok
+	{check: "requests: escapes are decoded", old: ` || c == '"' || c == '\\' {`, broken: ` || c == '"' {`, test: "TestPlainStrings"},
+	{check: "requests: what is not ASCII is looked at", old: `c > '~'`, broken: `false`, test: "TestPlainStrings"},
+	{check: "requests: other fields take the long way", old: `		return value.Kind() == 'n'
 	}
-	return false`, broken: `		return ok
+	return false`, broken: `		return value.Kind() == 'n'
 	}
 	return true`, test: "TestAnswersAreThoseOfEncodingJSON"},
+	{check: "requests: names end the body", old: `	for rest != "]" {`, broken: `	for !strings.HasPrefix(rest, "]") {`, test: "TestPlainStrings"},
 	{check: "answers: names go out as they came only when all do", old: `r.NodeNames == q.NodeNames && q.names != ""`, broken: `q.names != ""`, test: "TestAnswersAreThoseOfEncodingJSON"},
 	{check: "answers: so do nodes", old: `r.Nodes == q.Nodes && q.nodes != ""`, broken: `q.nodes != ""`, test: "TestAnswersAreThoseOfEncodingJSON"},
-	{check: "answers: strings are quoted", old: `c < ' ' || c > '~' || c == '"' || c == '\\'`, broken: `c < ' ' || c > '~' || c == '\\'`, test: "TestAnswersAreThoseOfEncodingJSON"},
+	{check: "answers: strings are quoted", old: `plainLength(s) < len(s)`, broken: `false`, test: "TestAnswersAreThoseOfEncodingJSON"},
+}), at("scheduler/score.go", []mutant{
+	{check: "scores: lots are those of pod and node", old: `(h ^ uint32(node[i])) * prime`, broken: `(h + uint32(node[i])) * prime`, test: "TestLotsAreFNV"},
 }), at("internal/platform/agentsandbox/inspect.go", []mutant{
 	{check: "dispositions read no floor", old: `return f.inspect(ctx, pool, template, f.Cached)`, broken: `return f.inspect(ctx, pool, template, f.NamespaceLabels)`, test: "TestStrategyIsNotBelowTheFloor"},
 	{check: "dispositions of bare Pods read no floor", old: `return f.inspectBarePod(ctx, pool, template, pod, f.Cached)`, broken: `return f.inspectBarePod(ctx, pool, template, pod, f.NamespaceLabels)`, test: "TestStrategyIsNotBelowTheFloor"},
