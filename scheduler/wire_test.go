@@ -134,7 +134,9 @@ func randomRequest(random *rand.Rand) []byte {
 	}
 	// Mostly in the order in which kube-scheduler writes them.
 	keys := slices.SortedFunc(maps.Keys(request), func(a, b string) int { return strings.Compare(b, a) })
-	slices.SortStableFunc(keys, func(a, b string) int { return strings.Index("PodNodesNodeNames", a) - strings.Index("PodNodesNodeNames", b) })
+	slices.SortStableFunc(keys, func(a, b string) int {
+		return strings.Index("PodNodesNodeNames", a) - strings.Index("PodNodesNodeNames", b)
+	})
 	if random.IntN(4) == 0 {
 		random.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 	}

@@ -78,7 +78,7 @@ func (s *Stamp) Handle(ctx context.Context, req admission.Request) admission.Res
 	patch := marksPatch("labels", obj.GetLabels(), wanted)
 	if !isPod {
 		patch = append(patch, marksPatch("annotations", obj.GetAnnotations(), map[string]string{
-			settings.CreatedByKey: s.createdBy(), settings.RepairedKey: stamp.Repaired,
+			settings.CreatedByKey: s.createdBy(), settings.RepairedKey: stamp.Repaired, settings.BoundToKey: stamp.BoundTo,
 		})...)
 		patch = append(patch, repairPatch(stamp.Repair)...)
 	}

@@ -22,6 +22,7 @@ type fakeRevisions struct {
 	enforcement string
 	sendable    bool
 	repaired    string
+	boundTo     string
 	repair      *platform.Repair
 	refused     *freshness.Verdict
 	question    platform.Question
@@ -30,7 +31,7 @@ type fakeRevisions struct {
 
 func (f fakeRevisions) NewSandbox(context.Context, *unstructured.Unstructured) (platform.Stamp, error) {
 	stamp, err := f.stamp("v1-sandbox")
-	stamp.Repaired, stamp.Repair = f.repaired, f.repair
+	stamp.Repaired, stamp.Repair, stamp.BoundTo = f.repaired, f.repair, f.boundTo
 	stamp.Refused, stamp.Question = f.refused, f.question
 	return stamp, err
 }
@@ -101,6 +102,15 @@ func TestStamp(t *testing.T) {
 		"never repaired": {
 			obj: builders.SandboxFrom(cold).Annotation(settings.RepairedKey, "v1-old -> v1-sandbox").Obj(), mode: settings.Enforce,
 			want: append(add("v1-sandbox"), jsonpatch.NewOperation("remove", "/metadata/annotations/freshbind.dev~1repaired", nil)),
+		},
+		"for a claim": {
+			obj: cold, mode: settings.Enforce, rev: fakeRevisions{boundTo: "u"},
+			want: append(add("v1-sandbox"), jsonpatch.NewOperation("add", "/metadata/annotations/freshbind.dev~1bound-to", "u")),
+		},
+		"for a claim, audit": {obj: cold, mode: settings.Audit, rev: fakeRevisions{boundTo: "u"}},
+		"says whose it is, and is not": {
+			obj: builders.SandboxFrom(member).Annotation(settings.BoundToKey, "u").Obj(), mode: settings.Enforce,
+			want: append(add("v1-sandbox"), jsonpatch.NewOperation("remove", "/metadata/annotations/freshbind.dev~1bound-to", nil)),
 		},
 		"to be repaired, audit": {obj: cold, mode: settings.Audit, rev: fakeRevisions{repaired: "v1-old -> v1-sandbox", repair: repair}},
 		"cannot be found":       {obj: member, mode: settings.Enforce, rev: fakeRevisions{err: errors.New("etcd is away")}},

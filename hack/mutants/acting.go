@@ -59,6 +59,7 @@ var answering = slices.Concat(at("internal/platform/agentsandbox/answers.go", []
 		all[guess{nodes, "", "node-1"}] = all[guess{nodes, "", node}]
 	}`, pkg: "webhooks", test: "TestRoundsOfReads/a bind, the cache is late"},
 }), at("webhooks/stamp.go", []mutant{
+	{check: "bound when created: said on the Sandbox, a forged one taken off", old: `settings.BoundToKey: stamp.BoundTo,`, broken: ``, test: "TestStamp/says whose it is, and is not"},
 	{check: "rounds: so does that of what is named", old: `req.Namespace, stamp.Namespace, `, broken: `req.Namespace, platform.Namespace{}, `, test: "TestRoundsOfReads/a cold start, named"},
 }), at("internal/platform/namespace.go", []mutant{
 	{check: "rounds: a namespace is read beside the rest", old: `go func() {`, broken: `func() {`, pkg: "webhooks", test: "TestRoundsOfReads/a bind"},

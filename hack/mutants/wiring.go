@@ -34,6 +34,7 @@ var extracting = slices.Concat(at("internal/settings/pool.go", []mutant{
 }), at("internal/platform/agentsandbox/extract.go", []mutant{
 	{check: "MemberTerminating: from the Sandbox", old: `Controller: controllerOf(obj), Deleting: obj.GetDeletionTimestamp() != nil,`, broken: `Controller: controllerOf(obj),`, test: "TestSnapshotHasWhatEachReasonDependsOn/member being deleted"},
 	{check: "MemberUsed: from the Sandbox", old: `wasClaimed(obj)`, broken: `false`, test: "TestSnapshotHasWhatEachReasonDependsOn/member used before"},
+	{check: "a cold start that says whose it is was no claim's before", old: `wasClaimed(obj) && (w.Operation != freshness.ColdStart || claimedByUpstream(obj))`, broken: `wasClaimed(obj)`, test: "TestSnapshotOfBarePods/cold start, v0.1.0, with our mark"},
 	{check: "MemberUsed: upstream's mark", old: `sandbox.GetLabels()[claimUIDLabel] != ""`, broken: `false`, test: "TestWasClaimed/mark on the sandbox only"},
 	{check: "MemberUsed: upstream's mark on the Pod", old: `podLabels[claimUIDLabel] != ""`, broken: `false && podLabels != nil`, test: "TestWasClaimed/mark on the pod only"},
 	{check: "MemberUsed: our mark", old: `sandbox.GetAnnotations()[settings.BoundToKey] != ""`, broken: `false`, test: "TestWasClaimed/our mark"},

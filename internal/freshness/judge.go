@@ -273,7 +273,7 @@ func PodRevisionWithin(s Snapshot, b *revision.Budget) (string, error) {
 // PodRevisionOf names the revision that the Pod is built from, by its content:
 // its Sandbox's, when it is what that Sandbox says.
 func PodRevisionOf(s Snapshot) string {
-	if s.work.Count(s.Member.Content.PodOnly(), s.Pod.Content, s.PodInjected, 1) == 0 {
+	if podAsSaid(s) {
 		return RevisionOf(s)
 	}
 	if s.Template == nil {
@@ -283,6 +283,14 @@ func PodRevisionOf(s Snapshot) string {
 		return v.Found
 	}
 	return s.Template.Hash
+}
+
+// PodAsSaidWithin reports, within a budget, whether the Pod is what its Sandbox says: it
+// takes neither template nor history to tell.
+func PodAsSaidWithin(s Snapshot, b *revision.Budget) (bool, error) { return within(podAsSaid, s, b) }
+
+func podAsSaid(s Snapshot) bool {
+	return s.work.Count(s.Member.Content.PodOnly(), s.Pod.Content, s.PodInjected, 1) == 0
 }
 
 // tolerate turns a denial for staleness into the pool's own choice, where it

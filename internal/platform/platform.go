@@ -73,6 +73,8 @@ type Stamp struct {
 	Sendable bool
 	// Repaired is the value of RepairedKey; "" for none.
 	Repaired string
+	// BoundTo is the UID of the claim that a Sandbox is created for; "" for none.
+	BoundTo string
 	// Repair is what it has to be rewritten to; nil for what it may stay.
 	Repair *Repair
 	// Refused is the verdict on a cold start that is going to be refused, and

@@ -92,6 +92,10 @@ func TestSnapshotOfBarePods(t *testing.T) {
 		w, _ := (&Platform{}).Classify(admissionv1.Create, nil, b.PodName(pod).Obj())
 		return w
 	}
+	ours := func(w platform.Write) platform.Write {
+		w.New = builders.SandboxFrom(w.New).Annotation(settings.BoundToKey, "u").Obj()
+		return w
+	}
 	birth := func(pod *unstructured.Unstructured) platform.Write {
 		w, _ := (&Platform{}).Classify(admissionv1.Create, nil, builders.PodFrom(pod).Name("").Obj())
 		return w
@@ -121,6 +125,7 @@ func TestSnapshotOfBarePods(t *testing.T) {
 		"start in a pod that the pool has":      {start(v2), objs{claim, strict, v2, fresh}, freshness.PodForeign},
 		"start in a pod that is gone":           {start(v2), objs{claim, strict, v2}, freshness.PodFinished},
 		"cold start, v0.1.0":                    {plainStart(v2, ""), objs{claim, v2}, freshness.Fresh},
+		"cold start, v0.1.0, with our mark":     {ours(plainStart(v2, "")), objs{claim, v2}, freshness.Fresh},
 		"cold start, v0.1.0, late cache":        {plainStart(v1, ""), objs{claim, v2}, freshness.StaleRevision},
 		"birth":                                 {birth(fresh), objs{strict, v2}, freshness.Fresh},
 		"birth from a late cache":               {birth(stale), objs{strict, v2}, freshness.StaleRevision},

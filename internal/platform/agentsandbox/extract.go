@@ -46,7 +46,7 @@ func memberOf(w platform.Write) (freshness.Member, error) {
 		UID:        string(obj.GetUID()),
 		Controller: controllerOf(obj),
 		Deleting:   obj.GetDeletionTimestamp() != nil,
-		Used:       wasClaimed(obj),
+		Used:       wasClaimed(obj) && (w.Operation != freshness.ColdStart || claimedByUpstream(obj)),
 		NamedFirst: obj.GetLabels()[podTemplateHashLabel] != "",
 		Generation: obj.GetGeneration(),
 		Template:   obj.GetAnnotations()[templateRefAnnotation],
@@ -73,12 +73,16 @@ func PodNameOf(sandbox metav1.Object) string {
 	return sandbox.GetName()
 }
 
-// wasClaimed reads the marks that a claim leaves on its Sandbox: the label (on
-// the pod template only in v0.3.10) and our own.
+// wasClaimed reads the marks that a claim leaves on its Sandbox: upstream's and our own.
 func wasClaimed(sandbox *unstructured.Unstructured) bool {
+	return claimedByUpstream(sandbox) || sandbox.GetAnnotations()[settings.BoundToKey] != ""
+}
+
+// claimedByUpstream reads the label that upstream sets (on the pod template only in
+// v0.3.10).
+func claimedByUpstream(sandbox *unstructured.Unstructured) bool {
 	podLabels, _, _ := unstructured.NestedStringMap(sandbox.Object, "spec", "podTemplate", "metadata", "labels")
-	return sandbox.GetLabels()[claimUIDLabel] != "" || podLabels[claimUIDLabel] != "" ||
-		sandbox.GetAnnotations()[settings.BoundToKey] != ""
+	return sandbox.GetLabels()[claimUIDLabel] != "" || podLabels[claimUIDLabel] != ""
 }
 
 func nestedStrings(obj map[string]any, path ...string) []string {

@@ -313,6 +313,80 @@ func TestStamps(t *testing.T) {
 	}
 }
 
+// A Pod that is what its stamped Sandbox says needs no template, and one that may be
+// something else is looked at in full.
+func TestReadsForThePodOfAStampedSandbox(t *testing.T) {
+	v2 := builders.MakeTemplate("ns", "python").Image("sandbox:v2").Obj()
+	pool := builders.MakePool("ns", "python").Obj()
+	member, _ := running(v2)
+	stamped := func() *builders.Sandbox {
+		return builders.SandboxFrom(member).Label(settings.StampKey, "v1-said").Label(settings.EnforcementKey, "enforce")
+	}
+	pod := builders.MakePod(member).Stored("node-1").Obj()
+	b, err := RenderMember(v2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inFull := []string{"sandbox/python-abc", "sandboxtemplate/python", "sandboxwarmpool/python"}
+	otherMember, _ := running(builders.TemplateFrom(v2).Image("sandbox:v3").Obj())
+	edited := builders.MakePod(otherMember).Stored("node-1").Obj()
+	other, err := platform.ReadPod(edited)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		sandbox, pod *unstructured.Unstructured
+		want         platform.Stamp
+		reads        []string
+	}{
+		"what it says":       {stamped().Obj(), pod, platform.Stamp{Hash: "v1-said", Enforcement: "enforce", Sendable: true}, []string{"sandbox/python-abc"}},
+		"something else":     {stamped().Obj(), edited, platform.Stamp{Hash: other.Content.Hash(), Sendable: true}, inFull},
+		"the Sandbox edited": {stamped().Generation(2).Obj(), pod, platform.Stamp{Hash: b.Hash(), Sendable: true}, inFull},
+		"not stamped":        {member, pod, platform.Stamp{Hash: b.Hash(), Sendable: true}, inFull},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newStore(pool, v2, tc.sandbox)
+			got, err := newPlatform(s, history{v2}).PodRevision(t.Context(), tc.pod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(platform.Stamp{}, "Namespace")); diff != "" {
+				t.Errorf("(-want,+got):\n%s", diff)
+			}
+			if _, err := got.Namespace.Labels(); err != nil {
+				t.Fatal(err)
+			}
+			reads := slices.DeleteFunc(slices.Sorted(slices.Values(s.read)), func(key string) bool { return key == "namespace/ns" })
+			if diff := cmp.Diff(tc.reads, slices.Compact(reads)); diff != "" {
+				t.Errorf("reads (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A cold start says whose it is from the beginning.
+func TestAColdStartIsBoundWhenItIsCreated(t *testing.T) {
+	v2 := builders.MakeTemplate("ns", "python").Obj()
+	claim := builders.MakeClaim("ns", "c1").Obj()
+	member, _ := running(v2)
+	p := newPlatform(newStore(claim, v2, builders.MakePool("ns", "python").Obj()), history{v2})
+	for name, tc := range map[string]struct {
+		sandbox *unstructured.Unstructured
+		want    string
+	}{
+		"a cold start": {builders.MakeColdStart(claim, v2).Obj(), string(claim.GetUID())},
+		"a member":     {member, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := p.NewSandbox(t.Context(), tc.sandbox)
+			if err != nil || got.BoundTo != tc.want {
+				t.Errorf("NewSandbox() = bound to %q, %v, want %q", got.BoundTo, err, tc.want)
+			}
+		})
+	}
+}
+
 func makeNode(change func(*unstructured.Unstructured)) *unstructured.Unstructured {
 	n := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": "node-1"},

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/revision"
+	"github.com/freshbind/freshbind/internal/settings"
 )
 
 // SandboxRevision returns the revision that a Sandbox, about to be created, is
@@ -38,6 +40,9 @@ func (p *Platform) newSandbox(ctx context.Context, namespace platform.Namespace,
 		return platform.Stamp{}, fmt.Errorf("finding the revision of sandbox %s: %w", sandbox.GetName(), err)
 	}
 	stamp := platform.Stamp{Enforcement: f.Enforcement}
+	if f.Operation == freshness.ColdStart {
+		stamp.BoundTo = f.ClaimRef.UID
+	}
 	done, err := p.Turns.Take(ctx, sandbox.GetNamespace())
 	if err != nil {
 		return stamp, err
@@ -111,6 +116,9 @@ func (p *Platform) podRevision(ctx context.Context, namespace platform.Namespace
 	if sandbox == nil {
 		return platform.Stamp{Hash: own.Content.Hash()}, nil
 	}
+	if stamp, err := p.asItsSandbox(ctx, sandbox, pod, own); err != nil || stamp != nil {
+		return ptr.Deref(stamp, platform.Stamp{}), err
+	}
 	f, _, err := p.sandboxSnapshot(ctx, namespace, asIfCreated(sandbox))
 	if err != nil {
 		return platform.Stamp{}, fmt.Errorf("finding the revision of pod %s: %w", pod.GetName(), err)
@@ -124,6 +132,36 @@ func (p *Platform) podRevision(ctx context.Context, namespace platform.Namespace
 		Hash: hash, Enforcement: f.Enforcement,
 		Sendable: f.Member.Controller.Kind == freshness.OwnedByPool && !NamesScheduler(sandbox),
 	}, err
+}
+
+// asItsSandbox is the stamp of a Pod that is what its Sandbox says, where that has been
+// stamped and says what it did then; nil for any other. It reads nothing more.
+func (p *Platform) asItsSandbox(ctx context.Context, sandbox, pod *unstructured.Unstructured, own *freshness.Pod) (*platform.Stamp, error) {
+	hash := sandbox.GetLabels()[settings.StampKey]
+	if hash == "" || sandbox.GetGeneration() != 1 {
+		return nil, nil
+	}
+	s := freshness.Snapshot{Pod: own}
+	var err error
+	if s.Member, err = memberOf(asIfCreated(sandbox)); err != nil {
+		return nil, err
+	}
+	if s.PodInjected, err = p.podInjections(sandbox, pod, revision.PathSet{}); err != nil {
+		return nil, err
+	}
+	done, err := p.Turns.Take(ctx, sandbox.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	as, err := freshness.PodAsSaidWithin(s, revision.NewBudget(freshness.MaxWork, ctx.Err))
+	if err != nil || !as {
+		return nil, err
+	}
+	return &platform.Stamp{
+		Hash: hash, Enforcement: sandbox.GetLabels()[settings.EnforcementKey],
+		Sendable: s.Member.Controller.Kind == freshness.OwnedByPool && !NamesScheduler(sandbox),
+	}, nil
 }
 
 // attribute names a revision when it is the namespace's turn.
