@@ -24,7 +24,7 @@ var running = slices.Concat(at("internal/freshness/podcontent.go", []mutant{
 	{check: "generation 1 vouches for what admission added", old: `case s.Member.Generation != 1:`, broken: `case true:`, test: "TestJudgeWhatRuns/placed elsewhere at its birth"},
 	{check: "PodForeign: a cold start adopts nothing", old: `return deny(PodForeign, "pod %s was there`, broken: `return nil; return deny(PodForeign, "pod %s was there`, test: "TestJudgeOtherOperations/cold start beside a pod of its name"},
 }), at("internal/platform/agentsandbox/reads.go", []mutant{
-	{check: "PodForeign: the Pod of a cold start's name is read", old: `if m.PodName != "" && w.Judged().GetResourceVersion() == "" {`, broken: `if false {`, test: "TestColdStartsAdoptNothing/orphaned"},
+	{check: "PodForeign: the Pod of a cold start's name is read", old: `if m.PodName != "" && !w.ContentOnly {`, broken: `if false {`, test: "TestColdStartsAdoptNothing/orphaned"},
 	{check: "PodForeign: a Sandbox that is there has its Pod", old: `string(owner.GetUID()) == platform.ControllerUID(pod) {`, broken: `false {`, test: "TestColdStartsAdoptNothing/of the Sandbox that is there"},
 	{check: "PodForeign: by the UID of its Sandbox", old: `string(owner.GetUID()) == platform.ControllerUID(pod) {`, broken: `true {`, test: "TestColdStartsAdoptNothing/of one before that"},
 }), at("internal/platform/pod.go", []mutant{

@@ -23,6 +23,9 @@ type Write struct {
 	// MayHold are names of sandboxes that the claim may have already, beside
 	// those that it names itself.
 	MayHold []string
+	// ContentOnly: who asks wants to know what it is built from, and what of that speaks
+	// against it. Whether a Pod is in its way is left to whoever judges it.
+	ContentOnly bool
 }
 
 // Judged returns the object whose content is judged: what ran until now, or

@@ -42,8 +42,7 @@ func (p *Platform) read(ctx context.Context, w platform.Write, m freshness.Membe
 	case freshness.Bind, freshness.Idle, freshness.WarmStart:
 		g.get(&out.pod, Pods, m.PodName)
 	case freshness.ColdStart:
-		// What is stored already asks who built it, not whether it may be created.
-		if m.PodName != "" && w.Judged().GetResourceVersion() == "" {
+		if m.PodName != "" && !w.ContentOnly {
 			g.get(&out.pod, Pods, m.PodName)
 		}
 	}

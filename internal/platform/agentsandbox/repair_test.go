@@ -359,7 +359,7 @@ func TestQuestions(t *testing.T) {
 func TestNothingIsRepairedUnread(t *testing.T) {
 	l := lateStart("v1beta1", func(_, _ *builders.Template) {}, builders.MakeClaim("ns", "c1").Obj())
 	away := errors.New("etcd is away")
-	for _, key := range []string{"sandboxclaim/c1", "sandboxtemplate/python", "sandboxwarmpool/python", "pod/c1"} {
+	for _, key := range []string{"sandboxclaim/c1", "sandboxtemplate/python", "sandboxwarmpool/python"} {
 		t.Run(key, func(t *testing.T) {
 			s := newStore(l.claim, l.pool, l.live)
 			s.fail[key] = away

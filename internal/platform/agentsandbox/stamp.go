@@ -177,7 +177,7 @@ func (p *Platform) attribute(ctx context.Context, namespace string, f platform.F
 // asIfCreated describes a Sandbox by how it came to be: for its claim, or for
 // its pool.
 func asIfCreated(sandbox *unstructured.Unstructured) platform.Write {
-	w := platform.Write{Operation: freshness.Birth, New: sandbox}
+	w := platform.Write{Operation: freshness.Birth, New: sandbox, ContentOnly: true}
 	if owner := controllerOf(sandbox); owner.Kind == freshness.OwnedByClaim {
 		w.Operation, w.Claim = freshness.ColdStart, owner
 	}
