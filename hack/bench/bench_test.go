@@ -76,6 +76,17 @@ const auditLines = `{"stage":"RequestReceived","verb":"delete","userAgent":"fres
 {"stage":"ResponseComplete","verb":"patch","userAgent":"freshbind/1","objectRef":{"resource":"sandboxwarmpools","name":"p","subresource":"status"},"responseStatus":{"code":200}}
 `
 
+func TestLiveReads(t *testing.T) {
+	n, err := liveReads("# HELP freshbind_live_reads_total x\nfreshbind_live_reads_total{resource=\"pods\",result=\"ok\"} 3\n" +
+		"freshbind_live_reads_joined_total 9\nfreshbind_live_reads_total{resource=\"other\",result=\"absent\"} 1.5e+01\n")
+	if err != nil || n != 18 {
+		t.Errorf("liveReads() = %v, %v, want 18", n, err)
+	}
+	if _, err := liveReads("freshbind_live_reads_total{} x"); err == nil {
+		t.Error("no error for a number that is none")
+	}
+}
+
 func TestAuditLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	before := []byte("what was before is skipped\n")

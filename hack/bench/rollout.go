@@ -41,10 +41,15 @@ type world struct {
 	upstream, identity *rest.Config
 }
 
+// newWorld has an audit log, in which requests are counted.
 func newWorld(ctx context.Context, budget int) (*world, error) {
+	return startWorld(ctx, budget, controlplane.Options{AuditLog: true, Log: os.Stderr})
+}
+
+func startWorld(ctx context.Context, budget int, cluster controlplane.Options) (*world, error) {
 	started, err := scenario.StartWorld(ctx, scenario.WorldOptions{
 		Release: release,
-		Cluster: controlplane.Options{AuditLog: true, Log: os.Stderr},
+		Cluster: cluster,
 		Guard:   fixture.Options{Args: []string{fmt.Sprintf("--replacement-budget=%d", budget)}},
 	})
 	if err != nil {

@@ -84,6 +84,9 @@ type LeaderElection struct {
 	Enabled bool `json:"enabled"`
 	// Namespace is the lease's; empty for the one this runs in.
 	Namespace string `json:"namespace"`
+	// Deployment runs this, in the same namespace. A process that stops while that is gone, or
+	// has no replicas, shows hidden members to claims again; empty for none to ask about.
+	Deployment string `json:"deployment"`
 }
 
 // Listener is an address that something is served at.

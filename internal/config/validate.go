@@ -85,6 +85,12 @@ func (c *Configuration) validateNamespaces() field.ErrorList {
 	if c.LeaderElection.Namespace != "" {
 		errs = append(errs, namespace(field.NewPath("leaderElection", "namespace"), c.LeaderElection.Namespace)...)
 	}
+	if c.LeaderElection.Deployment != "" {
+		at := field.NewPath("leaderElection", "deployment")
+		for _, problem := range validation.IsDNS1123Subdomain(c.LeaderElection.Deployment) {
+			errs = append(errs, field.Invalid(at, c.LeaderElection.Deployment, problem))
+		}
+	}
 	of := field.NewPath("selfTest", "namespace")
 	if len(c.Namespaces) > 0 && !slices.Contains(c.Namespaces, c.SelfTest.Namespace) {
 		errs = append(errs, field.Invalid(of, c.SelfTest.Namespace, "has to be one of namespaces: nothing is judged in others"))

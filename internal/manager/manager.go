@@ -70,6 +70,10 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, platforms ...*Guarded
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running the manager: %w", err)
 	}
+	if err := p.leave(cfg, platforms); err != nil {
+		// What it was told to do, it has done.
+		mgr.GetLogger().WithName("leave").Error(err, "Members may stay hidden: kubectl freshbind release -A shows them")
+	}
 	return nil
 }
 

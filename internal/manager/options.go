@@ -31,6 +31,8 @@ type Options struct {
 
 	LeaderElect          bool
 	LeaderElectNamespace string
+	// Deployment is config.LeaderElection.Deployment.
+	Deployment string
 
 	// Defaults hold where nobody says anything; Scope says where policies hold.
 	Defaults settings.Defaults

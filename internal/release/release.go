@@ -105,6 +105,17 @@ func (r *Releaser) Run(ctx context.Context, namespaces ...string) (Report, error
 	return r.report, r.left(ctx, namespaces)
 }
 
+// ShowAll shows hidden members, and undoes nothing else.
+func (r *Releaser) ShowAll(ctx context.Context, namespaces ...string) (Report, error) {
+	r.report, r.pools, r.offered = Report{Unmarked: map[string]int{}}, map[types.UID]*Pool{}, map[types.UID]bool{}
+	for _, namespace := range namespaces {
+		if err := r.showMembers(ctx, namespace); err != nil {
+			return r.report, err
+		}
+	}
+	return r.report, nil
+}
+
 func (r *Releaser) readPools(ctx context.Context, namespace string) error {
 	return each(ctx, r.Client, r.Kinds.Pools, partial, func(pool metav1.Object) error {
 		p := &Pool{Namespace: pool.GetNamespace(), Name: pool.GetName(), marked: !outcomesOf(pool).none()}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,6 +33,12 @@ func TestNothingStaysHiddenWhenFreshbindGoes(t *testing.T) {
 			w.uninstall(t)
 			return ""
 		}, members - replaced},
+		"kubectl delete namespace": {func(t *testing.T, w *world) string {
+			return w.takeAway(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+		}, 0},
+		"kubectl delete deployment": {func(t *testing.T, w *world) string {
+			return w.takeAway(t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: release}})
+		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := sharedWorld(t)
@@ -47,10 +54,13 @@ func TestNothingStaysHiddenWhenFreshbindGoes(t *testing.T) {
 			if tc.stays > 0 {
 				said = w.releaseByHand(t)
 			}
-			if want := fmt.Sprintf("pool %s/%s: %d members shown", ns.Name, p.Name, members-replaced); !strings.Contains(said, want) {
+			if want := fmt.Sprintf("pool %s/%s: %d members shown", ns.Name, p.Name, members-replaced); said != "" && !strings.Contains(said, want) {
 				t.Errorf("%q is not in\n%s", want, said)
 			}
 			w.hidden(t, ns, p, 0)
+			if said == "" {
+				w.releaseByHand(t)
+			}
 			w.unmarked(t, ns)
 			claims := scenario.Names("c", members-replaced)
 			w.must(t, ns.CreateClaims(t.Context(), p, claims...))
@@ -64,6 +74,17 @@ func TestNothingStaysHiddenWhenFreshbindGoes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// takeAway deletes what the manager runs by, and then stops it as its kubelet would. Nobody
+// runs a command.
+func (w *world) takeAway(t *testing.T, obj client.Object) string {
+	t.Helper()
+	w.leaves(func() {
+		w.must(t, w.client.Delete(t.Context(), obj))
+		w.stop(t)
+	})
+	return ""
 }
 
 // A release that cannot be done, here for lack of an image, fails an uninstall;

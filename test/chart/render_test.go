@@ -376,7 +376,7 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"sentinel too short":   {[]string{"sentinel.keep=59s"}, []string{"sentinel.keep", "at least 60s"}},
 		"always renewed":       {[]string{"certificates.certManager.renewBefore=2160h"}, []string{"renewBefore", "renewed all the time"}},
 		"a CA too short":       {[]string{"certificates.certManager.caDuration=1h"}, []string{"caDuration", "outlive its CA"}},
-		"killed while it ends": {[]string{"config.gracePeriod=50s"}, []string{"terminationGracePeriodSeconds", "60s"}},
+		"killed while it ends": {[]string{"config.gracePeriod=30s"}, []string{"terminationGracePeriodSeconds", "60s"}},
 		"the kubelet's port":   {[]string{"hostNetwork=true"}, []string{"ports.webhook", "the kubelet's"}},
 		"one port for two":     {[]string{"ports.metrics=10250"}, []string{"ports.metrics", "ports.webhook already"}},
 		"profiles' port":       {[]string{"config.profiling.bindAddress=127.0.0.1:8081"}, []string{"profiling", "ports.health already"}},
@@ -413,7 +413,7 @@ func TestValuesThatAreRefused(t *testing.T) {
 // What is close to being refused and is not.
 func TestValuesThatAreAccepted(t *testing.T) {
 	for name, values := range map[string][]string{
-		"durations":  {"config.gracePeriod=1m30.5s", "config.selfTest.interval=1000ms", "terminationGracePeriodSeconds=101", "routes.maxAge=3s", "sentinel.keep=1m"},
+		"durations":  {"config.gracePeriod=1m30.5s", "config.selfTest.interval=1000ms", "terminationGracePeriodSeconds=121", "routes.maxAge=3s", "sentinel.keep=1m"},
 		"quantities": {"resources.limits.memory=1.5Gi", "resources.limits.cpu=2", "resources.requests.cpu=250m", "routes.resources.limits.memory=1e9"},
 		"names":      {"fullnameOverride=fb", "serviceAccount.name=a.b-c", "priorityClassName=", "commonLabels.team=", "podLabels.a\\.b/c=D_e", "imagePullSecrets[0].name=r.s"},
 		"ports":      {"ports.webhook=9443", "ports.metrics=10250", "config.profiling.bindAddress=127.0.0.1:6060"},

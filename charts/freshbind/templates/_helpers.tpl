@@ -224,6 +224,7 @@ scheduling:
 leaderElection:
   enabled: true
   namespace: {{ .Release.Namespace | quote }}
+  deployment: {{ include "freshbind.fullname" . }}
 webhook:
   bindAddress: ":{{ .Values.ports.webhook }}"
   certificate:

@@ -30,6 +30,7 @@ var fileFlags = []fileFlag{
 	{"namespaces", "namespaces", func(f *config.File) string { return strings.Join(f.Namespaces, ",") }},
 	{"leader-elect", "leaderElection.enabled", func(f *config.File) string { return strconv.FormatBool(f.LeaderElection.Enabled) }},
 	{"leader-election-namespace", "leaderElection.namespace", func(f *config.File) string { return f.LeaderElection.Namespace }},
+	{"deployment", "leaderElection.deployment", func(f *config.File) string { return f.LeaderElection.Deployment }},
 	{"webhook-bind-address", "webhook.bindAddress", func(f *config.File) string { return f.Webhook.BindAddress }},
 	{"client-ca-file", "webhook.clients.caFile", func(f *config.File) string { return f.Webhook.Clients.CAFile }},
 	{"client-names", "webhook.clients.names", func(f *config.File) string { return strings.Join(f.Webhook.Clients.Names, ",") }},

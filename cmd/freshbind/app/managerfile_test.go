@@ -37,7 +37,7 @@ floors: [{namespaceSelector: {}, minimumEnforcement: enforce}]
 revisions: {limit: 3, digests: true}
 replacementBudget: 7
 namespaces: [a, b]
-leaderElection: {enabled: false, namespace: c}
+leaderElection: {enabled: false, namespace: c, deployment: e}
 webhook: {bindAddress: "127.0.0.1:1", certificate: {secretName: tls, secretNamespace: d}}
 metrics: {bindAddress: ":2", secure: true}
 health: {bindAddress: ":3"}
@@ -53,7 +53,7 @@ logging: {level: 2, format: text}
 		Enforcement, Strategy               string
 		Limit, Budget                       int
 		Digests, Elect, SelfTest            bool
-		LeaseNamespace                      string
+		LeaseNamespace, Deployment          string
 		Namespaces                          []string
 		Webhook, Metrics, Health, SelfTests string
 		Profile                             string
@@ -63,14 +63,14 @@ logging: {level: 2, format: text}
 		Floors                              int
 	}
 	want := plain{
-		Enforcement: "enforce", Strategy: "Recreate", Limit: 3, Budget: 7, Digests: true, LeaseNamespace: "c",
+		Enforcement: "enforce", Strategy: "Recreate", Limit: 3, Budget: 7, Digests: true, LeaseNamespace: "c", Deployment: "e",
 		Namespaces: []string{"a", "b"}, Webhook: "127.0.0.1:1", Metrics: ":2", Health: ":3", SelfTests: "a", Profile: "127.0.0.1:4", MetricsSecure: true,
 		Grace: 4 * time.Second, Interval: 5 * time.Second,
 		Certificate: config.Certificate{SecretName: "tls", SecretNamespace: "d"}, Floors: 1,
 	}
 	got := plain{
 		Enforcement: o.enforcement, Strategy: o.strategy, Limit: o.RevisionLimit, Budget: o.Budget, Digests: o.RevisionDigests,
-		MetricsSecure: o.MetricsSecure, Elect: o.LeaderElect, SelfTest: o.SelfTest.Enabled, LeaseNamespace: o.LeaderElectNamespace, Namespaces: o.Namespaces,
+		MetricsSecure: o.MetricsSecure, Elect: o.LeaderElect, SelfTest: o.SelfTest.Enabled, LeaseNamespace: o.LeaderElectNamespace, Deployment: o.Deployment, Namespaces: o.Namespaces,
 		Webhook: o.WebhookAddress, Metrics: o.MetricsAddress, Health: o.HealthAddress, SelfTests: o.SelfTest.Namespace,
 		Profile: o.ProfileAddress,
 		Grace:   o.GracePeriod, Interval: o.SelfTest.Interval.Duration, Certificate: o.Certificate, Floors: len(o.floors),

@@ -50,6 +50,7 @@ func NewManagerOptions() *ManagerOptions {
 			GracePeriod:          c.GracePeriod.Duration,
 			LeaderElect:          c.LeaderElection.Enabled,
 			LeaderElectNamespace: c.LeaderElection.Namespace,
+			Deployment:           c.LeaderElection.Deployment,
 			Repair:               c.Repair,
 			RevisionLimit:        c.Revisions.Limit,
 			RevisionDigests:      c.Revisions.Digests,
@@ -76,6 +77,7 @@ func (o *ManagerOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.GracePeriod, "grace-period", o.GracePeriod, "How long running requests may take after a stop signal.")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Elect a leader, which runs the controllers; all replicas serve webhooks.")
 	fs.StringVar(&o.LeaderElectNamespace, "leader-election-namespace", o.LeaderElectNamespace, "Namespace of the lease; empty for the namespace this runs in.")
+	fs.StringVar(&o.Deployment, "deployment", o.Deployment, "Deployment that runs this, in the namespace of the lease: a process that stops while it is gone, or has no replicas, shows hidden members again.")
 	fs.StringVar(&o.enforcement, "default-enforcement", o.enforcement, "Mode where neither namespace nor pool sets one: audit or enforce.")
 	fs.StringVar(&o.strategy, "default-rollout-strategy", o.strategy, "Strategy where the pool sets none: OnReplenish, Recreate or RollingUpdate.")
 	fs.BoolVar(&o.Repair, "repair", o.Repair, "Rewrite a cold start that was rendered from an older revision to the one in force, in mode enforce; without it, and for pools with the annotation freshbind.dev/repair=false, it is refused.")

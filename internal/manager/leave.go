@@ -1,0 +1,102 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/release"
+)
+
+// leaveWithin bounds what a process does after everything else has ended. The chart
+// leaves that much of a Pod's grace period (templates/validate.yaml).
+const leaveWithin = 20 * time.Second
+
+// leave shows hidden members to claims again if this process stops for good: nobody
+// else would, since agent-sandbox looks for a label that has no expiry. Each replica
+// does it, so that whoever stops last undoes what the one that led last has done. It
+// is the last try, not the only one: freshbind release does the same at any time.
+func (o *process) leave(cfg *rest.Config, platforms []*Guarded) error {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
+	defer cancel()
+	c, err := client.New(cfg, client.Options{})
+	if err != nil {
+		return fmt.Errorf("creating the client to leave with: %w", err)
+	}
+	why, err := o.leavesFor(ctx, c)
+	if err != nil || why == "" {
+		return err
+	}
+	asks, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("creating client for discovery: %w", err)
+	}
+	k, found, err := firstServed(ctx, platform.Discovery(asks.ServerResourcesForGroupVersionWithContext), platforms)
+	if err != nil || !found || k.Kept == nil {
+		return err
+	}
+	namespaces := o.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{corev1.NamespaceAll}
+	}
+	r := &release.Releaser{Client: c, Objects: k.Kept, Kinds: release.Kinds{Sandboxes: k.Sandboxes, Claims: k.Claims, Pools: k.Pools}}
+	report, err := r.ShowAll(ctx, namespaces...)
+	if err != nil {
+		return fmt.Errorf("showing hidden members: %w", err)
+	}
+	ctrl.Log.WithName("leave").Info("Stopped for good, and showed hidden members", "because", why, "shown", report.Shown(), "failed", report.Failed)
+	return nil
+}
+
+// leavesFor says why nobody will go on after this process; "" when somebody will, and
+// where there is nothing to tell it by.
+func (o *process) leavesFor(ctx context.Context, reader client.Reader) (string, error) {
+	if o.Deployment == "" {
+		return "", nil
+	}
+	namespace := o.LeaderElectNamespace
+	if namespace == "" {
+		own, err := ownNamespace()
+		if errors.Is(err, os.ErrNotExist) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		namespace = own
+	}
+	var ns corev1.Namespace
+	switch err := reader.Get(ctx, types.NamespacedName{Name: namespace}, &ns); {
+	case apierrors.IsNotFound(err):
+		return "its namespace is gone", nil
+	case err != nil:
+		return "", fmt.Errorf("getting the namespace %s: %w", namespace, err)
+	case ns.DeletionTimestamp != nil:
+		return "its namespace is being deleted", nil
+	}
+	var d appsv1.Deployment
+	switch err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: o.Deployment}, &d); {
+	case apierrors.IsNotFound(err):
+		return "its Deployment is gone", nil
+	case err != nil:
+		return "", fmt.Errorf("getting the Deployment %s/%s: %w", namespace, o.Deployment, err)
+	case d.DeletionTimestamp != nil:
+		return "its Deployment is being deleted", nil
+	case ptr.Deref(d.Spec.Replicas, 1) == 0:
+		return "its Deployment is scaled to 0", nil
+	}
+	return "", nil
+}
