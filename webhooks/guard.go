@@ -191,22 +191,30 @@ func (g *Guard) judge(ctx context.Context, namespace string, w platform.Write) o
 	ctx, cancel := context.WithTimeout(ctx, g.Timeout)
 	defer cancel()
 	facts, err := g.Platform.Snapshot(ctx, w)
+	var v freshness.Verdict
 	asked := facts.Enforcement
 	if err != nil {
 		asked = g.Modes.mayBeAsked(ctx, w.Judged())
+	} else {
+		v, err = g.verdict(ctx, namespace, facts.Snapshot)
 	}
-	mode, modeErr := g.Modes.in(ctx, namespace, facts.Namespace, asked)
-	if err = errors.Join(err, modeErr); err != nil {
-		return outcome{mode: mode, err: err}
-	}
-	v, err := g.verdict(ctx, namespace, facts.Snapshot)
-	if err == nil && v.Allowed && mode == settings.Enforce {
+	mode, modeErr := g.modeFor(ctx, w, v, namespace, facts.Namespace, asked)
+	if err = errors.Join(err, modeErr); err == nil && v.Allowed && settings.Mode(asked) == settings.Enforce {
 		err = g.policiesHold(ctx, namespace, facts, w)
 	}
 	return outcome{
 		mode: mode, pool: facts.Pool, claim: facts.ClaimRef.Name, taken: facts.Taken, alwaysCold: facts.AlwaysCold,
 		Verdict: v, err: err,
 	}
+}
+
+// modeFor needs no read for a bind of what is fresh: it passes in every mode, and the one
+// that is counted is the cache's.
+func (g *Guard) modeFor(ctx context.Context, w platform.Write, v freshness.Verdict, name string, namespace platform.Namespace, asked string) (settings.Mode, error) {
+	if w.Operation == freshness.Bind && v.Reason == freshness.Fresh && settings.Mode(asked) != settings.Enforce {
+		return g.Modes.lastKnown(ctx, name), nil
+	}
+	return g.Modes.in(ctx, name, namespace, asked)
 }
 
 // policiesHold reports an error while no policy holds for the sandbox that a claim is

@@ -210,8 +210,9 @@ func TestGuard(t *testing.T) {
 		"undecided, the member says so":                          {err: broken, mode: settings.Audit, label: "enforce", want: want{Code: 500, Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
 		"judged, another pool enforces":                          {facts: dead, mode: settings.Audit, pool: "enforce", want: want{Allowed: true, Code: 200, Verdict: "deny", Denied: []string{"audit c1 PodTerminating python"}, Observed: 1}},
 		"judged, and said before only":                           {facts: dead, mode: settings.Audit, label: "enforce", want: want{Allowed: true, Code: 200, Verdict: "deny", Denied: []string{"audit c1 PodTerminating python"}, Observed: 1}},
-		"mode unreadable, was enforced":                          {facts: fresh, mode: settings.Enforce, modeErr: broken, want: want{Code: 500, Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
-		"mode unreadable, was audited":                           {facts: fresh, mode: settings.Audit, modeErr: broken, want: want{Allowed: true, Code: 200, Verdict: "error", Observed: 1}},
+		"mode unreadable, was enforced":                          {facts: dead, mode: settings.Enforce, modeErr: broken, want: want{Code: 500, Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
+		"mode unreadable, was audited":                           {facts: dead, mode: settings.Audit, modeErr: broken, want: want{Allowed: true, Code: 200, Verdict: "error", Observed: 1}},
+		"mode unreadable, fresh in any":                          {facts: fresh, mode: settings.Enforce, modeErr: broken, want: want{Allowed: true, Code: 200, Verdict: "allow", Observed: 1}},
 		"the pool's own mode is no read":                         {facts: tightened, mode: settings.Audit, modeErr: broken, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc its own"}, Denied: []string{"enforce c1 PodTerminating python"}, Observed: 1}},
 	}
 	for name, tc := range cases {

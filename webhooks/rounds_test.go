@@ -93,14 +93,17 @@ func TestRoundsOfReads(t *testing.T) {
 	bind := func(m *unstructured.Unstructured) admission.Request {
 		return request(t, admissionv1.Update, m, builders.Bound(m, chosen, template).Obj())
 	}
+	// Nobody asks for the namespace of a bind that passes in every mode.
 	ofBind := func(node, template string) (reads []string) {
-		reads = append(reads, "namespaces/ns")
 		if node != "" {
 			reads = append(reads, "nodes/"+node)
 		}
 		return append(reads, "pods/python-abc", "sandboxclaims/c1", "sandboxes/c1", "sandboxtemplates/"+template, "sandboxwarmpools/python")
 	}
 	all := [][]string{ofBind("node-1", "python")}
+	namespace := []string{"namespaces/ns"}
+	withFloors := [][]string{slices.Concat(namespace, all[0])}
+	stale := builders.SandboxFrom(member).Image("sandbox:v0").Obj()
 	ofBirth := []string{"namespaces/ns", "sandboxtemplates/python", "sandboxwarmpools/python"}
 	ofStart := []string{"namespaces/ns", "pods/c1", "sandboxclaims/c1", "sandboxtemplates/python"}
 	// Who names it asks for no Pod in its way.
@@ -118,11 +121,12 @@ func TestRoundsOfReads(t *testing.T) {
 		want   [][]string
 	}{
 		"a bind":                        {pool, nil, "node-1", bind(member), false, all},
-		"a bind, floors for strategies": {pool, floors, "node-1", bind(member), false, all},
+		"a bind, floors for strategies": {pool, floors, "node-1", bind(member), false, withFloors},
 		"a bind, the pool enforces":     {enforcing, nil, "node-1", bind(labelled), false, all},
 		"a bind of another template's": {pool, floors, "node-1", bind(elsewhere), false, [][]string{
-			ofBind("node-1", "older"), {"sandboxtemplates/python"},
+			slices.Concat(namespace, ofBind("node-1", "older")), {"sandboxtemplates/python"},
 		}},
+		"a bind that is refused":        {pool, nil, "node-1", bind(stale), false, append(slices.Clone(all), namespace)},
 		"a bind, the node is not known": {pool, nil, "", bind(member), false, [][]string{ofBind("", "python"), {"nodes/node-1"}}},
 		"a bind, the cache is late":     {pool, nil, "node-0", bind(member), false, [][]string{ofBind("node-0", "python"), {"nodes/node-1"}}},
 		"a birth":                       {pool, floors, "node-1", request(t, admissionv1.Create, nil, member), false, [][]string{ofBirth}},
@@ -137,6 +141,10 @@ func TestRoundsOfReads(t *testing.T) {
 					labels = nil
 				}
 				h := &heldReads{pending: map[string]chan struct{}{}, objs: map[string]*unstructured.Unstructured{
+					"nodes/node-1": {Object: map[string]any{
+						"metadata": map[string]any{"name": "node-1"},
+						"status":   map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}},
+					}},
 					"namespaces/ns":   {Object: map[string]any{"metadata": map[string]any{"name": "ns"}}},
 					"pods/python-abc": pod, "sandboxclaims/c1": chosen, "sandboxtemplates/python": template, "sandboxwarmpools/python": tc.pool,
 				}}
@@ -146,7 +154,7 @@ func TestRoundsOfReads(t *testing.T) {
 					Defaults:   settings.Defaults{Mode: settings.Audit, Strategy: freshness.Recreate, Floors: tc.floors},
 					CachedNode: func(_, _ string) string { return tc.node },
 				}
-				modes := &Modes{Live: p.NamespaceLabels, Defaults: p.Defaults}
+				modes := &Modes{Live: p.NamespaceLabels, Cached: known(labels), Defaults: p.Defaults}
 				handle := guard(p, modes).Handle
 				if tc.stamps {
 					handle = (&Stamp{Revisions: p, Modes: modes, Timeout: time.Minute}).Handle
@@ -170,6 +178,11 @@ func TestRoundsOfReads(t *testing.T) {
 			})
 		})
 	}
+}
+
+// known is what a cache shows of a namespace.
+func known(labels map[string]string) platform.NamespaceLabels {
+	return func(context.Context, string) (map[string]string, error) { return labels, nil }
 }
 
 func guard(p Platform, m *Modes) *Guard {

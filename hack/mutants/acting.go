@@ -33,8 +33,8 @@ var answering = slices.Concat(at("internal/platform/agentsandbox/answers.go", []
 	{check: "not in mode audit", old: `if o.mode == settings.Enforce && w.Operation == freshness.Release && !o.byPerson && g.Released != nil {`, broken: `if w.Operation == freshness.Release && !o.byPerson && g.Released != nil {`, test: "TestGuardOfBarePods/release, audited"},
 	{check: "a Pod that a person took out of its pool is theirs", old: `freshness.Release && !o.byPerson && g.Released`, broken: `freshness.Release && g.Released`, test: "TestGuardOfBarePods/release, by a person"},
 }), at("webhooks/guard.go", []mutant{
-	{check: "no claim gets what no policy holds for", old: `err == nil && v.Allowed && mode == settings.Enforce {`, broken: `false {`, test: "TestNoClaimGetsASandboxThatNoPolicyHoldsFor/not labelled"},
-	{check: "not labelled: a denial stays one", old: `err == nil && v.Allowed && mode == settings.Enforce {`, broken: `err == nil && mode == settings.Enforce {`, test: "TestNoClaimGetsASandboxThatNoPolicyHoldsFor/denied in any case"},
+	{check: "no claim gets what no policy holds for", old: `err == nil && v.Allowed && settings.Mode(asked) == settings.Enforce {`, broken: `false {`, test: "TestNoClaimGetsASandboxThatNoPolicyHoldsFor/not labelled"},
+	{check: "not labelled: a denial stays one", old: `err == nil && v.Allowed && settings.Mode(asked) == settings.Enforce {`, broken: `err == nil && mode == settings.Enforce {`, test: "TestNoClaimGetsASandboxThatNoPolicyHoldsFor/denied in any case"},
 	{check: "not labelled: where the namespace enforces policies hold", old: `err != nil || mode == settings.Enforce {
 		return err`, broken: `err != nil || mode == "" {
 		return err`, test: "TestNoClaimGetsASandboxThatNoPolicyHoldsFor/the namespace enforces"},
@@ -47,9 +47,12 @@ var answering = slices.Concat(at("internal/platform/agentsandbox/answers.go", []
 }), at("webhooks/mode.go", []mutant{
 	{check: "a pool tightens the mode", old: `if settings.Mode(pool) == settings.Enforce {`, broken: `if false {`, test: "TestGuard/tightened by the pool"},
 	{check: "the mode that was known decides how to fail", old: `return m.lastKnown(ctx, name), fmt.Errorf(`, broken: `return m.Defaults.Mode, fmt.Errorf(`, test: "TestGuard/mode unreadable, was enforced"},
-	{check: "rounds: a namespace that was read is not read again", old: `if !namespace.Started() {`, broken: `if true {`, test: "TestRoundsOfReads/a bind"},
+	{check: "rounds: a namespace that was read is not read again", old: `if !namespace.Started() {`, broken: `if true {`, test: "TestRoundsOfReads/a cold start"},
 }), at("webhooks/guard.go", []mutant{
-	{check: "rounds: the mode comes with the snapshot", old: `facts.Namespace, asked)`, broken: `platform.Namespace{}, asked)`, test: "TestRoundsOfReads/a bind"},
+	{check: "rounds: the mode comes with the snapshot", old: `facts.Namespace, asked)`, broken: `platform.Namespace{}, asked)`, test: "TestRoundsOfReads/a cold start"},
+	{check: "mode: a refusal goes by what is stored", old: `v.Reason == freshness.Fresh && settings.Mode(asked)`, broken: `settings.Mode(asked)`, test: "TestGuard/mode unreadable, was enforced"},
+	{check: "mode: a pool that enforces counts for what is fresh, too", old: `v.Reason == freshness.Fresh && settings.Mode(asked) != settings.Enforce`, broken: `v.Reason == freshness.Fresh`, test: "TestNoClaimGetsASandboxThatNoPolicyHoldsFor"},
+	{check: "mode: what is fresh asks for no namespace", old: `w.Operation == freshness.Bind && v.Reason == freshness.Fresh`, broken: `false && v.Reason == freshness.Fresh`, test: "TestGuard/mode unreadable, fresh in any"},
 }), at("internal/platform/agentsandbox/guess.go", []mutant{
 	{check: "rounds: the claim's own sandbox is read with the rest", old: `if w.Claim.Name != "" && w.Claim.Name != m.Name {`, broken: `if false {`, pkg: "webhooks", test: "TestRoundsOfReads/a bind"},
 	{check: "rounds: the node is read with the rest", old: `if p.CachedNode != nil && m.PodName != "" {`, broken: `if false {`, pkg: "webhooks", test: "TestRoundsOfReads/a bind"},

@@ -27,7 +27,11 @@ var recognising = slices.Concat(at("internal/platform/agentsandbox/classify.go",
 }))
 
 // extracting is what a verdict takes from the objects.
-var extracting = slices.Concat(at("internal/settings/pool.go", []mutant{
+var extracting = slices.Concat(at("internal/platform/namespace.go", []mutant{
+	{check: "a namespace is read in time to know how to fail", old: `time.AfterFunc(after, func() { begun() })`, broken: `time.AfterFunc(time.Hour, func() { begun() })`, test: "TestLaterNamespace/everything else takes long"},
+}), at("internal/platform/agentsandbox/platform.go", []mutant{
+	{check: "rounds: floors of strategies come with the snapshot", old: ` || p.Defaults.Floors.HasStrategy()`, broken: ``, pkg: "webhooks", test: "TestRoundsOfReads/a bind, floors for strategies"},
+}), at("internal/settings/pool.go", []mutant{
 	{check: "injected paths: from the pool", old: `revision.ParseList(p[InjectedPathsKey])`, broken: `revision.ParseList("")`, pkg: "internal/platform/agentsandbox", test: "TestSnapshotHasWhatEachReasonDependsOn/a leaf that its pool's owner has"},
 	{check: "a restart that cannot be read is none", old: `return time.Time{}`, broken: `return time.Now()`, test: "TestPool/nothing that can be read"},
 	{check: "taken by name only: whatever the pool says", old: `p[ClaimsKey] != ""`, broken: `p[ClaimsKey] == byName`, test: "TestPool/by name, misspelt"},

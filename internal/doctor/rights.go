@@ -41,6 +41,9 @@ var PodDeletes = right("", "delete", "pods")
 // LeaseRights are needed in the namespace of the leases only.
 var LeaseRights = right("coordination.k8s.io", "get create update", "leases")
 
+// DeploymentRights are needed there, too, by a manager that has a Deployment.
+var DeploymentRights = right("apps", "get", "deployments")
+
 // SelfTestRights are needed in the namespace of the self-test only, for dry runs.
 func SelfTestRights(k platform.Kinds) rbacv1.PolicyRule {
 	return right(k.Member.Group, "create", k.Member.Resource)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,6 +36,18 @@ type Namespace struct {
 // StartNamespace reads a namespace beside what else is read.
 func StartNamespace(ctx context.Context, name string, read NamespaceLabels) Namespace {
 	return Namespace{Begin(func() (map[string]string, error) { return read(ctx, name) })}
+}
+
+// LaterNamespace reads a namespace when somebody asks for its labels, and in any case
+// once that long has passed: where reads take long they may fail, and how to fail depends on
+// the namespace.
+func LaterNamespace(ctx context.Context, name string, read NamespaceLabels, after time.Duration) Namespace {
+	begun := sync.OnceValue(func() func() (map[string]string, error) {
+		return Begin(func() (map[string]string, error) { return read(ctx, name) })
+	})
+	timer := time.AfterFunc(after, func() { begun() })
+	context.AfterFunc(ctx, func() { timer.Stop() })
+	return Namespace{func() (map[string]string, error) { return begun()() }}
 }
 
 // Begin reads beside what else is done. The function that it returns waits for the

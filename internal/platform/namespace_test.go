@@ -3,7 +3,10 @@ package platform
 import (
 	"context"
 	"runtime"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestANamespaceThatCannotBeRead(t *testing.T) {
@@ -18,6 +21,46 @@ func TestANamespaceThatCannotBeRead(t *testing.T) {
 			if labels, err := n.Labels(); err == nil {
 				t.Errorf("Labels() = %v, want an error", labels)
 			}
+		})
+	}
+}
+
+// Nobody waits for a namespace that nobody asks for, and one is read before the rest of
+// the time is up.
+func TestLaterNamespace(t *testing.T) {
+	for name, tc := range map[string]struct {
+		asks, waits bool
+		want        int
+	}{
+		"nobody asks":                {want: 0},
+		"asked for":                  {asks: true, want: 1},
+		"everything else takes long": {waits: true, want: 1},
+		"that, and it is asked for":  {waits: true, asks: true, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				var reads atomic.Int32
+				n := LaterNamespace(ctx, "ns", func(context.Context, string) (map[string]string, error) {
+					reads.Add(1)
+					return map[string]string{"a": "b"}, nil
+				}, time.Second)
+				if tc.waits {
+					time.Sleep(2 * time.Second)
+				}
+				if tc.asks {
+					for range 2 {
+						if labels, err := n.Labels(); err != nil || labels["a"] != "b" {
+							t.Errorf("Labels() = %v, %v", labels, err)
+						}
+					}
+				}
+				cancel()
+				time.Sleep(2 * time.Second)
+				if got := int(reads.Load()); got != tc.want || !n.Started() {
+					t.Errorf("%d reads, want %d", got, tc.want)
+				}
+			})
 		})
 	}
 }

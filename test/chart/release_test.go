@@ -24,20 +24,22 @@ import (
 func TestNothingStaysHiddenWhenFreshbindGoes(t *testing.T) {
 	const members, replaced = 8, 2
 	for name, tc := range map[string]struct {
-		leave func(*testing.T, *world) string
+		leave func(*testing.T, *world, *scenario.Namespace, scenario.Pool) string
 		// stays is how many members are hidden after that, and before the command.
 		stays int
 	}{
-		"helm uninstall": {func(t *testing.T, w *world) string { return w.leaveInOrder(t) }, 0},
-		"helm uninstall --no-hooks": {func(t *testing.T, w *world) string {
+		"helm uninstall": {func(t *testing.T, w *world, _ *scenario.Namespace, _ scenario.Pool) string {
+			return w.leaveInOrder(t)
+		}, 0},
+		"helm uninstall --no-hooks": {func(t *testing.T, w *world, _ *scenario.Namespace, _ scenario.Pool) string {
 			w.uninstall(t)
 			return ""
 		}, members - replaced},
-		"kubectl delete namespace": {func(t *testing.T, w *world) string {
-			return w.takeAway(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+		"kubectl delete namespace": {func(t *testing.T, w *world, ns *scenario.Namespace, p scenario.Pool) string {
+			return w.takeAway(t, ns, p, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 		}, 0},
-		"kubectl delete deployment": {func(t *testing.T, w *world) string {
-			return w.takeAway(t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: release}})
+		"kubectl delete deployment": {func(t *testing.T, w *world, ns *scenario.Namespace, p scenario.Pool) string {
+			return w.takeAway(t, ns, p, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: release}})
 		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,18 +51,15 @@ func TestNothingStaysHiddenWhenFreshbindGoes(t *testing.T) {
 			_, err := ns.SetImage(t.Context(), p.Template, "sandbox:v2")
 			w.must(t, err)
 			w.hidden(t, ns, p, members-replaced)
-			said := tc.leave(t, w)
+			said := tc.leave(t, w, ns, p)
 			w.hidden(t, ns, p, tc.stays)
 			if tc.stays > 0 {
 				said = w.releaseByHand(t)
 			}
-			if want := fmt.Sprintf("pool %s/%s: %d members shown", ns.Name, p.Name, members-replaced); said != "" && !strings.Contains(said, want) {
+			if want := fmt.Sprintf("pool %s/%s: %d members shown", ns.Name, p.Name, tc.stays); !strings.Contains(said, want) {
 				t.Errorf("%q is not in\n%s", want, said)
 			}
 			w.hidden(t, ns, p, 0)
-			if said == "" {
-				w.releaseByHand(t)
-			}
 			w.unmarked(t, ns)
 			claims := scenario.Names("c", members-replaced)
 			w.must(t, ns.CreateClaims(t.Context(), p, claims...))
@@ -76,15 +75,19 @@ func TestNothingStaysHiddenWhenFreshbindGoes(t *testing.T) {
 	}
 }
 
-// takeAway deletes what the manager runs by, and then stops it as its kubelet would. Nobody
-// runs a command.
-func (w *world) takeAway(t *testing.T, obj client.Object) string {
+// takeAway deletes what the manager runs by, stops it as its kubelet would, and waits until
+// nothing is hidden, though nobody runs a command. It returns what that says later.
+func (w *world) takeAway(t *testing.T, ns *scenario.Namespace, p scenario.Pool, obj client.Object) string {
 	t.Helper()
 	w.leaves(func() {
 		w.must(t, w.client.Delete(t.Context(), obj))
 		w.stop(t)
 	})
-	return ""
+	w.hidden(t, ns, p, 0)
+	w.uninstall(t)
+	// The namespace is the owner of what would be in the way of the command.
+	w.nothingLeft(t, "freshbind-own-")
+	return w.releaseByHand(t)
 }
 
 // A release that cannot be done, here for lack of an image, fails an uninstall;

@@ -302,7 +302,7 @@ func TestConfigurationFileIsUnderstood(t *testing.T) {
 			}
 			want := config.Default()
 			want.Webhook.Certificate = config.Certificate{SecretName: "freshbind-serving", SecretNamespace: namespace}
-			want.LeaderElection.Namespace = namespace
+			want.LeaderElection.Namespace, want.LeaderElection.Deployment = namespace, release
 			tc.change(&want)
 			for i := range want.Floors {
 				want.Floors[i].NamespaceSelector = got.Floors[i].NamespaceSelector

@@ -131,7 +131,7 @@ func TestRolesGrantNothingWide(t *testing.T) {
 // and what only the chart's objects call for, are what the chart grants.
 func TestRolesAreWhatTheDoctorChecks(t *testing.T) {
 	want := []string{"get secrets", "list secrets", "watch secrets"}
-	for _, rule := range append([]rbacv1.PolicyRule{doctor.LeaseRights, doctor.SelfTestRights(agentsandbox.Objects{}.Kinds())}, doctor.Rights(agentsandbox.Objects{}.Kinds())...) {
+	for _, rule := range append([]rbacv1.PolicyRule{doctor.LeaseRights, doctor.DeploymentRights, doctor.SelfTestRights(agentsandbox.Objects{}.Kinds())}, doctor.Rights(agentsandbox.Objects{}.Kinds())...) {
 		for _, verb := range rule.Verbs {
 			want = append(want, verb+" "+strings.TrimPrefix(rule.APIGroups[0]+"/"+rule.Resources[0], "/"))
 		}

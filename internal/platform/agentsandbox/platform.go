@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -62,10 +63,23 @@ func (p *Platform) NamespaceLabels(ctx context.Context, name string) (map[string
 // Snapshot reads, in parallel, everything that the verdict on w depends on.
 // An error means that something could not be read or understood.
 func (p *Platform) Snapshot(ctx context.Context, w platform.Write) (platform.Facts, error) {
-	namespace := p.startNamespace(ctx, w.Judged())
+	namespace := p.namespaceFor(ctx, w)
 	f, err := p.snapshotIn(ctx, namespace, w)
 	f.Namespace = namespace
 	return f, err
+}
+
+// slowReads is when reads take so long that they may fail: a healthy round takes a few
+// milliseconds.
+const slowReads = 100 * time.Millisecond
+
+// namespaceFor reads the namespace of a bind only for who asks: nobody does about one
+// that is fresh, unless strategies have floors.
+func (p *Platform) namespaceFor(ctx context.Context, w platform.Write) platform.Namespace {
+	if w.Operation != freshness.Bind || p.Defaults.Floors.HasStrategy() {
+		return p.startNamespace(ctx, w.Judged())
+	}
+	return platform.LaterNamespace(ctx, w.Judged().GetNamespace(), p.NamespaceLabels, slowReads)
 }
 
 // startNamespace reads an object's namespace beside everything else.
