@@ -21,9 +21,10 @@ func (m *maker) chart(ctx context.Context) error {
 	if err := m.chartLayout(filepath.Join(m.dist, "freshbind-"+version+".tgz")); err != nil {
 		return err
 	}
-	// Rendered from the package, which has the versions.
+	// Rendered from the package, which has the versions. Without Helm a hook is an object
+	// as any other: the one that runs before a delete would take Freshbind away at once.
 	rendered, err := output(ctx, m.root, m.helm, "template", "freshbind", filepath.Join(m.dist, "freshbind-"+version+".tgz"),
-		"--namespace", namespace, "--include-crds", "--skip-tests", "--api-versions", "cert-manager.io/v1/Certificate")
+		"--namespace", namespace, "--include-crds", "--skip-tests", "--no-hooks", "--api-versions", "cert-manager.io/v1/Certificate")
 	if err != nil {
 		return err
 	}
