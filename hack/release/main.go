@@ -85,7 +85,8 @@ func run(o options) error {
 	m := &maker{source: src, options: o, work: work, programs: map[string]string{}, digests: map[string]v1.Hash{}}
 	steps := []func(context.Context) error{m.image}
 	if o.what == "release" {
-		steps = append(steps, m.plugins, m.chart, m.checksums, m.sign)
+		// Asked once more before it is signed: building takes minutes.
+		steps = []func(context.Context) error{m.asCommitted, m.image, m.plugins, m.chart, m.checksums, m.asCommitted, m.sign}
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {

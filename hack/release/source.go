@@ -93,6 +93,23 @@ func head(ctx context.Context, root string) (string, time.Time, error) {
 	return commit, time.Unix(at, 0).UTC(), nil
 }
 
+// asCommitted refuses sources that are not what the commit has: the provenance would
+// vouch for something else. The folder of results may be among them.
+func (m *maker) asCommitted(ctx context.Context) error {
+	paths := []string{"."}
+	if dist, err := filepath.Rel(m.root, m.dist); err == nil && filepath.IsLocal(dist) {
+		paths = append(paths, ":(exclude,literal)"+filepath.ToSlash(dist))
+	}
+	changed, err := output(ctx, m.root, "git", append([]string{"status", "--porcelain", "--"}, paths...)...)
+	if err != nil {
+		return err
+	}
+	if changed != "" {
+		return fmt.Errorf("a release is of a commit, and these files are not as in %s: commit or remove them\n%s", m.commit, changed)
+	}
+	return nil
+}
+
 // unpacked is the time that an archive gave its files.
 func unpacked(root string) (time.Time, error) {
 	info, err := os.Stat(filepath.Join(root, chartFile))

@@ -132,6 +132,60 @@ func TestAReleaseIsOfACommit(t *testing.T) {
 	}
 }
 
+// The provenance names a commit, so nothing else may be in what is built.
+func TestAReleaseIsOfThatCommitAlone(t *testing.T) {
+	write := func(t *testing.T, dir, name string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("package main\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for desc, tc := range map[string]struct {
+		prepare func(t *testing.T, dir string)
+		want    string
+	}{
+		"as it was committed": {func(*testing.T, string) {}, ""},
+		"a file was changed":  {func(t *testing.T, dir string) { write(t, dir, chartFile) }, chartFile},
+		"a file was added":    {func(t *testing.T, dir string) { write(t, dir, "cmd/freshbind/extra.go") }, "cmd/"},
+		"a change is staged":  {func(t *testing.T, dir string) { write(t, dir, "staged.go"); git(t, dir, "add", ".") }, "staged.go"},
+		"a file was removed": {func(t *testing.T, dir string) {
+			if err := os.Remove(filepath.Join(dir, chartFile)); err != nil {
+				t.Fatal(err)
+			}
+		}, chartFile},
+		"results are there":    {func(t *testing.T, dir string) { write(t, dir, "out/SHA256SUMS") }, ""},
+		"and something else":   {func(t *testing.T, dir string) { write(t, dir, "out/SHA256SUMS"); write(t, dir, "outer.go") }, "outer.go"},
+		"a file git ignores":   {func(t *testing.T, dir string) { write(t, dir, "bin/freshbind") }, ""},
+		"another's new folder": {func(t *testing.T, dir string) { write(t, dir, "out.d/x.go") }, "out.d/"},
+	} {
+		t.Run(desc, func(t *testing.T) {
+			dir := t.TempDir()
+			sourcesIn(t, dir, time.Now())
+			if err := os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("/bin/\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			git(t, dir, "init", "--quiet")
+			git(t, dir, "add", ".")
+			git(t, dir, "commit", "--quiet", "-m", "what is released")
+			tc.prepare(t, dir)
+			m := &maker{source: source{root: dir}, options: options{dist: filepath.Join(dir, "out")}}
+			err := m.asCommitted(t.Context())
+			if tc.want == "" {
+				if err != nil {
+					t.Errorf("refused: %v", err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%v; want an error that names %s", err, tc.want)
+			}
+		})
+	}
+}
+
 // What make image makes is what the chart of the same sources asks for.
 func TestTheImagesNameIsTheCharts(t *testing.T) {
 	dir := t.TempDir()
