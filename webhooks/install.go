@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -109,7 +110,8 @@ type Endpoint struct {
 func (e Endpoint) at(path string) admissionregistrationv1.WebhookClientConfig {
 	cfg := admissionregistrationv1.WebhookClientConfig{CABundle: e.CABundle}
 	if e.URL != "" {
-		cfg.URL = ptr.To(e.URL + path)
+		// With two slashes Go's multiplexer redirects, and the API server follows no redirect.
+		cfg.URL = ptr.To(strings.TrimRight(e.URL, "/") + path)
 		return cfg
 	}
 	cfg.Service = &admissionregistrationv1.ServiceReference{
@@ -120,10 +122,12 @@ func (e Endpoint) at(path string) admissionregistrationv1.WebhookClientConfig {
 
 // Validate reports what is missing.
 func (e Endpoint) Validate() error {
-	if (e.URL == "") == (e.ServiceName == "") {
-		return fmt.Errorf("either a URL or a service is needed, not both")
-	}
-	if e.URL == "" {
+	switch {
+	case e.URL == "" && e.ServiceName == "":
+		return errors.New("a URL or a Service is required")
+	case e.URL != "" && e.ServiceName != "":
+		return errors.New("a URL and a Service exclude each other")
+	case e.URL == "":
 		return nil
 	}
 	// The API server refuses the others, too, but only when it is told.

@@ -112,6 +112,24 @@ func TestEndpointByService(t *testing.T) {
 	}
 }
 
+// Go's multiplexer answers //bind with a redirect, and the API server follows none.
+func TestEndpointByURL(t *testing.T) {
+	cases := map[string]struct{ url, want string }{
+		"a host":               {"https://h:1", "https://h:1/bind"},
+		"a slash at the end":   {"https://h:1/", "https://h:1/bind"},
+		"a path":               {"https://h:1/guard", "https://h:1/guard/bind"},
+		"a path and its slash": {"https://h:1/guard/", "https://h:1/guard/bind"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, validating := Configurations(agentsandbox.Admission(), Endpoint{URL: tc.url}, Scope{})
+			if diff := cmp.Diff(&tc.want, validating.Webhooks[0].ClientConfig.URL); diff != "" {
+				t.Errorf("URL (-want,+got)\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestEndpointValidate(t *testing.T) {
 	cases := map[string]struct {
 		endpoint Endpoint

@@ -98,6 +98,7 @@ var installing = slices.Concat(at("webhooks/install.go", []mutant{
 	{check: "protect: by a pool's controller only", old: `h.before = platform.When("by-a-pool-controller", s.byAPoolController(a))`, broken: ``, test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/agent-sandbox's own"},
 	{check: "protect: by the controllers that are configured", old: `if len(users) == 0 {`, broken: `if true {`, test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/as configured"},
 	{check: "handlers answer in time", old: `return h.Timeout * 9 / 10`, broken: `return h.Timeout`, test: "TestHandlersAnswerBeforeTheAPIServerGivesUp"},
+	{check: "the API server is sent to no redirect", old: `strings.TrimRight(e.URL, "/") + path`, broken: `strings.TrimRight(e.URL, "") + path`, test: "TestEndpointByURL/a slash at the end"},
 }), at("internal/platform/agentsandbox/admission.go", []mutant{
 	{check: "protect: not when the delete names a UID", old: "`!request.?options.?preconditions.?uid.hasValue()`", broken: "`true`", pkg: "webhooks", test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/agent-sandbox's own"},
 	{check: "protect: bare Pods only", old: "`oldObject.metadata.?generateName.orValue('') != '' && `+", broken: ``, pkg: "webhooks", test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/agent-sandbox's own"},
