@@ -98,3 +98,50 @@ func TestTolerations(t *testing.T) {
 		})
 	}
 }
+
+func TestWhereAPodIs(t *testing.T) {
+	pod := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"nodeName": "node-1", "schedulerName": "freshbind"}}}
+	for name, tc := range map[string]struct {
+		pod                 *unstructured.Unstructured
+		wantNode, wantSched string
+	}{
+		"on a node":   {pod, "node-1", "freshbind"},
+		"says little": {&unstructured.Unstructured{Object: map[string]any{}}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := NodeName(tc.pod); got != tc.wantNode {
+				t.Errorf("NodeName() = %q, want %q", got, tc.wantNode)
+			}
+			if got := SchedulerName(tc.pod); got != tc.wantSched {
+				t.Errorf("SchedulerName() = %q, want %q", got, tc.wantSched)
+			}
+		})
+	}
+	if got := NodeName(nil); got != "" {
+		t.Errorf("no Pod is on node %q", got)
+	}
+}
+
+func TestNodeReady(t *testing.T) {
+	says := func(conditions ...any) func(*unstructured.Unstructured) {
+		return func(n *unstructured.Unstructured) {
+			if err := unstructured.SetNestedSlice(n.Object, conditions, "status", "conditions"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, tc := range map[string]struct {
+		node         *unstructured.Unstructured
+		ready, known bool
+	}{
+		"ready":             {makeNode(func(*unstructured.Unstructured) {}), true, true},
+		"not ready":         {makeNode(says(map[string]any{"type": "Ready", "status": "Unknown"})), false, true},
+		"says other things": {makeNode(says(map[string]any{"type": "DiskPressure", "status": "True"})), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if ready, known := NodeReady(tc.node); ready != tc.ready || known != tc.known {
+				t.Errorf("NodeReady() = %t, %t, want %t, %t", ready, known, tc.ready, tc.known)
+			}
+		})
+	}
+}
