@@ -107,6 +107,12 @@ model: ## Every order of writes in a small cluster, with the guard's own rules: 
 mutants: ## Each check broken in turn: a named unit test has to fail (MUTANTS, a regular expression, chooses).
 	@$(GO) run ./hack/mutants
 
+CONDITION_PACKAGES = ./internal/revision ./internal/freshness ./internal/liveread ./internal/placement ./internal/settings ./internal/platform/... ./webhooks
+
+.PHONY: conditions
+conditions: ## Each condition of PACKAGES (of the guard, if not set) forced to true and to false: a unit test has to fail (CONDITIONS, a regular expression, chooses).
+	@$(GO) run ./hack/mutants $(or $(PACKAGES),$(CONDITION_PACKAGES))
+
 .PHONY: fuzz
 fuzz: ## Each fuzz target with FUZZTIME inputs, two targets at a time.
 	@for pkg in $$($(GO) list ./... | grep -v /test/); do \

@@ -10,6 +10,12 @@
 // Environment:
 //
 //	MUTANTS=regexp  only mutants whose check or file matches
+//
+// With packages as arguments it forces each condition in them to true and to false
+// instead, one at a time, and runs the package's tests that reach it. It prints what no
+// test notices, and exits with 0 only when explained.txt says why for each.
+//
+//	CONDITIONS=regexp  only conditions whose file, function or text matches
 package main
 
 import (
@@ -33,12 +39,27 @@ func main() { os.Exit(try()) }
 func try() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if packages := os.Args[1:]; len(packages) > 0 {
+		return tryConditions(ctx, packages)
+	}
 	killed, all, err := run(ctx, os.Getenv(envOnly), os.Stdout)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 	}
 	fmt.Printf("mutants: killed=%d of %d\n", killed, all)
 	if err != nil || killed < all {
+		return 1
+	}
+	return 0
+}
+
+func tryConditions(ctx context.Context, packages []string) int {
+	sum, err := forceAll(ctx, packages, os.Getenv(envConditions), os.Stdout)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "conditions:", err)
+	}
+	fmt.Printf("conditions: noticed=%d explained=%d unexplained=%d\n", sum.noticed, sum.explained, sum.unexplained)
+	if err != nil || sum.unexplained > 0 {
 		return 1
 	}
 	return 0

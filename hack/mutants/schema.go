@@ -92,7 +92,7 @@ type edit struct {
 // replace makes edits, whose offsets are those in a text that begins at start.
 func replace(text string, start int, edits []edit) string {
 	edits = slices.Clone(edits)
-	slices.SortFunc(edits, func(a, b edit) int { return cmp.Compare(a.from, b.from) })
+	slices.SortStableFunc(edits, func(a, b edit) int { return cmp.Compare(a.from, b.from) })
 	var out strings.Builder
 	done := 0
 	for _, e := range edits {
