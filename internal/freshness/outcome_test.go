@@ -54,6 +54,8 @@ func TestOutcome(t *testing.T) {
 		"not quite":        {func(s *PoolState) { s.Rollout.Progressed = before(deadline - time.Second) }, outcome{Progressing, MembersUpdating, false, time.Second}},
 		"nothing is deleted": {func(s *PoolState) { s.Rollout.Replacing = Replacements{{Ahead: 1}} },
 			outcome{Failed, ProgressDeadlineExceeded, false, 0}},
+		"begun since": {func(s *PoolState) { s.Rollout.Started, s.Rollout.Progressed = before(time.Second), before(time.Hour) },
+			outcome{Progressing, MembersUpdating, false, deadline - time.Second}},
 		"no deadline":        {func(s *PoolState) { s.Deadline = 0 }, outcome{Progressing, MembersUpdating, false, 0}},
 		"paused, while late": {func(s *PoolState) { s.Paused = true }, outcome{Paused, RolloutPaused, true, 0}},
 	} {

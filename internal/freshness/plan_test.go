@@ -105,6 +105,50 @@ func TestMakePlan(t *testing.T) {
 			of(Recreate, 2, []MemberState{edited(ready(Unknown, time.Second)), current}),
 			want{Delete: []int{0}, State: Progressing, Cause: MembersUpdating, Claimable: 1, Again: left},
 		},
+		"none of the revision is ready, and no older one serves: what is shown stays": {
+			of(RollingUpdate, 3, []MemberState{unready(Current, hour), ready(Former, hour), gated(unready(Stale, hour))}, late, paused),
+			want{Hide: []int{1}, Admit: AdmitAny, State: Paused, Cause: RolloutPaused},
+		},
+		"none of the revision is ready, and no older one serves: what is hidden stays": {
+			of(RollingUpdate, 2, []MemberState{hidden(unready(Current, hour)), gated(unready(Stale, hour))}, late, paused),
+			want{Admit: AdmitAny, State: Paused, Cause: RolloutPaused},
+		},
+		"one that leaves is not taken for a fresh one": {
+			of(RollingUpdate, 2, []MemberState{leaving(ready(Current, hour)), gated(unready(Stale, hour))}, late, paused),
+			want{Admit: AdmitAny, State: Paused, Cause: RolloutPaused},
+		},
+		"former ones are never served": {
+			of(RollingUpdate, 2, []MemberState{ready(Former, hour), unready(Current, hour)}, late, paused),
+			want{Hide: []int{0}, Admit: AdmitFresh, State: Paused, Cause: RolloutPaused},
+		},
+		"nothing to compare with: it is served": {
+			of(Recreate, 1, times(1, ready(Unclassified, hour))),
+			want{State: Complete, Cause: MembersUpToDate, Claimable: 1},
+		},
+		"one that leaves cannot be claimed": {
+			of(OnReplenish, 1, []MemberState{leaving(current), current}),
+			want{State: Complete, Cause: MembersUpToDate, Claimable: 1},
+		},
+		"an unusable one that leaves is not deleted again": {
+			of(OnReplenish, 0, times(1, leaving(hidden(unready(Unusable, hour))))),
+			want{State: Complete, Cause: MembersUpToDate},
+		},
+		"unknown ones that wait are not complete": {
+			of(Recreate, 1, times(1, ready(Unknown, time.Second))),
+			want{Hide: []int{0}, State: Progressing, Cause: MembersUpdating, Again: left},
+		},
+		"unknown ones do not end what was complete": {
+			of(Recreate, 1, times(1, ready(Unknown, time.Second)), func(s *PoolState) { s.Rollout.State = Complete }),
+			want{Hide: []int{0}, State: Complete, Cause: MembersUpToDate},
+		},
+		"suspended, and none is unknown": {
+			of(Recreate, 1, times(1, current), suspended),
+			want{State: Complete, Cause: MembersUpToDate, Claimable: 1},
+		},
+		"on replenish: none is stale, one is awaited": {
+			of(OnReplenish, 2, times(1, current)),
+			want{State: Progressing, Cause: MembersUpdating, Claimable: 1},
+		},
 		"all current": {of(Recreate, 2, times(2, current)), want{State: Complete, Cause: MembersUpToDate, Claimable: 2}},
 		"recreate: all that are not current, the oldest first": {
 			of(Recreate, 3, []MemberState{ready(Stale, hour), current, ready(Unknown, 2*hour)}),
@@ -331,6 +375,11 @@ func TestSuspendsAttribution(t *testing.T) {
 		"edited ones do not matter":        {members(times(5, ready(Unknown, young)), times(1, edited(ready(Current, 0)))), 20, false, true},
 		"made by hand":                     {times(5, byHand(ready(Unknown, young))), 20, false, false},
 		"by hand beside the pool's":        {members(times(5, ready(Unknown, young)), times(5, byHand(ready(Current, 0)))), 20, false, true},
+		"one stale between current ones":   {members(times(1, ready(Current, 0)), times(5, ready(Unknown, young)), times(1, ready(Stale, old))), 20, false, false},
+		"the newest comes last":            {members(times(1, ready(Stale, old)), times(5, ready(Unknown, young)), times(1, ready(Current, 0))), 20, false, false},
+		"of equal age, they come first":    {members(times(5, ready(Unknown, young)), times(1, ready(Current, young))), 20, false, true},
+		"of equal age, they come last":     {members(times(1, ready(Current, young)), times(5, ready(Unknown, young))), 20, false, false},
+		"nothing to compare with":          {members(times(5, ready(Unknown, young)), times(1, ready(Unclassified, 0))), 20, false, true},
 		"no pool":                          {nil, 0, false, false},
 		"it stays, while claims take them": {times(1, ready(Unknown, young)), 20, true, true},
 		"it stays, when claims took all":   {nil, 20, true, true},

@@ -68,6 +68,9 @@ func TestJudgeWhatRuns(t *testing.T) {
 		"made again from an older revision":     {changes{born, runs(v1)}, stale, want{}},
 		"the same, where none are counted":      {changes{runs(v1)}, stale, want{}},
 		"the same image, but an older revision": {changes{born, sameImage, runs(oldHostname)}, stale, fresh},
+		"an older one but for what may be injected": {changes{born, sameImage, runs(oldHostname), func(s *Snapshot) {
+			s.PodInjected = paths(t, "podTemplate.spec.hostname")
+		}}, fresh, want{}},
 		"made again of something else":          {changes{born, runs(odd)}, unknown, want{}},
 		"the same, under OnReplenish":           {changes{born, runs(odd), onReplenish}, want{true, true, UnknownRevision}, want{}},
 		"images that nobody understands":        {changes{born, runs(odd), suspended}, let, want{}},
@@ -155,5 +158,16 @@ func TestPodVerdictsNameRevisions(t *testing.T) {
 				t.Errorf("found %s, expected %s, want %s and %s", v.Found, v.Expected, tc.want, v2.Hash())
 			}
 		})
+	}
+}
+
+// What admission may add does not hide which revision a Pod is of.
+func TestPodRevisionBesideWhatIsInjected(t *testing.T) {
+	v1 := blueprint(t, "sandbox:v1")
+	got := PodRevisionOf(world(t, func(s *Snapshot) {
+		s.Pod.Content, s.PodInjected = blueprint(t, "sandbox:v1", "hostname", "h"), paths(t, "podTemplate.spec.hostname")
+	}))
+	if got != v1.Hash() {
+		t.Errorf("PodRevisionOf() = %s, want %s", got, v1.Hash())
 	}
 }

@@ -34,6 +34,9 @@ func TestGoes(t *testing.T) {
 		"on replenish":                             {ReplacementPolicy{Strategy: OnReplenish}, unready(Stale, hour), false},
 		"the platform's own":                       {ReplacementPolicy{Strategy: PlatformOwned}, unready(Stale, hour), false},
 		"unusable, under every strategy":           {ReplacementPolicy{Strategy: OnReplenish, Paused: true}, unready(Unusable, hour), true},
+		"on replenish, former":                     {ReplacementPolicy{Strategy: OnReplenish}, ready(Former, hour), true},
+		"on replenish, former, paused":             {ReplacementPolicy{Strategy: OnReplenish, Paused: true}, ready(Former, hour), false},
+		"on replenish, former, leaving":            {ReplacementPolicy{Strategy: OnReplenish}, leaving(ready(Former, hour)), false},
 		"unusable, leaving":                        {ReplacementPolicy{Strategy: OnReplenish}, leaving(unready(Unusable, hour)), false},
 	}
 	for name, tc := range cases {
@@ -62,6 +65,7 @@ func TestMembersOnAFormerSchedulerAreReplacedInSteps(t *testing.T) {
 		"paused":                      {PoolState{Strategy: OnReplenish, Paused: true, Members: all}, 0, nil},
 		"one is being replaced":       {PoolState{Strategy: OnReplenish, Members: members(times(3, former(current)), times(1, unready(Current, 0)))}, 1, nil},
 		"stale ones go once":          {PoolState{Strategy: Recreate, Members: members(times(1, former(ready(Stale, hour))), times(3, current))}, 0, []int{0}},
+		"one that leaves is left":     {PoolState{Strategy: OnReplenish, Members: members(times(1, leaving(former(ready(Current, 2*hour)))), times(3, current))}, 0, nil},
 		"others stay":                 {PoolState{Strategy: OnReplenish, Members: times(4, current)}, 0, nil},
 		"not ready: its Pod goes":     {PoolState{Strategy: OnReplenish, Members: members(times(3, current), times(1, former(unready(Current, hour))))}, 0, nil},
 		"beside stale ones, one step": {PoolState{Strategy: RollingUpdate, Members: members(times(2, former(current)), times(2, ready(Stale, 2*hour)))}, 0, []int{2}},

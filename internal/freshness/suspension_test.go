@@ -108,3 +108,18 @@ func TestAFailedRolloutReplacesNothing(t *testing.T) {
 		})
 	}
 }
+
+// Who is of no pool was not restarted with one, and only claims ask for a template by
+// its name.
+func TestRulesThatAreOfPoolsAndClaimsOnly(t *testing.T) {
+	s := world(t, func(s *Snapshot) { s.Pool, s.Member.Created, s.Member.Template = nil, noon, "another" })
+	for _, op := range []Operation{Bind, Idle, Stored} {
+		s.Operation = op
+		if v := isYoung(s); v != nil {
+			t.Errorf("%s: without a pool, too young a restart: %s", op, v.Detail)
+		}
+		if v := templateInForce(s); v != nil {
+			t.Errorf("%s: the template's name is asked for: %s", op, v.Detail)
+		}
+	}
+}
