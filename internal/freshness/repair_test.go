@@ -98,3 +98,14 @@ func TestNothingIsRepairedWithoutComparingAllOfIt(t *testing.T) {
 		t.Errorf("RepairWithin() = %v, %v, want nothing and %v", got, err, revision.ErrBudget)
 	}
 }
+
+// The revision in force is none to repair from, however it was rendered before.
+func TestTheRevisionInForceIsNoOlderOne(t *testing.T) {
+	s := world(t)
+	if got := s.exactly([]Known{{Hash: s.Template.Hash, Content: s.Member.Content}}); got != "" {
+		t.Errorf("exactly() = %s, want none", got)
+	}
+	if got := s.exactly([]Known{{Hash: "older", Content: s.Member.Content}}); got != "older" {
+		t.Errorf("exactly() = %q, want older", got)
+	}
+}

@@ -117,3 +117,37 @@ func TestNothingIsNotedOfNoMembers(t *testing.T) {
 		t.Errorf("Delete() of none (-want,+got):\n%s", diff)
 	}
 }
+
+// A member that goes at once takes no step besides.
+func TestAMemberIsDeletedOnce(t *testing.T) {
+	member := ready(Stale, time.Hour)
+	member.OnFormerScheduler = true
+	got := MakePlan(PoolState{
+		Strategy: Recreate, Replicas: 3, MaxUnavailable: 3, Granted: 100, Now: noon, Members: times(1, member),
+		Rollout: Begin("r", "python", time.Time{}, before(time.Hour)),
+	}).Delete
+	if diff := cmp.Diff([]int{0}, got); diff != "" {
+		t.Errorf("deleted (-want,+got):\n%s", diff)
+	}
+}
+
+// Who is not ready and stays is awaited before the place of one that goes.
+func TestWhoIsNotReadyIsAwaitedFirst(t *testing.T) {
+	got := MakePlan(PoolState{
+		Strategy: Recreate, Replicas: 2, MaxUnavailable: 1, Granted: 100, Now: noon,
+		Members: []MemberState{unready(Stale, time.Hour), unready(Current, time.Hour)},
+		Rollout: Begin("r", "python", time.Time{}, before(time.Hour)),
+	}).Rollout.Replacing
+	if diff := cmp.Diff(Replacements{{Ahead: 1, Deleted: 1}}, got); diff != "" {
+		t.Errorf("in replacement (-want,+got):\n%s", diff)
+	}
+}
+
+func TestThePolicyKnowsWhatFailed(t *testing.T) {
+	for _, state := range States() {
+		got := PoolState{Rollout: Rollout{State: state}}.ReplacementPolicy().Failed
+		if want := state == Failed; got != want {
+			t.Errorf("%s: failed is %t, want %t", state, got, want)
+		}
+	}
+}

@@ -227,3 +227,20 @@ func unreachable(t *testing.T) discovery.DiscoveryInterface {
 	}
 	return client
 }
+
+// Only an answer is worth waiting for the next one.
+func TestADiscoveryThatFailedIsAskedAgainAtOnce(t *testing.T) {
+	r, err := NewResolver(serve(t, &[]string{"v1beta1"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := r.discovery
+	r.clock, r.discovery = testingclock.NewFakeClock(time.Now()), unreachable(t)
+	if _, err := r.Resource(t.Context(), gvr.GroupResource()); err == nil {
+		t.Fatal("no error while nobody answers")
+	}
+	r.discovery = served
+	if got, err := r.Resource(t.Context(), gvr.GroupResource()); err != nil || got != gvr {
+		t.Errorf("Resource() = %v, %v once there are answers", got, err)
+	}
+}
