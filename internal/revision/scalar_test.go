@@ -24,6 +24,7 @@ func TestNumber(t *testing.T) {
 		"a literal that no float holds": {json.Number("9007199254740993"), int64(9007199254740993)},
 		"a literal of a fraction":       {json.Number("2.5"), 2.5},
 		"a literal out of range":        {json.Number("1e999"), nil},
+		"a literal that is no number":   {json.Number("x"), nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
