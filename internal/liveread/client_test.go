@@ -23,8 +23,7 @@ func TestAbsentOnlyWhenTheAnswerNamesTheObject(t *testing.T) {
 	notFound := func(group, kind, name string) error {
 		return apierrors.NewNotFound(schema.GroupResource{Group: group, Resource: kind}, name)
 	}
-	because := func(err error, cause metav1.CauseType) error {
-		status := err.(*apierrors.StatusError)
+	because := func(status *apierrors.StatusError, cause metav1.CauseType) error {
 		status.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: cause}}
 		return status
 	}
@@ -35,7 +34,7 @@ func TestAbsentOnlyWhenTheAnswerNamesTheObject(t *testing.T) {
 		wantResult   string
 	}{
 		"names it":               {notFound(gvr.Group, gvr.Resource, "x"), true, false, "absent"},
-		"names it, and says why": {because(notFound(gvr.Group, gvr.Resource, "x"), metav1.CauseTypeFieldValueNotFound), true, false, "absent"},
+		"names it, and says why": {because(apierrors.NewNotFound(gvr.GroupResource(), "x"), metav1.CauseTypeFieldValueNotFound), true, false, "absent"},
 		"names another":          {notFound(gvr.Group, gvr.Resource, "y"), false, true, "unserved"},
 		"names another resource": {notFound(gvr.Group, "sandboxes", "x"), false, true, "unserved"},
 		"names another group":    {notFound("", gvr.Resource, "x"), false, true, "unserved"},
