@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -104,22 +105,36 @@ func (t *trial) forcePackage(ctx context.Context, p listed, chosen *regexp.Regex
 	tried := slices.DeleteFunc(slices.Clone(all), func(v forced) bool {
 		return !chosen.MatchString(f.all[v.condition].name(v.to))
 	})
-	fates := make([]fateOf, len(tried))
-	group, within := errgroup.WithContext(ctx)
-	group.SetLimit(parallel)
-	for i, v := range tried {
-		group.Go(func() (err error) {
-			fates[i].noticed, fates[i].unreached, err = f.noticed(within, v)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
+	if err := f.try(ctx, tried, func(v forced, is fateOf) {
+		sum.count(f.all[v.condition].name(v.to), is, reasons, out)
+	}); err != nil {
 		return err
 	}
-	for i, v := range tried {
-		sum.count(f.all[v.condition].name(v.to), fates[i], reasons, out)
-	}
 	return unnamed(p.Dir, f.nameAll(all), reasons)
+}
+
+// try forces each, and tells in their order what became of them, as soon as it is known.
+func (f *forcing) try(ctx context.Context, all []forced, tell func(forced, fateOf)) error {
+	fates := make([]*fateOf, len(all))
+	var told int
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for i, v := range all {
+		group.Go(func() error {
+			noticed, unreached, err := f.noticed(ctx, v)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for fates[i] = (&fateOf{noticed, unreached}); told < len(all) && fates[told] != nil; told++ {
+				tell(all[told], *fates[told])
+			}
+			return nil
+		})
+	}
+	return group.Wait()
 }
 
 func (f *forcing) nameAll(all []forced) map[string]bool {

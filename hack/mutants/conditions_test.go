@@ -110,12 +110,15 @@ func TestGuess(t *testing.T) { Guess(1); Guess(6) }
 		t.Fatal(err)
 	}
 	got := map[string]fateOf{}
-	for _, v := range variants(f.all) {
-		noticed, unreached, err := f.noticed(t.Context(), v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got[f.all[v.condition].name(v.to)] = fateOf{noticed, unreached}
+	var told []forced
+	if err := f.try(t.Context(), variants(f.all), func(v forced, is fateOf) {
+		got[f.all[v.condition].name(v.to)] = is
+		told = append(told, v)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(variants(f.all), told, cmp.AllowUnexported(forced{})); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]fateOf{
 		"p/p.go:Small: n < 10 = true":     {noticed: true},
