@@ -51,13 +51,15 @@ func TestWhatIsTakenTogether(t *testing.T) {
 		diffs []Difference
 		want  string
 	}{
-		"added":             {[]Difference{d("a", "", "1"), d("b", "", "2")}, "r: added (2 fields)"},
-		"removed":           {[]Difference{d("a", "1", ""), d("b", "2", "")}, "r: removed (2 fields)"},
-		"changed":           {[]Difference{d("a", "x", "y"), d("b", "x", "y")}, "a: changed; b: changed"},
-		"changed and added": {[]Difference{d("a", "x", "y"), d("b", "", "y")}, "a: changed; b: added"},
-		"added and changed": {[]Difference{d("a", "", "y"), d("b", "x", "y")}, "a: added; b: changed"},
-		"added and removed": {[]Difference{d("a", "", "x"), d("b", "x", "")}, "a: added; b: removed"},
-		"removed and added": {[]Difference{d("a", "x", ""), d("b", "", "x")}, "a: removed; b: added"},
+		"added":               {[]Difference{d("a", "", "1"), d("b", "", "2")}, "r: added (2 fields)"},
+		"removed":             {[]Difference{d("a", "1", ""), d("b", "2", "")}, "r: removed (2 fields)"},
+		"changed":             {[]Difference{d("a", "x", "y"), d("b", "x", "y")}, "a: changed; b: changed"},
+		"changed and added":   {[]Difference{d("a", "x", "y"), d("b", "", "y")}, "a: changed; b: added"},
+		"changed and removed": {[]Difference{d("a", "x", "y"), d("b", "x", "")}, "a: changed; b: removed"},
+		"removed and changed": {[]Difference{d("a", "x", ""), d("b", "x", "y")}, "a: removed; b: changed"},
+		"added and changed":   {[]Difference{d("a", "", "y"), d("b", "x", "y")}, "a: added; b: changed"},
+		"added and removed":   {[]Difference{d("a", "", "x"), d("b", "x", "")}, "a: added; b: removed"},
+		"removed and added":   {[]Difference{d("a", "x", ""), d("b", "", "x")}, "a: removed; b: added"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Summary(tc.diffs, 0); got != tc.want {
