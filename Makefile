@@ -88,8 +88,8 @@ release: ## All of a release, into dist/: image, chart, manifests, plugin of kub
 	cd hack/release && $(GO) run . -what release -version "$(VERSION)" -key "$(if $(findstring ://,$(KEY)),$(KEY),$(abspath $(KEY)))" -base "$(BASE)" -ca-certificates "$(CA_CERTIFICATES)" -helm "$$(cd ../.. && $(GO) run ./hack/tools helm)"
 
 .PHONY: upstream-test
-upstream-test: ## Every release of agent-sandbox, with and without late caches: no stale bind, every claim ready, no ghosts.
-	@$(GO) run ./test/upstreamtest
+upstream-test: ## Every release of agent-sandbox, with and without late caches: no stale bind, every claim ready, no ghosts (UPSTREAM=v1.0.3).
+	FRESHBIND_RACE=$(if $(RACE),1) $(GO) test -count=1 -timeout 60m -v -run 'TestClaimsRightAfterUpdates/$(UPSTREAM)' ./test/integration
 
 .PHONY: matrix
 matrix: ## The core of the tests on each Kubernetes that is claimed, and the guard with each agent-sandbox; prints a table (MATRIX=v1.30.14,agent-sandbox@v0.5.3; FRESHBIND_UPDATE_DOCS=1 puts it into docs/matrix.md).

@@ -7,9 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -42,13 +40,9 @@ const (
 	within = 10 * time.Minute
 )
 
-// shared is the world of all tests that change nothing but their namespace and,
-// one after the other, delays.
-var shared struct {
-	once sync.Once
-	w    *world
-	err  error
-}
+// shared are the worlds of all tests that change nothing but their namespace and,
+// one after the other, delays: one for each release.
+var shared = map[string]func() (*world, error){}
 
 // program is Freshbind, for all worlds.
 var program func() (string, error)
@@ -62,14 +56,14 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	code := m.Run()
-	worlds := slices.Collect(maps.Values(rolled))
-	if shared.w != nil {
-		worlds = append(worlds, shared.w)
-	}
-	for _, w := range worlds {
-		if err := w.close(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
+	for _, started := range shared {
+		// A test has failed where there is none.
+		if w, err := started(); err == nil {
+			err = w.close()
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				code = 1
+			}
 		}
 	}
 	remove()
@@ -147,14 +141,22 @@ func ownWorld(t *testing.T, o scenario.WorldOptions) *world {
 
 // sharedWorld returns the world that tests share, with nothing late. They run
 // one after the other.
-func sharedWorld(t *testing.T) *world {
+func sharedWorld(t *testing.T) *world { t.Helper(); return releaseWorld(t, release) }
+
+// releaseWorld is that of another release.
+func releaseWorld(t *testing.T, version string) *world {
 	t.Helper()
-	shared.once.Do(func() { shared.w, shared.err = newWorld(context.Background(), scenario.WorldOptions{}) })
-	if shared.err != nil {
-		t.Fatal(shared.err)
+	if shared[version] == nil {
+		shared[version] = sync.OnceValues(func() (*world, error) {
+			return newWorld(context.Background(), scenario.WorldOptions{Release: version})
+		})
 	}
-	t.Cleanup(func() { shared.w.delay(upstream.SandboxTemplates, 0); shared.w.delay(upstream.SandboxWarmPools, 0) })
-	return shared.w
+	w, err := shared[version]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.delay(upstream.SandboxTemplates, 0); w.delay(upstream.SandboxWarmPools, 0) })
+	return w
 }
 
 func (w *world) delay(r schema.GroupResource, d time.Duration) {

@@ -33,16 +33,8 @@ var eventResource = schema.GroupVersionResource{Group: "events.k8s.io", Version:
 // in every release.
 func TestColdStartsAreRepaired(t *testing.T) {
 	for _, version := range upstream.Releases() {
-		t.Run(version, func(t *testing.T) { coldStartsAreRepaired(t, repairWorld(t, version)) })
+		t.Run(version, func(t *testing.T) { coldStartsAreRepaired(t, releaseWorld(t, version)) })
 	}
-}
-
-func repairWorld(t *testing.T, version string) *world {
-	t.Helper()
-	if version == release {
-		return sharedWorld(t)
-	}
-	return rollingWorld(t, version)
 }
 
 func coldStartsAreRepaired(t *testing.T, w *world) {
@@ -327,7 +319,7 @@ func TestDryRunShowsTheRepair(t *testing.T) {
 func TestRolloutsNeedNoCurrentCache(t *testing.T) {
 	for _, version := range upstream.Releases() {
 		t.Run(version, func(t *testing.T) {
-			w := repairWorld(t, version)
+			w := releaseWorld(t, version)
 			s := w.enforced(t)
 			p := s.rolling(4, settings.MaxUnavailableKey, "25%")
 			was := s.state(p, "Complete", "")

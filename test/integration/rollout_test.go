@@ -89,28 +89,9 @@ func eachRollout(t *testing.T, play func(t *testing.T, s *stage)) {
 	t.Helper()
 	for _, version := range []string{release, "v0.5.6", "v0.4.6"} {
 		t.Run(version, func(t *testing.T) {
-			w := sharedWorld(t)
-			if version != release {
-				w = rollingWorld(t, version)
-			}
-			play(t, w.enforced(t))
+			play(t, releaseWorld(t, version).enforced(t))
 		})
 	}
-}
-
-// rolled are the worlds of other releases, for all tests of rollouts.
-var rolled = map[string]*world{}
-
-func rollingWorld(t *testing.T, version string) *world {
-	t.Helper()
-	if rolled[version] == nil {
-		w, err := newWorld(context.WithoutCancel(t.Context()), scenario.WorldOptions{Release: version})
-		if err != nil {
-			t.Fatal(err)
-		}
-		rolled[version] = w
-	}
-	return rolled[version]
 }
 
 // At every instant at least as many members are ready as the pool asks for, and

@@ -12,7 +12,7 @@ import (
 
 const pageHead = "# What was shown, by which test\n\n" +
 	"Made by `make coverage` from the results of `make test` and `make test-rest`; not edited by hand.\n" +
-	"[CONTRIBUTING](../CONTRIBUTING.md) explains the promises. Unit tests, benchmarks, `make upstream-test` and\n" +
+	"[CONTRIBUTING](../CONTRIBUTING.md) explains the promises. Unit tests, benchmarks and\n" +
 	"[`make matrix`](matrix.md) are not in it.\n"
 
 // writePage writes a page of Markdown about the results in files: of each promise the

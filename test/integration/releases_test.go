@@ -1,0 +1,60 @@
+package integration
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/freshbind/freshbind/test/scenario"
+	"github.com/freshbind/freshbind/test/upstream"
+)
+
+// In every release, whether its controllers see templates late or not: after each update
+// come as many claims as the pool has members. None gets what is stale, each is ready, and in
+// the end there is no member that nobody is given.
+func TestClaimsRightAfterUpdates(t *testing.T) {
+	for _, version := range upstream.Releases() {
+		for _, late := range []time.Duration{lag, 0} {
+			t.Run(fmt.Sprintf("%s/%s", version, late), func(t *testing.T) { claimsRightAfterUpdates(t, releaseWorld(t, version), late) })
+		}
+	}
+}
+
+func claimsRightAfterUpdates(t *testing.T, w *world, late time.Duration) {
+	const rounds, size = 2, 10
+	w.delay(upstream.SandboxTemplates, late)
+	s := w.enforced(t)
+	before := s.turnedAway()
+	p := s.pool(scenario.Pool{Replicas: size, Strategy: scenario.Recreate})
+	claims := 0
+	for n := range rounds {
+		image := fmt.Sprintf("sandbox:v%d", n+2)
+		s.image(p, image)
+		names := scenario.Names(fmt.Sprintf("c%d-", n), size)
+		s.claim(p, names...)
+		claims += len(names)
+		s.full(p, image)
+	}
+	probe, err := s.Ghosts(t.Context(), p, "probe-")
+	s.must(err)
+	if len(probe.Ghosts) > 0 {
+		t.Errorf("ready, shown and given to nobody: %v", probe.Ghosts)
+	}
+	sum := s.fresh(claims + probe.Claims)
+	away := s.turnedAway().Minus(before)
+	t.Logf("%d claims, %d warm, %d cold, ready after %.2f s (p50); %d cold starts repaired; refused: %d binds, %d cold starts, %d births",
+		sum.Claims, sum.Warm, sum.Cold, time.Duration(sum.ReadyP50).Seconds(), away.Repaired, away.Binds, away.ColdStarts, away.Births)
+	if late > 0 && away.Repaired+away.Binds+away.ColdStarts == 0 {
+		t.Error("no claim met anything that was stale: this shows nothing")
+	}
+}
+
+// turnedAway is what Freshbind has denied and repaired so far.
+func (s *stage) turnedAway() scenario.Refused {
+	s.t.Helper()
+	text, err := s.w.Guard.Metrics(s.t.Context())
+	s.must(err)
+	refused, err := scenario.ParseRefused(text)
+	s.must(err)
+	return refused
+}
