@@ -17,8 +17,11 @@ import (
 	"github.com/freshbind/freshbind/test/testevents"
 )
 
-// guardPackage has the tests of the guard.
+// guardPackage has the tests of the guard, and of the policies.
 const guardPackage = "integration"
+
+// policies are what else than TestFaults tests.txt marks of guardPackage.
+const policies = "policies"
 
 // suiteArgs are arguments for go test: the tests that tests.txt marks.
 func suiteArgs(ctx context.Context) ([]string, error) {
@@ -30,7 +33,7 @@ func suiteArgs(ctx context.Context) ([]string, error) {
 	return strings.Fields(out), err
 }
 
-// goTest runs tests and returns what came of them, by the folder below test/. All
+// goTest runs tests and returns what came of them, by column. All
 // that they wrote is kept in a file by that name when one fails, and it is an error
 // when one runs on another Kubernetes.
 func goTest(ctx context.Context, out io.Writer, name, kubernetes string, args []string) (map[string]outcome, error) {
@@ -110,7 +113,7 @@ func (o outcome) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// tally has the last action of each test, by package and test. A package by itself
+// tally has the last action of each test, by column and test. A package by itself
 // is the test "".
 type tally map[string]map[string]string
 
@@ -131,11 +134,11 @@ func (t tally) read(from io.Reader, out, log io.Writer, kubernetes string) error
 		if !e.Ended() {
 			return nil
 		}
-		pkg := folder(e.Package)
-		if t[pkg] == nil {
-			t[pkg] = map[string]string{}
+		column := columnOf(e)
+		if t[column] == nil {
+			t[column] = map[string]string{}
 		}
-		t[pkg][e.Test] = e.Action
+		t[column][e.Test] = e.Action
 		t.tell(out, e, said[e.Package+" "+e.Test])
 		delete(said, e.Package+" "+e.Test)
 		return nil
@@ -154,6 +157,15 @@ func (t tally) tell(out io.Writer, e testevents.Event, said string) {
 	if e.Test == "" {
 		say(out, "  %s: %s, after %.0f s", pkg, t.outcomes()[pkg], e.Elapsed)
 	}
+}
+
+// columnOf is where a test is counted: by the folder below test/, but for policies.
+func columnOf(e testevents.Event) string {
+	pkg := folder(e.Package)
+	if pkg == guardPackage && e.Test != "" && !strings.HasPrefix(e.Test, "TestFaults") {
+		return policies
+	}
+	return pkg
 }
 
 // folder is the last part of a package's path.

@@ -68,9 +68,8 @@ func TestTally(t *testing.T) {
 {"Action":"skip","Package":"m/test/integration","Test":"TestFaults/v1/c"}
 {"Action":"fail","Package":"m/test/integration","Test":"TestFaults/v1"}
 {"Action":"fail","Package":"m/test/integration","Test":"TestFaults","Elapsed":3}
-{"Action":"fail","Package":"m/test/integration"}
-{"Action":"pass","Package":"m/test/policies","Test":"TestPolicies","Elapsed":2}
-{"Action":"pass","Package":"m/test/policies","Elapsed":2}
+{"Action":"pass","Package":"m/test/integration","Test":"TestPolicies","Elapsed":2}
+{"Action":"fail","Package":"m/test/integration","Elapsed":5}
 {"Action":"pass","Package":"m/test/chart","Test":"TestInstall"}
 {"Action":"output","Package":"m/test/chart","Output":"a race was found\n"}
 {"Action":"fail","Package":"m/test/chart"}
@@ -90,7 +89,7 @@ func TestTally(t *testing.T) {
 	if diff := cmp.Diff(want, all.outcomes(), cmp.AllowUnexported(outcome{})); diff != "" {
 		t.Errorf("outcomes (-want,+got):\n%s", diff)
 	}
-	for _, line := range []string{"fail integration TestFaults/v1/a\n      it went wrong", "no such case", "pass policies TestPolicies\n", "policies: 1 passed, after 2 s", "a race was found"} {
+	for _, line := range []string{"fail integration TestFaults/v1/a\n      it went wrong", "no such case", "pass integration TestPolicies\n", "integration: 1 FAILED, 1 passed, 1 skipped, after 5 s", "a race was found"} {
 		if !strings.Contains(out.String(), line) {
 			t.Errorf("people are not told %q:\n%s", line, out.String())
 		}

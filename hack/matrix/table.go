@@ -27,8 +27,8 @@ type releaseResult struct {
 	guard               outcome
 }
 
-// testColumns are the folders below test/ whose tests are run on each Kubernetes.
-var testColumns = []string{guardPackage, "policies", "chart", "scheduler"}
+// testColumns are where the tests are counted that are run on each Kubernetes.
+var testColumns = []string{guardPackage, policies, "chart", "scheduler"}
 
 var kubernetesHead = []string{
 	"Kubernetes", "MutatingAdmissionPolicy", "matchConditions", "WatchList", "selectableFields", "extender",

@@ -5,19 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/test/controlplane"
@@ -33,15 +30,12 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	code := m.Run()
-	if shared.w != nil {
-		if err := shared.w.close(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
+	fixture.Main(m, func() error {
+		if shared.w == nil {
+			return nil
 		}
-	}
-	os.Exit(code)
+		return shared.w.close()
+	})
 }
 
 // world is a control plane with agent-sandbox and cert-manager, and with two
@@ -180,11 +174,7 @@ func (w *world) close() error {
 		if w.kubelet != nil {
 			errs = append(errs, w.kubelet.stop(r))
 		}
-		if log, err := os.ReadFile(r.path("log")); err == nil && strings.Contains(string(log), "DATA RACE") {
-			errs = append(errs, fmt.Errorf("freshbind has a data race:\n%s", log))
-		} else if err == nil && strings.Contains(string(log), "freshbind-own-") {
-			errs = append(errs, fmt.Errorf("freshbind's own policies are in its way:\n%s", log))
-		}
+		errs = append(errs, fixture.Unnoticed(r.path("log")))
 	}
 	w.cancel()
 	if w.cluster != nil {

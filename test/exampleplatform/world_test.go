@@ -35,7 +35,7 @@ import (
 	"github.com/freshbind/freshbind/internal/manager"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/controlplane"
-	"github.com/freshbind/freshbind/test/inprocess"
+	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
@@ -125,7 +125,7 @@ func (w *world) guard(cfg *rest.Config, platform *manager.Guarded) {
 	}
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return readsOf{next, &w.unreadable} })
 	o := app.NewManagerOptions()
-	o.WebhookAddress, o.HealthAddress, o.MetricsAddress = inprocess.FreeAddress(w.t), inprocess.FreeAddress(w.t), inprocess.FreeAddress(w.t)
+	o.WebhookAddress, o.HealthAddress, o.MetricsAddress = fixture.FreeAddress(w.t), fixture.FreeAddress(w.t), fixture.FreeAddress(w.t)
 	o.CertDir, o.LeaderElect = dir, false
 	if err := errors.Join(o.Complete(), o.Validate()); err != nil {
 		w.t.Fatal(err)
@@ -134,7 +134,7 @@ func (w *world) guard(cfg *rest.Config, platform *manager.Guarded) {
 	was := metrics.Registry
 	w.t.Cleanup(func() { metrics.Registry = was })
 	metrics.Registry = prometheus.NewRegistry()
-	inprocess.Run(w.t, "the manager", func(ctx context.Context) error { return manager.Run(ctx, cfg, o.Options, platform) })
+	fixture.Run(w.t, "the manager", func(ctx context.Context) error { return manager.Run(ctx, cfg, o.Options, platform) })
 	w.metrics = "http://" + o.MetricsAddress + "/metrics"
 	w.eventually("the manager to be ready", func() error {
 		_, err := w.get("http://" + o.HealthAddress + "/readyz")

@@ -10,14 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/settings"
@@ -34,21 +32,7 @@ const (
 	within = 10 * time.Minute
 )
 
-// program is Freshbind, for all worlds.
-var program func() (string, error)
-
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	var remove func()
-	var err error
-	if program, remove, err = fixture.Shared(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	remove()
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { fixture.Main(m, func() error { return nil }) }
 
 // world is a control plane with Freshbind, and with a Sandbox controller.
 type world struct {
@@ -75,34 +59,23 @@ func newWorld(t *testing.T, style Style) *world {
 	}
 	crds, err := upstream.CRDs(ctx, style.Nearest())
 	must(err)
-	w.cluster, err = controlplane.Start(ctx, controlplane.Options{Nodes: 2, CRDs: crds, Log: os.Stderr})
+	program, err := fixture.Program()
 	must(err)
-	t.Cleanup(func() {
-		if err := w.cluster.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	w.cluster.RanOn(t, "")
-	must(RunSandboxes(ctx, w.cluster, style, os.Stderr))
-	identity, err := w.cluster.User(fixture.User, "system:serviceaccounts", "system:serviceaccounts:freshbind-system", "system:authenticated")
-	must(err)
-	path, err := program()
-	must(err)
-	w.guard, err = scenario.StartGuard(ctx, nil, fixture.Options{
-		Admin: w.cluster.Config(), Identity: identity, Dir: w.cluster.Dir(), Program: path,
+	started, err := scenario.StartWorld(ctx, scenario.WorldOptions{
+		Cluster: controlplane.Options{CRDs: crds, Log: os.Stderr}, Guard: fixture.Options{Program: program},
 	})
 	must(err)
+	w.cluster, w.guard = started.Cluster, started.Guard
 	t.Cleanup(func() {
 		if log, err := os.ReadFile(w.guard.LogPath()); err == nil && t.Failed() {
 			t.Logf("Freshbind's log ends with:\n%s", log[max(0, len(log)-10_000):])
-		} else if strings.Contains(string(log), "DATA RACE") {
-			t.Errorf("freshbind has a data race:\n%s", log)
 		}
-		if err := w.guard.Close(); err != nil {
+		if err := started.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	must(w.guard.Install(ctx))
+	started.RanOn(t)
+	must(RunSandboxes(ctx, w.cluster, style, os.Stderr))
 	w.proxy, err = w.cluster.NewProxy(0)
 	must(err)
 	upstreams, err := Identity(w.cluster)

@@ -6,6 +6,7 @@ package integration
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -14,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,10 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/freshbind/freshbind/internal/checker"
-	"github.com/freshbind/freshbind/internal/recorder"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
@@ -44,36 +42,23 @@ const (
 // one after the other, delays: one for each release.
 var shared = map[string]func() (*world, error){}
 
-// program is Freshbind, for all worlds.
-var program func() (string, error)
+// ends are to be called when all tests are over.
+var ends []func() error
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	var remove func()
-	var err error
-	if program, remove, err = fixture.Shared(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	for _, started := range shared {
-		// A test has failed where there is none.
-		if w, err := started(); err == nil {
-			err = w.close()
-			if err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				code = 1
-			}
+	fixture.Main(m, func() error {
+		var errs []error
+		for _, end := range ends {
+			errs = append(errs, end())
 		}
-	}
-	remove()
-	os.Exit(code)
+		return errors.Join(errs...)
+	})
 }
 
 // world is a control plane, agent-sandbox, Freshbind, and a recording of all.
 type world struct {
 	*scenario.World
-	record  *recorder.Recorder
+	record  *scenario.Recording
 	dynamic dynamic.Interface
 	cancel  context.CancelFunc
 	// audited are the audit logs of the API servers.
@@ -82,7 +67,7 @@ type world struct {
 
 func newWorld(ctx context.Context, o scenario.WorldOptions) (*world, error) {
 	var err error
-	if o.Guard.Program, err = program(); err != nil {
+	if o.Guard.Program, err = fixture.Program(); err != nil {
 		return nil, err
 	}
 	o.Release = cmp.Or(o.Release, release)
@@ -99,28 +84,15 @@ func newWorld(ctx context.Context, o scenario.WorldOptions) (*world, error) {
 	if w.dynamic, err = dynamic.NewForConfig(cfg); err != nil {
 		return nil, err
 	}
-	if w.record, err = recorder.New(ctx, s.Cluster.Config(), recorder.Options{}); err != nil {
-		return nil, err
-	}
-	go func() { _ = w.record.Run(ctx) }()
-	return w, w.record.WaitForSync(ctx)
+	w.record, err = scenario.Record(ctx, s.Cluster.Config())
+	return w, err
 }
 
-// close ends the world; a data race in Freshbind, and a program that ended by
-// itself, are errors.
+// close ends the world; a program that ended by itself is an error.
 func (w *world) close() error {
-	log, err := os.ReadFile(w.Guard.LogPath())
-	if err == nil && strings.Contains(string(log), "DATA RACE") {
-		err = fmt.Errorf("freshbind has a data race:\n%s", log)
-	}
-	if died := w.Err(); died != nil {
-		err = died
-	}
+	died := w.Err()
 	w.cancel()
-	if stopped := w.Stop(); err == nil {
-		err = stopped
-	}
-	return err
+	return errors.Join(died, w.Stop())
 }
 
 // ownWorld starts a world for one test.
@@ -148,7 +120,11 @@ func releaseWorld(t *testing.T, version string) *world {
 	t.Helper()
 	if shared[version] == nil {
 		shared[version] = sync.OnceValues(func() (*world, error) {
-			return newWorld(context.Background(), scenario.WorldOptions{Release: version})
+			w, err := newWorld(context.Background(), scenario.WorldOptions{Release: version})
+			if err == nil {
+				ends = append(ends, w.close)
+			}
+			return w, err
 		})
 	}
 	w, err := shared[version]()
@@ -292,8 +268,8 @@ func (s *stage) report() *checker.Report {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), within)
 	defer cancel()
-	s.must(s.w.record.CatchUp(ctx))
-	report := s.w.record.Report()
+	report, err := s.w.record.Judge(ctx)
+	s.must(err)
 	if len(report.EventGaps) > 0 {
 		s.t.Fatalf("events were lost: %v", report.EventGaps)
 	}

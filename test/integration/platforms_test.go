@@ -28,25 +28,19 @@ type empty struct {
 
 func emptyCluster(t *testing.T, args ...string) *empty {
 	t.Helper()
-	path, err := program()
+	program, err := fixture.Program()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := controlplane.Start(context.WithoutCancel(t.Context()), controlplane.Options{Nodes: 1, Log: os.Stderr})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := &empty{t: t, cluster: cluster}
-	t.Cleanup(func() { e.must(cluster.Stop()) })
-	cluster.RanOn(t, "")
-	identity, err := cluster.User(fixture.User, "system:serviceaccounts", "system:serviceaccounts:freshbind-system", "system:authenticated")
-	e.must(err)
-	e.guard, err = scenario.StartGuard(t.Context(), nil, fixture.Options{
-		Admin: cluster.Config(), Identity: identity, Dir: cluster.Dir(), Program: path, Args: args,
+	w, err := scenario.StartWorld(context.WithoutCancel(t.Context()), scenario.WorldOptions{
+		Cluster: controlplane.Options{Nodes: 1, Log: os.Stderr}, Guard: fixture.Options{Program: program, Args: args},
 	})
-	e.must(err)
-	t.Cleanup(func() { e.must(e.guard.Close()) })
-	e.must(e.guard.Install(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &empty{t: t, cluster: w.Cluster, guard: w.Guard}
+	t.Cleanup(func() { e.must(w.Stop()) })
+	w.RanOn(t)
 	return e
 }
 

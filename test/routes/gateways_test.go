@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/freshbind/freshbind/test/inprocess"
+	"github.com/freshbind/freshbind/test/fixture"
 )
 
 // gateway sends a request to a sandbox. The answer is the status that the client
@@ -82,7 +82,7 @@ func startNginx(t *testing.T, w *world) *realNginx {
 		return nil
 	}
 	dir := t.TempDir()
-	n := &realNginx{w: w, address: inprocess.FreeAddress(t)}
+	n := &realNginx{w: w, address: fixture.FreeAddress(t)}
 	file := filepath.Join(dir, "nginx.conf")
 	if err := os.WriteFile(file, []byte(nginxConfiguration(t, dir, w, n.address)), 0o600); err != nil {
 		t.Fatal(err)

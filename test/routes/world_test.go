@@ -24,7 +24,7 @@ import (
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/controlplane"
-	"github.com/freshbind/freshbind/test/inprocess"
+	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/upstream"
 )
 
@@ -129,14 +129,14 @@ func (w *world) serve() {
 	if err := w.cluster.WriteKubeconfig(w.proxy.Config(cfg), kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	w.server = inprocess.FreeAddress(t)
+	w.server = fixture.FreeAddress(t)
 	o := app.NewRoutesServeOptions()
 	o.Kubeconfig, o.Address, o.CertDir, o.TokenFile = kubeconfig, w.server, dir, tokens
 	o.HealthAddress, o.MetricsAddress, o.MaxAge = "0", "0", maxAge
 	if err := o.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	inprocess.Run(t, "the server", o.Run)
+	fixture.Run(t, "the server", o.Run)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(certificate)
 	w.client = &http.Client{Timeout: 10 * time.Minute, Transport: &http.Transport{

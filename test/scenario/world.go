@@ -18,12 +18,14 @@ import (
 
 // WorldOptions say what a world consists of.
 type WorldOptions struct {
-	// Release is one of upstream.Releases.
+	// Release is one of upstream.Releases; without one nobody's controllers run.
 	Release string
 	// Delay makes the release's watches of a resource late from the start.
 	Delay map[schema.GroupResource]time.Duration
 	// Cluster are the options of the control plane; Nodes is 2 when it is 0.
 	Cluster controlplane.Options
+	// Unguarded leaves Freshbind out.
+	Unguarded bool
 	// Guard are the options of Freshbind; Admin, Identity and Dir are filled in.
 	Guard fixture.Options
 	// Reach, if set, leads Freshbind's requests another way than straight to the
@@ -32,7 +34,8 @@ type WorldOptions struct {
 }
 
 // World is a control plane with the unmodified controllers of one agent-sandbox
-// release and with Freshbind, which has no namespace to enforce in yet.
+// release and with Freshbind, which has no namespace to enforce in yet. What the
+// options leave out is nil.
 type World struct {
 	Cluster     *controlplane.Cluster
 	Controllers *upstream.Controllers
@@ -44,7 +47,11 @@ type World struct {
 // RanOn says in the results of a test what the world consists of.
 func (w *World) RanOn(t controlplane.T) {
 	t.Helper()
-	w.Cluster.RanOn(t, w.Controllers.Release())
+	release := ""
+	if w.Controllers != nil {
+		release = w.Controllers.Release()
+	}
+	w.Cluster.RanOn(t, release)
 }
 
 // StartWorld builds what is missing, and returns when everything serves. The
@@ -58,26 +65,40 @@ func StartWorld(ctx context.Context, o WorldOptions) (*World, error) {
 }
 
 func (w *World) start(ctx context.Context, o WorldOptions) error {
-	var err error
-	if w.Version, err = upstream.APIVersion(o.Release); err != nil {
-		return err
-	}
 	if o.Cluster.Nodes == 0 {
 		o.Cluster.Nodes = 2
 	}
 	if err := w.startCluster(ctx, o); err != nil {
 		return err
 	}
-	w.Controllers, err = upstream.Start(ctx, w.Cluster, upstream.Options{
-		Version: o.Release, Delay: o.Delay, Log: o.Cluster.Log,
-	})
-	if err != nil {
+	if err := w.startControllers(ctx, o); err != nil || o.Unguarded {
 		return err
 	}
+	return w.AddGuard(ctx, o)
+}
+
+func (w *World) startControllers(ctx context.Context, o WorldOptions) error {
+	if o.Release == "" {
+		return nil
+	}
+	var err error
+	if w.Version, err = upstream.APIVersion(o.Release); err != nil {
+		return err
+	}
+	w.Controllers, err = upstream.Start(ctx, w.Cluster, upstream.Options{Version: o.Release, Delay: o.Delay, Log: o.Cluster.Log})
+	return err
+}
+
+// Identity is whom Freshbind runs as.
+func (w *World) Identity() (*rest.Config, error) {
+	return w.Cluster.User(fixture.User, "system:serviceaccounts", "system:serviceaccounts:freshbind-system", "system:authenticated")
+}
+
+// AddGuard starts Freshbind in a world without it, and has the API server ask it.
+func (w *World) AddGuard(ctx context.Context, o WorldOptions) error {
+	var err error
 	o.Guard.Admin, o.Guard.Dir = w.Cluster.Config(), w.Cluster.Dir()
-	o.Guard.Identity, err = w.Cluster.User(fixture.User,
-		"system:serviceaccounts", "system:serviceaccounts:freshbind-system", "system:authenticated")
-	if err != nil {
+	if o.Guard.Identity, err = w.Identity(); err != nil {
 		return err
 	}
 	if o.Reach != nil {
@@ -97,6 +118,9 @@ func (w *World) startCluster(ctx context.Context, o WorldOptions) error {
 	defer stop()
 	var beside errgroup.Group
 	beside.Go(func() error {
+		if o.Release == "" {
+			return nil
+		}
 		_, err := upstream.Build(building, o.Cluster.Log, o.Release)
 		return err
 	})
@@ -126,7 +150,12 @@ func StartGuard(ctx context.Context, log io.Writer, o fixture.Options) (*fixture
 }
 
 // Err tells of every program of the world that ended without being asked to.
-func (w *World) Err() error { return errors.Join(w.Cluster.Err(), w.Guard.Err()) }
+func (w *World) Err() error {
+	if w.Guard == nil {
+		return w.Cluster.Err()
+	}
+	return errors.Join(w.Cluster.Err(), w.Guard.Err())
+}
 
 // Stop ends everything that was started.
 func (w *World) Stop() error {

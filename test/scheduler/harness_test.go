@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,12 +18,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/controlplane"
@@ -53,15 +52,12 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	code := m.Run()
-	if shared.w != nil {
-		if err := shared.w.close(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
+	fixture.Main(m, func() error {
+		if shared.w == nil {
+			return nil
 		}
-	}
-	os.Exit(code)
+		return shared.w.close()
+	})
 }
 
 // world is a control plane with nodes in zones, agent-sandbox, Freshbind, and a
@@ -130,15 +126,9 @@ func (w *world) config(ctx context.Context, args ...string) (string, error) {
 }
 
 func (w *world) close() error {
-	log, err := os.ReadFile(w.Guard.LogPath())
-	if err == nil && strings.Contains(string(log), "DATA RACE") {
-		err = fmt.Errorf("freshbind has a data race:\n%s", log)
-	}
-	if died := w.Err(); died != nil {
-		err = died
-	}
+	died := w.Err()
 	w.cancel()
-	return cmp.Or(err, w.Stop())
+	return errors.Join(died, w.Stop())
 }
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }

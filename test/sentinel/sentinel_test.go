@@ -30,7 +30,7 @@ import (
 	"github.com/freshbind/freshbind/cmd/freshbind/app"
 	"github.com/freshbind/freshbind/internal/sentinel"
 	"github.com/freshbind/freshbind/test/controlplane"
-	"github.com/freshbind/freshbind/test/inprocess"
+	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/kruisegateway"
 )
 
@@ -139,14 +139,14 @@ func (k *kruise) sentinel() {
 		t.Fatal(err)
 	}
 	o.URLs, o.Services, o.Pace.Interval = []string{k.refresh}, []string{namespace + "/gateway"}, time.Second
-	o.HealthAddress, o.MetricsAddress = inprocess.FreeAddress(t), inprocess.FreeAddress(t)
+	o.HealthAddress, o.MetricsAddress = fixture.FreeAddress(t), fixture.FreeAddress(t)
 	if err := o.Complete(); err != nil {
 		t.Fatal(err)
 	}
 	if err := o.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	inprocess.Run(t, "the sentinel", o.Run)
+	fixture.Run(t, "the sentinel", o.Run)
 	k.eventually("the sentinel is ready", func() bool { code, _ := get(o.HealthAddress + "/readyz"); return code == http.StatusOK })
 	k.eventually("it has found both gateways", func() bool {
 		_, metrics := get(o.MetricsAddress + "/metrics")

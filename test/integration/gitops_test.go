@@ -1,6 +1,4 @@
-// Package gitops tests the health checks in docs/gitops.md as Argo CD and Flux
-// evaluate them.
-package gitops
+package integration
 
 import (
 	"os"
@@ -12,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// block returns the fenced code block of docs/gitops.md in a language.
-func block(t *testing.T, language string) string {
+// gitopsBlock returns the fenced code block of docs/gitops.md in a language.
+func gitopsBlock(t *testing.T, language string) string {
 	t.Helper()
 	doc, err := os.ReadFile("../../docs/gitops.md")
 	if err != nil {
@@ -27,28 +25,29 @@ func block(t *testing.T, language string) string {
 	return code
 }
 
-// pools are the annotations of pools, and what each tool is to make of them.
-var pools = map[string]struct {
+// gitopsPools are the annotations of pools, and what each tool is to make of them.
+var gitopsPools = map[string]struct {
 	annotations map[string]string
 	argo, flux  string
 }{
 	"not enforced":      {nil, "Healthy", "current"},
 	"other annotations": {map[string]string{"team": "a"}, "Healthy", "current"},
-	"complete":          {outcome("Complete", "MembersUpToDate"), "Healthy", "current"},
-	"suspended":         {outcome("Complete", "AttributionSuspended"), "Healthy", "current"},
-	"progressing":       {outcome("Progressing", "MembersUpdating"), "Progressing", "inProgress"},
-	"stale by strategy": {outcome("Progressing", "StaleByStrategy"), "Healthy", "current"},
-	"failed":            {outcome("Failed", "ProgressDeadlineExceeded"), "Degraded", "failed"},
-	"paused":            {outcome("Paused", "RolloutPaused"), "Suspended", "inProgress"},
+	"complete":          {rolloutOutcome("Complete", "MembersUpToDate"), "Healthy", "current"},
+	"suspended":         {rolloutOutcome("Complete", "AttributionSuspended"), "Healthy", "current"},
+	"progressing":       {rolloutOutcome("Progressing", "MembersUpdating"), "Progressing", "inProgress"},
+	"stale by strategy": {rolloutOutcome("Progressing", "StaleByStrategy"), "Healthy", "current"},
+	"failed":            {rolloutOutcome("Failed", "ProgressDeadlineExceeded"), "Degraded", "failed"},
+	"paused":            {rolloutOutcome("Paused", "RolloutPaused"), "Suspended", "inProgress"},
 }
 
-func outcome(state, reason string) map[string]string {
+func rolloutOutcome(state, reason string) map[string]string {
 	return map[string]string{"freshbind.dev/rollout-state": state, "freshbind.dev/rollout-reason": reason}
 }
 
+// The health checks of docs/gitops.md, as Argo CD evaluates them.
 func TestArgoCDHealth(t *testing.T) {
-	script := block(t, "lua")
-	for name, tc := range pools {
+	script := gitopsBlock(t, "lua")
+	for name, tc := range gitopsPools {
 		t.Run(name, func(t *testing.T) {
 			l := lua.NewState()
 			defer l.Close()
@@ -80,9 +79,10 @@ func TestArgoCDHealth(t *testing.T) {
 	}
 }
 
+// And as Flux does.
 func TestFluxHealth(t *testing.T) {
 	var checks []map[string]string
-	if err := yaml.Unmarshal([]byte(block(t, "yaml")), &checks); err != nil {
+	if err := yaml.Unmarshal([]byte(gitopsBlock(t, "yaml")), &checks); err != nil {
 		t.Fatal(err)
 	}
 	// Flux has each top-level field of the object as a variable.
@@ -90,7 +90,7 @@ func TestFluxHealth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, tc := range pools {
+	for name, tc := range gitopsPools {
 		t.Run(name, func(t *testing.T) {
 			metadata := map[string]any{"name": "python"}
 			if tc.annotations != nil {

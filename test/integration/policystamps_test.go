@@ -1,4 +1,4 @@
-package policies
+package integration
 
 import (
 	"context"
@@ -18,11 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/settings"
-	"github.com/freshbind/freshbind/test/fixture"
+	"github.com/freshbind/freshbind/webhooks"
 )
 
 func TestAPodsStampIsPutBack(t *testing.T) {
-	s := newStage(t)
+	s := newPolicyStage(t, webhooks.Scope{})
 	if !s.mutates(t) {
 		t.Skip("NOT TESTED: this API server serves no mutating policies in admissionregistration.k8s.io/v1")
 	}
@@ -32,33 +32,12 @@ func TestAPodsStampIsPutBack(t *testing.T) {
 // Before Kubernetes 1.36 a webhook does what the policy does.
 func TestAPodsStampIsPutBackWithoutMutatingPolicies(t *testing.T) {
 	s := withoutMutatingPolicies(t)
-	identity, err := s.cluster.User(fixture.User, "system:serviceaccounts", "system:authenticated")
-	if err != nil {
-		t.Fatal(err)
-	}
-	guard, err := fixture.New(t.Context(), fixture.Options{Admin: s.cluster.Config(), Identity: identity, Dir: s.cluster.Dir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := guard.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := guard.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := guard.Install(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	s.guarded(t)
 	s.putsStampsBack(t)
-	if err := guard.Uninstall(t.Context()); err != nil {
-		t.Errorf("removing what is installed: %v", err)
-	}
 }
 
 // mutates asks the API server whether it serves mutating policies.
-func (s *stage) mutates(t *testing.T) bool {
+func (s *policyStage) mutates(t *testing.T) bool {
 	t.Helper()
 	err := s.admin.List(t.Context(), &admissionregistrationv1.MutatingAdmissionPolicyList{})
 	if err != nil && !meta.IsNoMatchError(err) {
@@ -69,28 +48,37 @@ func (s *stage) mutates(t *testing.T) bool {
 
 // withoutMutatingPolicies turns them off where there are any: an API server that does
 // not know them refuses the flags.
-func withoutMutatingPolicies(t *testing.T) *stage {
+func withoutMutatingPolicies(t *testing.T) *policyStage {
 	t.Helper()
-	s := newStage(t)
+	s := newPolicyStage(t, webhooks.Scope{})
 	if !s.mutates(t) {
 		return s
 	}
-	s = newStage(t, "--runtime-config=admissionregistration.k8s.io/v1/mutatingadmissionpolicies=false,admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings=false",
+	w, err := startQuiet(context.WithoutCancel(t.Context()), "--runtime-config=admissionregistration.k8s.io/v1/mutatingadmissionpolicies=false,admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings=false",
 		"--disable-admission-plugins=MutatingAdmissionPolicy,ServiceAccount")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	s = policyStageIn(t, w, webhooks.Scope{})
 	if s.mutates(t) {
 		t.Fatal("mutating policies are served, and the test is of an API server without them")
 	}
 	return s
 }
 
-func labelPatch(stamp, more string) client.Patch {
+func podStampPatch(stamp, more string) client.Patch {
 	return client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+settings.StampKey+`":`+stamp+more+`}}}`))
 }
 
-func (s *stage) pod(t *testing.T, name string, labels map[string]string) *corev1.Pod {
+func (s *policyStage) pod(t *testing.T, name string, labels map[string]string) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "enforced", Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.enforced, Labels: labels},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 	}
 	if err := s.admin.Create(t.Context(), pod); err != nil {
@@ -101,11 +89,11 @@ func (s *stage) pod(t *testing.T, name string, labels map[string]string) *corev1
 
 var letPass = regexp.MustCompile(`(?m)^apiserver_admission_webhook_fail_open_count\{.*freshbind\.dev.*\} (\S+)$`)
 
-// answered repeats a write that the API server has let pass because a hook had not
+// unpassed repeats a write that the API server has let pass because a hook had not
 // answered in time.
-func (s *stage) answered(t *testing.T, write func()) {
+func (s *policyStage) unpassed(t *testing.T, write func()) {
 	t.Helper()
-	api, err := discovery.NewDiscoveryClientForConfig(s.cluster.Config())
+	api, err := discovery.NewDiscoveryClientForConfig(s.w.Cluster.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,12 +116,12 @@ func (s *stage) answered(t *testing.T, write func()) {
 }
 
 // putsStampsBack changes the stamps of Pods in a namespace that enforces.
-func (s *stage) putsStampsBack(t *testing.T) {
+func (s *policyStage) putsStampsBack(t *testing.T) {
 	t.Helper()
 	stamped := s.pod(t, "stamped", map[string]string{settings.StampKey: "v1-a", "keep": "1"})
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
 		tried := stamped.DeepCopy()
-		err := s.admin.Patch(ctx, tried, labelPatch(`"v1-b"`, ""), client.DryRunAll)
+		err := s.admin.Patch(ctx, tried, podStampPatch(`"v1-b"`, ""), client.DryRunAll)
 		return tried.Labels[settings.StampKey] == "v1-a", err
 	})
 	if err != nil {
@@ -147,16 +135,16 @@ func (s *stage) putsStampsBack(t *testing.T) {
 		patch client.Patch
 		want  map[string]string
 	}{
-		"changed":     {stamped, labelPatch(`"v1-b"`, ""), map[string]string{settings.StampKey: "v1-a", "keep": "1"}},
-		"removed":     {stamped, labelPatch(`null`, ""), map[string]string{settings.StampKey: "v1-a", "keep": "1"}},
-		"beside":      {stamped, labelPatch(`"v1-b"`, `,"more":"2"`), map[string]string{settings.StampKey: "v1-a", "keep": "1", "more": "2"}},
+		"changed":     {stamped, podStampPatch(`"v1-b"`, ""), map[string]string{settings.StampKey: "v1-a", "keep": "1"}},
+		"removed":     {stamped, podStampPatch(`null`, ""), map[string]string{settings.StampKey: "v1-a", "keep": "1"}},
+		"beside":      {stamped, podStampPatch(`"v1-b"`, `,"more":"2"`), map[string]string{settings.StampKey: "v1-a", "keep": "1", "more": "2"}},
 		"all removed": {alone, wipe, map[string]string{settings.StampKey: "v1-a"}},
-		"added":       {plain, labelPatch(`"v1-b"`, `,"more":"2"`), map[string]string{"keep": "1", "more": "2"}},
-		"nothing":     {plain, labelPatch(`null`, ""), map[string]string{"keep": "1"}},
+		"added":       {plain, podStampPatch(`"v1-b"`, `,"more":"2"`), map[string]string{"keep": "1", "more": "2"}},
+		"nothing":     {plain, podStampPatch(`null`, ""), map[string]string{"keep": "1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var pod *corev1.Pod
-			s.answered(t, func() {
+			s.unpassed(t, func() {
 				pod = tc.pod.DeepCopy()
 				if err := s.admin.Patch(t.Context(), pod, tc.patch, client.DryRunAll); err != nil {
 					t.Fatalf("refused: %v", err)
@@ -167,18 +155,18 @@ func (s *stage) putsStampsBack(t *testing.T) {
 			}
 		})
 	}
-	s.answered(t, func() {
-		if err := s.self.Patch(t.Context(), stamped, labelPatch(`"v1-a"`, "")); err != nil {
+	s.unpassed(t, func() {
+		if err := s.self.Patch(t.Context(), stamped, podStampPatch(`"v1-a"`, "")); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.admin.Patch(t.Context(), stamped, labelPatch(`"v1-b"`, "")); err != nil {
+		if err := s.admin.Patch(t.Context(), stamped, podStampPatch(`"v1-b"`, "")); err != nil {
 			t.Fatalf("refused: %v", err)
 		}
 	})
 	if stamped.Labels[settings.StampKey] != "v1-a" {
 		t.Errorf("stored is the stamp %q, want v1-a", stamped.Labels[settings.StampKey])
 	}
-	if err := s.self.Patch(t.Context(), stamped, labelPatch(`"v1-c"`, "")); err != nil || stamped.Labels[settings.StampKey] != "v1-c" {
+	if err := s.self.Patch(t.Context(), stamped, podStampPatch(`"v1-c"`, "")); err != nil || stamped.Labels[settings.StampKey] != "v1-c" {
 		t.Errorf("Freshbind's own stamp is %q (error %v), want v1-c", stamped.Labels[settings.StampKey], err)
 	}
 }

@@ -1,4 +1,4 @@
-package policies
+package integration
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,35 +15,10 @@ import (
 
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
-	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
-// guarded starts Freshbind beside the stage.
-func (s *stage) guarded(t *testing.T) {
-	t.Helper()
-	identity, err := s.cluster.User(fixture.User, "system:serviceaccounts", "system:authenticated")
-	if err != nil {
-		t.Fatal(err)
-	}
-	guard, err := fixture.New(t.Context(), fixture.Options{Admin: s.cluster.Config(), Identity: identity, Dir: s.cluster.Dir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := guard.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := guard.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := guard.Install(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (s *stage) create(t *testing.T, b interface {
+func (s *policyStage) create(t *testing.T, b interface {
 	Obj() *unstructured.Unstructured
 }) *unstructured.Unstructured {
 	t.Helper()
@@ -56,7 +30,7 @@ func (s *stage) create(t *testing.T, b interface {
 	return obj
 }
 
-func ownedBy(refs ...metav1.OwnerReference) string {
+func ownersOf(refs ...metav1.OwnerReference) string {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": refs}})
 	if err != nil {
 		panic(err)
@@ -67,11 +41,11 @@ func ownedBy(refs ...metav1.OwnerReference) string {
 // Upstream takes a claim's UID for the claim, whatever kind it comes under
 // (metav1.IsControlledBy), and gives a Sandbox to whichever claim controls it.
 func TestOwnersAreWhatUpstreamTakesThemFor(t *testing.T) {
-	s := newStage(t)
+	s := newPolicyStage(t, webhooks.Scope{})
 	s.guarded(t)
-	pool := s.create(t, builders.MakePool("enforced", "python").Replicas(0))
-	claim := builders.ControllerRef(s.create(t, builders.MakeClaim("enforced", "c1")))
-	other := builders.ControllerRef(s.create(t, builders.MakeClaim("enforced", "c2")))
+	pool := s.create(t, builders.MakePool(s.enforced, "python").Replicas(0))
+	claim := builders.ControllerRef(s.create(t, builders.MakeClaim(s.enforced, "c1")))
+	other := builders.ControllerRef(s.create(t, builders.MakeClaim(s.enforced, "c2")))
 	unmarked := claim
 	unmarked.Controller = nil
 	nobody, slashless, job := claim, claim, claim
@@ -105,10 +79,10 @@ func TestOwnersAreWhatUpstreamTakesThemFor(t *testing.T) {
 			short := "s-" + strings.NewReplacer(" ", "-", ",", "", "'", "").Replace(strings.ToLower(name))
 			write := func(ctx context.Context) error { return s.admin.Create(ctx, s.made(short, tc.after...)) }
 			if tc.before != nil {
-				made := s.sandbox(t, "enforced", short, tc.before)
-				write = func(ctx context.Context) error { return s.patch(ctx, s.admin, made, ownedBy(tc.after...)) }
+				made := s.sandbox(t, s.enforced, short, tc.before)
+				write = func(ctx context.Context) error { return s.patch(ctx, s.admin, made, ownersOf(tc.after...)) }
 			}
-			err := judged(t, write)
+			err := answerOf(t, write)
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error = %v, want one that names %q", err, tc.want)
 			}
@@ -116,9 +90,9 @@ func TestOwnersAreWhatUpstreamTakesThemFor(t *testing.T) {
 	}
 }
 
-// judged repeats a write until Freshbind has answered: the API server gives it seconds,
+// answerOf repeats a write until Freshbind has answered: the API server gives it seconds,
 // and a machine may stand still for longer.
-func judged(t *testing.T, write func(ctx context.Context) error) error {
+func answerOf(t *testing.T, write func(ctx context.Context) error) error {
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
@@ -131,15 +105,15 @@ func judged(t *testing.T, write func(ctx context.Context) error) error {
 	return last
 }
 
-func (*stage) made(name string, refs ...metav1.OwnerReference) *unstructured.Unstructured {
-	obj := builders.MakeMember(builders.MakePool("enforced", "python").Obj(), builders.MakeTemplate("enforced", "python").Obj()).
+func (s *policyStage) made(name string, refs ...metav1.OwnerReference) *unstructured.Unstructured {
+	obj := builders.MakeMember(builders.MakePool(s.enforced, "python").Obj(), builders.MakeTemplate(s.enforced, "python").Obj()).
 		Name(name).Owners(refs...).Obj()
 	obj.SetUID("")
 	return obj
 }
 
 // asked waits until the API server asks Freshbind.
-func (s *stage) asked(t *testing.T, nobody metav1.OwnerReference) {
+func (s *policyStage) asked(t *testing.T, nobody metav1.OwnerReference) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
 		return apierrors.IsForbidden(s.admin.Create(ctx, s.made("asked", nobody), client.DryRunAll)), nil
@@ -152,44 +126,39 @@ func (s *stage) asked(t *testing.T, nobody metav1.OwnerReference) {
 // A used sandbox stays used wherever binds are enforced, whichever way that was
 // said, and however many patches it takes.
 func TestAUsedSandboxStaysUsedHoweverEnforceIsSaid(t *testing.T) {
-	s := newStageIn(t, webhooks.Scope{
+	s := newPolicyStage(t, webhooks.Scope{
 		EnforcedByDefault: true, Enforced: []metav1.LabelSelector{{MatchLabels: map[string]string{"tier": "prod"}}},
 	})
 	audit := map[string]string{settings.EnforcementKey: string(settings.Audit)}
-	for name, labels := range map[string]map[string]string{
-		"unsaid": nil, "misspelt": {settings.EnforcementKey: "enforced"}, "audit": audit,
-		"floor": {settings.EnforcementKey: string(settings.Audit), "tier": "prod"},
-	} {
-		if err := s.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	unsaid, misspelt := s.namespace(t, nil), s.namespace(t, map[string]string{settings.EnforcementKey: "enforced"})
+	inAudit := s.namespace(t, audit)
+	floor := s.namespace(t, map[string]string{settings.EnforcementKey: string(settings.Audit), "tier": "prod"})
 	byPool := func(b *builders.Sandbox) { b.Label(settings.EnforcementKey, string(settings.Enforce)) }
 	cases := map[string]struct {
 		namespace string
 		change    func(*builders.Sandbox)
 		refused   bool
 	}{
-		"label":    {"enforced", func(*builders.Sandbox) {}, true},
-		"default":  {"unsaid", func(*builders.Sandbox) {}, true},
-		"misspelt": {"misspelt", func(*builders.Sandbox) {}, true},
-		"floor":    {"floor", func(*builders.Sandbox) {}, true},
-		"pool":     {"audit", byPool, true},
-		"audit":    {"audit", func(*builders.Sandbox) {}, false},
+		"label":    {s.enforced, func(*builders.Sandbox) {}, true},
+		"default":  {unsaid, func(*builders.Sandbox) {}, true},
+		"misspelt": {misspelt, func(*builders.Sandbox) {}, true},
+		"floor":    {floor, func(*builders.Sandbox) {}, true},
+		"pool":     {inAudit, byPool, true},
+		"audit":    {inAudit, func(*builders.Sandbox) {}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			used := func(b *builders.Sandbox) { tc.change(b.Owners(owner("SandboxClaim"))) }
+			used := func(b *builders.Sandbox) { tc.change(b.Owners(fakeOwner("SandboxClaim"))) }
 			if tc.refused {
 				s.boundHere(t, s.sandbox(t, tc.namespace, name+"-probe", used))
 			}
 			once := s.sandbox(t, tc.namespace, name+"-once", used)
-			if err := s.patch(t.Context(), s.admin, once, ownersPatch("SandboxWarmPool")); (err != nil) != tc.refused {
+			if err := s.patch(t.Context(), s.admin, once, fakeOwners("SandboxWarmPool")); (err != nil) != tc.refused {
 				t.Errorf("put back by one patch: error = %v, want refused %t", err, tc.refused)
 			}
 			twice := s.sandbox(t, tc.namespace, name+"-twice", used)
 			first := s.patch(t.Context(), s.admin, twice, `{"metadata":{"ownerReferences":null}}`)
-			second := s.patch(t.Context(), s.admin, twice, ownersPatch("SandboxWarmPool"))
+			second := s.patch(t.Context(), s.admin, twice, fakeOwners("SandboxWarmPool"))
 			if (first != nil && second != nil) != tc.refused {
 				t.Errorf("put back by two patches: errors = %v, then %v, want refused %t", first, second, tc.refused)
 			}
@@ -199,10 +168,10 @@ func TestAUsedSandboxStaysUsedHoweverEnforceIsSaid(t *testing.T) {
 
 // boundHere waits until the policy of used sandboxes holds for one: each way to say
 // enforce has a binding of its own.
-func (s *stage) boundHere(t *testing.T, used *unstructured.Unstructured) {
+func (s *policyStage) boundHere(t *testing.T, used *unstructured.Unstructured) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
-		return s.patch(ctx, s.admin, used, ownersPatch("SandboxWarmPool"), client.DryRunAll) != nil, nil
+		return s.patch(ctx, s.admin, used, fakeOwners("SandboxWarmPool"), client.DryRunAll) != nil, nil
 	})
 	if err != nil {
 		t.Fatalf("waiting for the policy to hold in %s: %v", used.GetNamespace(), err)
