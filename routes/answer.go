@@ -27,9 +27,6 @@ var statusNames = [...]string{NotKnown: "NotKnown", Serving: "Serving", NotFound
 
 func (s Status) String() string { return statusNames[s] }
 
-// Statuses returns all statuses.
-func Statuses() []Status { return []Status{NotKnown, Serving, NotFound, NotRunning, Gone} }
-
 // Reason says why a sandbox is not served.
 type Reason uint8
 

@@ -3,6 +3,8 @@ package advice
 import (
 	"fmt"
 	"strings"
+
+	"github.com/freshbind/freshbind/internal/revision"
 )
 
 // Outcome is what a new claim gets. The set is closed.
@@ -61,17 +63,17 @@ type Stock struct {
 func (c Claim) Outcome() (Outcome, string) {
 	switch {
 	case c.PoolGone && c.NeedsPool:
-		return Waits, fmt.Sprintf("this claim waits: pool %s does not exist", cut(c.Pool, maxName))
+		return Waits, fmt.Sprintf("this claim waits: pool %s does not exist", revision.Truncate(c.Pool, maxName))
 	case c.TemplateGone && c.Pool != "":
-		return Waits, fmt.Sprintf("this claim waits: template %s of pool %s does not exist", cut(c.Template, maxName), cut(c.Pool, maxName))
+		return Waits, fmt.Sprintf("this claim waits: template %s of pool %s does not exist", revision.Truncate(c.Template, maxName), revision.Truncate(c.Pool, maxName))
 	case c.TemplateGone:
-		return Waits, fmt.Sprintf("this claim waits: template %s does not exist", cut(c.Template, maxName))
+		return Waits, fmt.Sprintf("this claim waits: template %s does not exist", revision.Truncate(c.Template, maxName))
 	case c.Refused != "":
-		return Impossible, cut("this claim gets no sandbox: "+c.Refused, MaxLine)
+		return Impossible, revision.Truncate("this claim gets no sandbox: "+c.Refused, MaxLine)
 	case len(c.OwnMake) > 0:
 		return ColdByDesign, "this claim cold-starts, as it always does: it sets " + strings.Join(c.OwnMake, " and ")
 	case c.PoolGone:
-		return Cold, fmt.Sprintf("this claim will cold-start: pool %s does not exist", cut(c.Pool, maxName))
+		return Cold, fmt.Sprintf("this claim will cold-start: pool %s does not exist", revision.Truncate(c.Pool, maxName))
 	}
 	return c.fromStock()
 }
@@ -85,7 +87,7 @@ func (c Claim) fromStock() (Outcome, string) {
 	for _, p := range c.Pools {
 		if p.takeable() {
 			return Warm, fmt.Sprintf("this claim gets a member of pool %s (%d of %d idle members can be claimed)",
-				cut(p.Name, maxName), p.Takeable, p.Idle)
+				revision.Truncate(p.Name, maxName), p.Takeable, p.Idle)
 		}
 		replicas += p.Replicas
 	}
@@ -94,17 +96,17 @@ func (c Claim) fromStock() (Outcome, string) {
 	}
 	if len(c.Pools) == 1 {
 		p := c.Pools[0]
-		return Cold, fmt.Sprintf("this claim will cold-start: pool %s has %s", cut(p.Name, maxName), p.lack())
+		return Cold, fmt.Sprintf("this claim will cold-start: pool %s has %s", revision.Truncate(p.Name, maxName), p.lack())
 	}
 	return Cold, fmt.Sprintf("this claim will cold-start: none of the %d pools of template %s has a member for it",
-		len(c.Pools), cut(c.Template, maxName))
+		len(c.Pools), revision.Truncate(c.Template, maxName))
 }
 
 func (c Claim) noReplicas() string {
 	if len(c.Pools) == 0 {
 		return "it asks for no pool"
 	}
-	return fmt.Sprintf("pool %s has replicas 0", cut(c.Pools[0].Name, maxName))
+	return fmt.Sprintf("pool %s has replicas 0", revision.Truncate(c.Pools[0].Name, maxName))
 }
 
 func (s Stock) takeable() bool { return s.Takeable > 0 && s.Ready > 0 }

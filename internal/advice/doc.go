@@ -4,8 +4,6 @@
 // somebody else has read, perhaps from a late cache: advice is no verdict.
 package advice
 
-import "unicode/utf8"
-
 // MaxLine is the length, in characters, that no line exceeds: the API server
 // may cut warnings of more than 256 characters (the Kubernetes documentation on
 // admission webhooks, "Response").
@@ -15,12 +13,4 @@ const MaxLine = 255
 type Effect interface {
 	// Lines are what the writer has to be told; none when nothing is unusual.
 	Lines() []string
-}
-
-// cut keeps at most limit characters of s, and shows that it cut.
-func cut(s string, limit int) string {
-	if utf8.RuneCountInString(s) <= limit {
-		return s
-	}
-	return string([]rune(s)[:limit-1]) + "…"
 }

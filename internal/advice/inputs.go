@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/revision"
 	"github.com/freshbind/freshbind/internal/settings"
 )
 
@@ -67,7 +68,7 @@ func Ignored(before, after Inputs) []string {
 		if slices.Contains(inputs, key) || settings.IsOutput(key) {
 			continue
 		}
-		lines = append(lines, cut("metadata.annotations["+cut(key, maxName)+"] has no effect: it is not one of "+
+		lines = append(lines, revision.Truncate("metadata.annotations["+revision.Truncate(key, maxName)+"] has no effect: it is not one of "+
 			strings.ReplaceAll(strings.Join(inputs, ", "), settings.Prefix, ""), MaxLine))
 	}
 	return lines

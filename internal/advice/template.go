@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/freshbind/freshbind/internal/revision"
 )
 
 // TemplateChange is what a write of a template does to the idle members of the
@@ -62,7 +64,7 @@ func (c TemplateChange) Lines() []string {
 			break
 		}
 	}
-	return []string{cut(line, MaxLine)}
+	return []string{revision.Truncate(line, MaxLine)}
 }
 
 // staleLine takes pools of one policy together: python 20, node 10: Recreate
@@ -84,7 +86,7 @@ func staleLine(pools []PoolChange, nameLimit int) string {
 			groups = append(groups, &policyGroup{policy: policy})
 		}
 		groups[at].count += p.BecomeStale
-		groups[at].pools = append(groups[at].pools, fmt.Sprintf("%s %d", cut(p.Name, nameLimit), p.BecomeStale))
+		groups[at].pools = append(groups[at].pools, fmt.Sprintf("%s %d", revision.Truncate(p.Name, nameLimit), p.BecomeStale))
 	}
 	parts := make([]string, 0, named+1)
 	for _, g := range groups {

@@ -100,7 +100,7 @@ func reference(kind schema.GroupVersionKind, namespace, name, uid string) *unstr
 // bytes.
 const maxNote = 900
 
-// truncate cuts on a rune.
+// truncate cuts on a rune. It counts bytes, as the API server does.
 func truncate(s string) string {
 	if len(s) <= maxNote {
 		return s

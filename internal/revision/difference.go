@@ -51,7 +51,7 @@ func display(value string) string {
 	if value == "" {
 		return absent
 	}
-	return truncate(value, maxValueText)
+	return Truncate(value, maxValueText+1)
 }
 
 // element is the step into a list, by merge key or by position. What stands in quotes is kept together, so that no name looks like a path.

@@ -19,9 +19,9 @@ func TestWhatPathsQuote(t *testing.T) {
 }
 
 func TestTruncate(t *testing.T) {
-	for in, want := range map[string]string{"äbc": "äbc", "äbcd": "äbc…", "": ""} {
-		if got := truncate(in, 3); got != want {
-			t.Errorf("truncate(%q, 3) = %q, want %q", in, got, want)
+	for in, want := range map[string]string{"äbcd": "äbcd", "äbcde": "äbc…", "": ""} {
+		if got := Truncate(in, 4); got != want {
+			t.Errorf("Truncate(%q, 4) = %q, want %q", in, got, want)
 		}
 	}
 }

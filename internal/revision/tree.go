@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 // A canonical value is one of *object, *list, string, int64, float64, bool and, inside unknown lists only, nil.
@@ -146,17 +145,14 @@ func leafText(v any) string {
 	return compact(v)
 }
 
-// truncate cuts s after limit runes.
-func truncate(s string, limit int) string {
-	if utf8.RuneCountInString(s) <= limit {
-		return s
-	}
-	n := 0
+// Truncate keeps at most limit characters of s, the sign that it cut included.
+func Truncate(s string, limit int) string {
+	n, last := 0, 0
 	for i := range s {
 		if n == limit {
-			return s[:i] + "…"
+			return s[:last] + "…"
 		}
-		n++
+		n, last = n+1, i
 	}
 	return s
 }

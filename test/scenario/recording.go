@@ -30,9 +30,6 @@ func Record(ctx context.Context, cfg *rest.Config) (*Recording, error) {
 	return &Recording{recorder: r}, nil
 }
 
-// Recorder is the recorder, for conditions to wait for.
-func (r *Recording) Recorder() *recorder.Recorder { return r.recorder }
-
 // Judge judges everything that was stored before the call.
 func (r *Recording) Judge(ctx context.Context) (*checker.Report, error) {
 	if err := r.recorder.CatchUp(ctx); err != nil {

@@ -275,9 +275,6 @@ func (c *Controllers) Proxy() *controlplane.Proxy { return c.proxy }
 // LogPath is the file with the controllers' log.
 func (c *Controllers) LogPath() string { return c.process.LogPath }
 
-// Err tells why the controllers ended, if they did so unasked.
-func (c *Controllers) Err() error { return c.process.Err() }
-
 // Stop ends the controllers. CRDs, RBAC rules and all objects stay.
 func (c *Controllers) Stop() error {
 	return errors.Join(c.process.Stop(), c.proxy.Close())
