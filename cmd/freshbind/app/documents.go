@@ -2,11 +2,15 @@ package app
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -88,4 +92,58 @@ func takeApart(position string, content map[string]any) ([]document, error) {
 		out = append(out, document{itemPosition, &unstructured.Unstructured{Object: itemObject}})
 	}
 	return out, nil
+}
+
+// documentFiles are what -f names.
+type documentFiles []string
+
+// addFlag adds -f.
+func (f *documentFiles) addFlag(flags *pflag.FlagSet) {
+	flags.StringArrayVarP((*[]string)(f), "filename", "f", nil, "File with YAML or JSON documents, - for standard input. Can be given several times.")
+}
+
+// validateFiles says what is wrong with a command's arguments, which are files and nothing else.
+func validateFiles(args []string, f documentFiles) error {
+	switch {
+	case len(args) > 0:
+		return fmt.Errorf("unexpected argument %q: name files with -f", args[0])
+	case len(f) == 0:
+		return errors.New("-f is required: name a file, or - for standard input")
+	case slices.Contains(f, ""):
+		return errors.New("-f: the name of the file is empty")
+	}
+	first := slices.Index(f, "-")
+	if first >= 0 && slices.Contains(f[first+1:], "-") {
+		return errors.New("-f -: standard input can be read only once")
+	}
+	return nil
+}
+
+// readDocuments reads the documents of one file. Their positions, and errors, name it by source.
+func readDocuments(stdin io.Reader, file string) (source string, documents []document, err error) {
+	source = file
+	if file == "-" {
+		source = "standard input"
+	}
+	data, err := readInput(stdin, file)
+	if err != nil {
+		return source, nil, fmt.Errorf("read %s: %w", source, err)
+	}
+	if documents, err = decodeDocuments(bytes.NewReader(data)); err != nil {
+		return source, nil, fmt.Errorf("%s: %w", source, err)
+	}
+	for i := range documents {
+		documents[i].position = source + ": " + documents[i].position
+	}
+	return source, documents, nil
+}
+
+func readInput(stdin io.Reader, file string) ([]byte, error) {
+	if file == "-" {
+		return io.ReadAll(stdin)
+	}
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
+		return nil, errors.New("is a directory: name the files in it")
+	}
+	return os.ReadFile(file)
 }

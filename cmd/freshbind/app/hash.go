@@ -1,11 +1,8 @@
 package app
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -29,7 +26,7 @@ type hashOptions struct {
 	streams genericiooptions.IOStreams
 	render  func(template *unstructured.Unstructured) (revision.Blueprint, error)
 	config  *genericclioptions.ConfigFlags
-	files   []string
+	files   documentFiles
 	output  cli.Output
 	// stored: hash what a cluster would store of the files.
 	stored bool
@@ -73,7 +70,7 @@ func NewHashCommand(streams genericiooptions.IOStreams, render func(template *un
 			return o.run()
 		},
 	}
-	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "File with YAML or JSON documents, - for standard input. Can be given several times.")
+	o.files.addFlag(cmd.Flags())
 	cmd.Flags().BoolVar(&o.stored, "stored", false, "Hash what the cluster would store of the files, with the defaults of its CRDs.")
 	cmd.Flags().StringArrayVar(&o.crds, "crds", nil, "File with CustomResourceDefinitions, whose defaults to set as --stored does. Can be given several times.")
 	o.config.AddFlags(cmd.Flags())
@@ -83,31 +80,16 @@ func NewHashCommand(streams genericiooptions.IOStreams, render func(template *un
 }
 
 func (o *hashOptions) validate(args []string) error {
+	if err := validateFiles(args, o.files); err != nil {
+		return err
+	}
 	switch {
-	case len(args) > 0:
-		return fmt.Errorf("unexpected argument %q: name files with -f", args[0])
-	case len(o.files) == 0:
-		return errors.New("-f is required: name a file, or - for standard input")
-	case slices.Contains(o.files, ""):
-		return errors.New("-f: the name of the file is empty")
 	case slices.Contains(o.crds, ""), slices.Contains(o.crds, "-"):
 		return errors.New("--crds: must be the name of a file")
 	case o.stored && len(o.crds) > 0:
 		return errors.New("--stored and --crds: the defaults come from the cluster or from files; use one of them")
 	}
-	if err := o.output.Validate(); err != nil {
-		return err
-	}
-	stdin := 0
-	for _, file := range o.files {
-		if file == "-" {
-			stdin++
-		}
-	}
-	if stdin > 1 {
-		return errors.New("-f -: standard input can be read only once")
-	}
-	return nil
+	return o.output.Validate()
 }
 
 // run prints nothing unless every document has a hash, so that a script never takes a part for the whole.
@@ -134,7 +116,7 @@ func (o *hashOptions) connect() (err error) {
 	case o.schemas != nil:
 		return nil
 	case len(o.crds) > 0:
-		o.schemas, err = fileDefaults(o.crds, o.read)
+		o.schemas, err = fileDefaults(o.crds)
 		return err
 	case !o.stored:
 		return nil
@@ -163,17 +145,9 @@ func (o *hashOptions) asStored(object *unstructured.Unstructured) error {
 }
 
 func (o *hashOptions) hashFile(file string) ([]hashedObject, error) {
-	source := file
-	if file == "-" {
-		source = "standard input"
-	}
-	data, err := o.read(file)
+	source, documents, err := readDocuments(o.streams.In, file)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", source, err)
-	}
-	documents, err := decodeDocuments(bytes.NewReader(data))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", source, err)
+		return nil, err
 	}
 	if len(documents) == 0 {
 		return nil, fmt.Errorf("%s: no document found: accepted are %s and %s", source, templateKind.Kind, sandboxKind.Kind)
@@ -183,22 +157,12 @@ func (o *hashOptions) hashFile(file string) ([]hashedObject, error) {
 	for _, d := range documents {
 		h, err := o.hash(d.object)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %s: %w", source, d.position, err))
+			errs = append(errs, fmt.Errorf("%s: %w", d.position, err))
 			continue
 		}
 		hashed = append(hashed, h)
 	}
 	return hashed, errors.Join(errs...)
-}
-
-func (o *hashOptions) read(file string) ([]byte, error) {
-	if file == "-" {
-		return io.ReadAll(o.streams.In)
-	}
-	if info, err := os.Stat(file); err == nil && info.IsDir() {
-		return nil, errors.New("is a directory: name the files in it")
-	}
-	return os.ReadFile(file)
 }
 
 func (o *hashOptions) hash(object *unstructured.Unstructured) (hashedObject, error) {

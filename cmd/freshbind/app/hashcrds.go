@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -11,16 +10,13 @@ import (
 // fileDefaults reads the defaults from files with CustomResourceDefinitions, as
 // releases of a platform have them, for where there is no cluster. Documents of
 // other kinds do not count, so a manifest of everything will do.
-func fileDefaults(files []string, read func(string) ([]byte, error)) (*crdDefaults, error) {
+func fileDefaults(files []string) (*crdDefaults, error) {
 	d := &crdDefaults{known: map[schema.GroupVersionKind]*openAPISchema{}}
 	for _, file := range files {
-		data, err := read(file)
+		// It is no "-".
+		_, documents, err := readDocuments(nil, file)
 		if err != nil {
-			return nil, fmt.Errorf("--crds: read %s: %w", file, err)
-		}
-		documents, err := decodeDocuments(bytes.NewReader(data))
-		if err != nil {
-			return nil, fmt.Errorf("--crds: %s: %w", file, err)
+			return nil, fmt.Errorf("--crds: %w", err)
 		}
 		before := len(d.known)
 		for _, document := range documents {
@@ -28,7 +24,7 @@ func fileDefaults(files []string, read func(string) ([]byte, error)) (*crdDefaul
 				continue
 			}
 			if err := d.add(document.object.Object); err != nil {
-				return nil, fmt.Errorf("--crds: %s: %s: %w", file, document.position, err)
+				return nil, fmt.Errorf("--crds: %s: %w", document.position, err)
 			}
 		}
 		if len(d.known) == before {

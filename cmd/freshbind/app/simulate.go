@@ -1,13 +1,9 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -21,7 +17,7 @@ import (
 type simulateOptions struct {
 	streams genericiooptions.IOStreams
 	config  *genericclioptions.ConfigFlags
-	files   []string
+	files   documentFiles
 	output  cli.Output
 	// enforcement and strategy are the defaults that the manager was started with.
 	enforcement, strategy string
@@ -52,7 +48,7 @@ func NewSimulateCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		},
 	}
 	o.config.AddFlags(cmd.Flags())
-	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "File with YAML or JSON documents, - for standard input. Can be given several times.")
+	o.files.addFlag(cmd.Flags())
 	o.output.AddFlags(cmd)
 	cmd.Flags().StringVar(&o.enforcement, "default-enforcement", o.enforcement, "The manager's default mode: audit or enforce.")
 	cmd.Flags().StringVar(&o.strategy, "default-rollout-strategy", o.strategy,
@@ -61,15 +57,8 @@ func NewSimulateCommand(streams genericiooptions.IOStreams) *cobra.Command {
 }
 
 func (o *simulateOptions) validate(args []string) error {
-	switch {
-	case len(args) > 0:
-		return fmt.Errorf("unexpected argument %q: name files with -f", args[0])
-	case len(o.files) == 0:
-		return errors.New("-f is required: name a file, or - for standard input")
-	case slices.Contains(o.files, ""):
-		return errors.New("-f: the name of the file is empty")
-	case slices.Index(o.files, "-") != lastIndex(o.files, "-"):
-		return errors.New("-f -: standard input can be read only once")
+	if err := validateFiles(args, o.files); err != nil {
+		return err
 	}
 	if err := o.output.Validate(); err != nil {
 		return err
@@ -81,15 +70,6 @@ func (o *simulateOptions) validate(args []string) error {
 		return fmt.Errorf("--default-rollout-strategy: %w", err)
 	}
 	return nil
-}
-
-func lastIndex(list []string, s string) int {
-	for i := len(list) - 1; i >= 0; i-- {
-		if list[i] == s {
-			return i
-		}
-	}
-	return -1
 }
 
 // run prints nothing unless every document could be told of, so that a script
@@ -129,20 +109,11 @@ func (o *simulateOptions) run(ctx context.Context) error {
 func (o *simulateOptions) read() ([]document, error) {
 	var out []document
 	for _, file := range o.files {
-		source := file
-		if file == "-" {
-			source = "standard input"
-		}
-		data, err := o.readFile(file)
+		_, documents, err := readDocuments(o.streams.In, file)
 		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", source, err)
-		}
-		documents, err := decodeDocuments(bytes.NewReader(data))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", source, err)
+			return nil, err
 		}
 		for _, d := range documents {
-			d.position = source + ": " + d.position
 			if _, known := simulatedResource(d.object); known {
 				out = append(out, d)
 				continue
@@ -158,14 +129,4 @@ func (o *simulateOptions) read() ([]document, error) {
 			templateKind.Group + ", and Namespace")
 	}
 	return out, nil
-}
-
-func (o *simulateOptions) readFile(file string) ([]byte, error) {
-	if file == "-" {
-		return io.ReadAll(o.streams.In)
-	}
-	if info, err := os.Stat(file); err == nil && info.IsDir() {
-		return nil, errors.New("is a directory: name the files in it")
-	}
-	return os.ReadFile(file)
 }
