@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freshbind/freshbind/hack/demo/counts"
+	"github.com/freshbind/freshbind/hack/markdown"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -330,8 +331,8 @@ func TestSectionOfThePage(t *testing.T) {
 	text := on.section("bind", []row{{what: "bind", unit: "x", aim: 1.1, figures: []float64{1.2, 1, 3}}, {what: "reads", figures: []float64{7}}})
 	const want = "# Benchmarks\n\n<!-- bind -->\n" +
 		"`BENCH_LAG=10s make bench BENCH=bind`, 2026-11-24, commit 38c3708: 2 CPUs, load 0.01 before, go1.26, Kubernetes v1.37.1.\n\n" +
-		"| what | aim | figure | spread | met |\n| --- | --- | --- | --- | --- |\n" +
-		"| bind | at most 1.1 x | 1.20 x | 1.00 to 3.00 | no |\n| reads | - | 7.00 | 7.00 to 7.00 | - |\n" +
+		"| what  | aim           | figure | spread       | met |\n| ----- | ------------- | ------ | ------------ | --- |\n" +
+		"| bind  | at most 1.1 x | 1.20 x | 1.00 to 3.00 | no  |\n| reads | -             | 7.00   | 7.00 to 7.00 | -   |\n" +
 		"<!-- end of bind -->\n\n<!-- bind BENCH_PAIRS=1 -->\nkept\n<!-- end of bind BENCH_PAIRS=1 -->\n"
 	got, err := withSection(before, "bind", text)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -358,14 +359,14 @@ func TestPlaceOnThePage(t *testing.T) {
 
 // A benchmark takes minutes: what cannot be published is said before.
 func TestWhatHasNoPlaceIsSaidBefore(t *testing.T) {
-	t.Setenv(envUpdateDocs, "1")
+	t.Setenv(markdown.UpdateDocs, "1")
 	t.Setenv(envMembers, "3")
 	const want = "<!-- bind BENCH_MEMBERS=3 -->"
 	if _, err := newPublisher(t.Context(), "bind"); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("newPublisher() error = %v, want one with %q", err, want)
 	}
 	for name := range benchmarks {
-		if _, err := updated(filepath.Join("..", "..", page), name, ""); err != nil {
+		if _, err := markdown.Changed(filepath.Join("..", "..", page), withIn(name, "")); err != nil {
 			t.Errorf("%s has no place on the page: %v", name, err)
 		}
 	}

@@ -11,11 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/freshbind/freshbind/hack/markdown"
 	"github.com/freshbind/freshbind/test/controlplane"
 )
-
-// envUpdateDocs is what transcripts in the documentation are written by, too.
-const envUpdateDocs = "FRESHBIND_UPDATE_DOCS"
 
 // page is where the tables go, from the repository's root.
 const page = "docs/benchmarks.md"
@@ -81,7 +79,7 @@ func (s setting) section(bench string, rows []row) string {
 		load = ", load " + s.load + " before"
 	}
 	return fmt.Sprintf("`%s`, %s, commit %s: %d CPUs%s, %s, Kubernetes %s.\n\n%s",
-		command, s.day, s.commit, s.cpus, load, s.goVersion, s.kubernetes, markdown(rows))
+		command, s.day, s.commit, s.cpus, load, s.goVersion, s.kubernetes, pageTable(rows))
 }
 
 // withSection puts the section of a benchmark into the page's text, between the two
@@ -107,7 +105,7 @@ func place(bench string, chosen []string) string {
 // newPublisher returns what puts a table into the page, where that is asked for. It
 // needs git only then, and misses a place before anything has run for minutes.
 func newPublisher(ctx context.Context, bench string) (func([]row) error, error) {
-	if os.Getenv(envUpdateDocs) == "" {
+	if os.Getenv(markdown.UpdateDocs) == "" {
 		return func([]row) error { return nil }, nil
 	}
 	root, err := controlplane.RepositoryDir()
@@ -115,7 +113,7 @@ func newPublisher(ctx context.Context, bench string) (func([]row) error, error) 
 		return nil, err
 	}
 	path, at := filepath.Join(root, page), place(bench, chosen())
-	if _, err := updated(path, at, ""); err != nil {
+	if _, err := markdown.Changed(path, withIn(at, "")); err != nil {
 		return nil, err
 	}
 	on, err := findSetting(ctx)
@@ -123,26 +121,11 @@ func newPublisher(ctx context.Context, bench string) (func([]row) error, error) 
 		return nil, err
 	}
 	return func(rows []row) error {
-		text, err := updated(path, at, on.section(bench, rows))
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			return fmt.Errorf("write page: %w", err)
-		}
-		return nil
+		return markdown.Change(path, withIn(at, on.section(bench, rows)))
 	}, nil
 }
 
-// updated is the text of the page with the section in its place.
-func updated(path, place, section string) (string, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("read page: %w", err)
-	}
-	with, err := withSection(string(text), place, section)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
-	}
-	return with, nil
+// withIn puts a section in its place.
+func withIn(place, section string) func(string) (string, error) {
+	return func(text string) (string, error) { return withSection(text, place, section) }
 }

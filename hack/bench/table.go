@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/freshbind/freshbind/hack/markdown"
 )
 
 // row is one figure beside what is aimed at.
@@ -81,16 +83,13 @@ func printTable(out io.Writer, rows []row) {
 	_ = w.Flush()
 }
 
-// markdown is the same table for a page.
-func markdown(rows []row) string {
-	var out strings.Builder
-	line := func(cells []string) { out.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
-	line([]string{"what", "aim", "figure", "spread", "met"})
-	line(slices.Repeat([]string{"---"}, len(tableHead)))
+// pageTable is the same table for a page.
+func pageTable(rows []row) string {
+	var cells [][]string
 	for _, r := range rows {
-		line(r.cells())
+		cells = append(cells, r.cells())
 	}
-	return out.String()
+	return markdown.Table([]string{"what", "aim", "figure", "spread", "met"}, cells)
 }
 
 func blank(unit string) string {

@@ -21,11 +21,11 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/freshbind/freshbind/hack/markdown"
 	"github.com/freshbind/freshbind/test/controlplane"
 )
 
-// envUpdateDocs is what transcripts in the documentation are written by, too.
-const envUpdateDocs = "FRESHBIND_UPDATE_DOCS"
+// markdown.UpdateDocs is what transcripts in the documentation are written by, too.
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -64,7 +64,7 @@ func run(ctx context.Context, out io.Writer) error {
 	if _, err := fmt.Fprintf(out, "\n%s", done.tables()); err != nil {
 		return err
 	}
-	if os.Getenv(envUpdateDocs) != "" {
+	if os.Getenv(markdown.UpdateDocs) != "" {
 		if err := updatePage(done); err != nil {
 			return err
 		}
@@ -77,19 +77,7 @@ func updatePage(done results) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(root, "docs", "matrix.md")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("read page: %w", err)
-	}
-	updated, err := withResults(string(text), done)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	if err := os.WriteFile(path, []byte(updated), 0o644); err != nil {
-		return fmt.Errorf("write page: %w", err)
-	}
-	return nil
+	return markdown.Change(filepath.Join(root, "docs", "matrix.md"), func(page string) (string, error) { return withResults(page, done) })
 }
 
 // runKubernetes builds, asks and tests one version.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/freshbind/freshbind/hack/markdown"
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/upstream"
 )
@@ -154,7 +155,7 @@ func TestTable(t *testing.T) {
 
 // A page keeps what was not run again.
 func TestWithResults(t *testing.T) {
-	before := "# Page\n\n" + table(kubernetesHead, nil) + "\nWords.\n\n" + table(releaseHead, [][]string{
+	before := "# Page\n\n" + markdown.Table(kubernetesHead, nil) + "\nWords.\n\n" + markdown.Table(releaseHead, [][]string{
 		{"v0.5.3", "v1.36.3", "1 passed"}, {"v0.5.5", "v1.36.3", "2 passed"},
 	})
 	got, err := withResults(before, results{
@@ -167,10 +168,10 @@ func TestWithResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "# Page\n\n" + table(kubernetesHead, [][]string{
+	want := "# Page\n\n" + markdown.Table(kubernetesHead, [][]string{
 		{"v1.30.14", "no", "yes", "no", "no", "yes", "2 passed", "2 passed", "2 passed", "2 passed"},
 		{"v1.37.1", "v1", "no", "yes", "no", "yes", "2 passed", "2 passed", "2 passed", "2 passed"},
-	}) + "\nWords.\n\n" + table(releaseHead, [][]string{
+	}) + "\nWords.\n\n" + markdown.Table(releaseHead, [][]string{
 		{"v0.1.1", "v1.37.1", "1 FAILED, 3 passed"}, {"v0.5.3", "v1.37.1", "3 passed"}, {"v0.5.5", "v1.36.3", "2 passed"},
 	})
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/freshbind/freshbind/hack/markdown"
 )
 
 // results are what was run.
@@ -100,33 +102,10 @@ func (r results) releaseRows() [][]string {
 func (r results) tables() string {
 	var out strings.Builder
 	if rows := r.kubernetesRows(); len(rows) > 0 {
-		out.WriteString(table(kubernetesHead, rows))
+		out.WriteString(markdown.Table(kubernetesHead, rows))
 	}
 	if rows := r.releaseRows(); len(rows) > 0 {
-		out.WriteString("\n" + table(releaseHead, rows))
-	}
-	return out.String()
-}
-
-// table is in Markdown, with columns aligned for people.
-func table(head []string, rows [][]string) string {
-	width := make([]int, len(head))
-	for _, row := range append([][]string{head}, rows...) {
-		for i, cell := range row {
-			width[i] = max(width[i], len(cell))
-		}
-	}
-	var out strings.Builder
-	line := func(cells []string, pad string) {
-		for i, cell := range cells {
-			out.WriteString("| " + cell + strings.Repeat(pad, width[i]-len(cell)) + " ")
-		}
-		out.WriteString("|\n")
-	}
-	line(head, " ")
-	line(make([]string, len(head)), "-")
-	for _, row := range rows {
-		line(row, " ")
+		out.WriteString("\n" + markdown.Table(releaseHead, rows))
 	}
 	return out.String()
 }
@@ -149,7 +128,7 @@ func withResults(page string, r results) (string, error) {
 			}
 		}
 		slices.SortFunc(rows, func(a, b []string) int { return compareVersions(a[0], b[0]) })
-		page = page[:begin] + table(t.head, rows) + page[end:]
+		page = page[:begin] + markdown.Table(t.head, rows) + page[end:]
 	}
 	return page, nil
 }
