@@ -33,7 +33,7 @@ func rollingPool(name string, replicas int64, annotations ...string) *unstructur
 	return b.Obj()
 }
 
-// replaced is a rig of pools whose members are all stale.
+// replaced is a harness of pools whose members are all stale.
 func replaced(t *testing.T, each int, pools ...*unstructured.Unstructured) *harness {
 	t.Helper()
 	objs := append([]*unstructured.Unstructured{v2}, pools...)

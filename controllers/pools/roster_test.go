@@ -17,7 +17,7 @@ import (
 	"github.com/freshbind/freshbind/test/builders"
 )
 
-// storeOf has the rig see members by a real store, and returns what fills it.
+// storeOf has the harness see members by a real store, and returns what fills it.
 func storeOf(t *testing.T, r *harness) (put, drop func(...*unstructured.Unstructured)) {
 	t.Helper()
 	store := members.NewStore(agentsandbox.NewReducer())

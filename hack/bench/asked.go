@@ -53,7 +53,7 @@ func (a asked) row() row {
 // fresh member that waits for a node, in a pool that is large.
 func askAboutMembers(ctx context.Context, w *scenario.World, o options, out io.Writer) ([]asked, error) {
 	full := &world{World: w}
-	c, err := full.gather(ctx, "asked", 1, o.members, true)
+	c, err := full.populate(ctx, "asked", 1, o.members, true)
 	if err != nil {
 		return nil, err
 	}

@@ -148,7 +148,7 @@ func (w *world) binders(ctx context.Context) (map[string]func(context.Context) (
 	}
 	binders := map[string]func(context.Context) (time.Duration, error){}
 	for _, side := range sides {
-		c, err := w.gather(ctx, namespaceOf(side), 1, 1, true)
+		c, err := w.populate(ctx, namespaceOf(side), 1, 1, true)
 		if err == nil && side == sideGuarded {
 			err = errors.Join(c.ns.WaitGuarded(ctx, guardWithin), c.waitComplete(ctx))
 		}

@@ -64,7 +64,7 @@ func measureBusy(ctx context.Context, o options, out io.Writer) (b busy, err err
 		return b, fmt.Errorf("stop agent-sandbox and freshbind: %w", err)
 	}
 	b.large, b.pools = o.members, max(1, busyPools*o.members/10_000)
-	large, err := w.gather(ctx, "large", 1, b.large, true)
+	large, err := w.populate(ctx, "large", 1, b.large, true)
 	if err != nil {
 		return b, err
 	}
@@ -127,11 +127,11 @@ func (w *world) rollMany(ctx context.Context, o options, b *busy, out io.Writer)
 	if err := errors.Join(w.Guard.Stop(), w.Guard.Uninstall(ctx)); err != nil {
 		return fmt.Errorf("stop freshbind: %w", err)
 	}
-	c, err := w.gather(ctx, "many", b.pools, busyPerPool, false)
+	c, err := w.populate(ctx, "many", b.pools, busyPerPool, false)
 	if err != nil {
 		return err
 	}
-	elsewhere, err := w.gather(ctx, "elsewhere", 1, 1, true)
+	elsewhere, err := w.populate(ctx, "elsewhere", 1, 1, true)
 	if err != nil {
 		return err
 	}

@@ -37,8 +37,8 @@ type crowd struct {
 
 const crowdTemplate = "python"
 
-// gather makes a namespace with so many pools, full of members.
-func (w *world) gather(ctx context.Context, name string, pools, perPool int, withPods bool) (*crowd, error) {
+// populate makes a namespace with so many pools, full of members.
+func (w *world) populate(ctx context.Context, name string, pools, perPool int, withPods bool) (*crowd, error) {
 	cfg := rest.CopyConfig(w.Cluster.Config())
 	cfg.QPS = -1
 	c := &crowd{perPool: perPool, withPods: withPods, pools: make([]*unstructured.Unstructured, pools)}

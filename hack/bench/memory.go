@@ -83,7 +83,7 @@ func benchMemory(ctx context.Context, o options, out io.Writer) (r result, err e
 	if err := errors.Join(w.Guard.Stop(), w.Guard.Uninstall(ctx)); err != nil {
 		return nil, fmt.Errorf("stop freshbind: %w", err)
 	}
-	c, err := w.gather(ctx, "crowd", max(1, o.members/crowdPerPool), min(o.members, crowdPerPool), true)
+	c, err := w.populate(ctx, "crowd", max(1, o.members/crowdPerPool), min(o.members, crowdPerPool), true)
 	if err != nil {
 		return nil, err
 	}

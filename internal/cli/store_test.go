@@ -51,13 +51,13 @@ func until(t *testing.T, c *cli.Cluster, store *cli.Store, want func(cli.Pool) b
 func TestFollow(t *testing.T) {
 	v1, v2 := version("v1"), version("v2")
 	p := pool(2)
-	const shelves = 5
+	const collections = 5
 	var lists, asked, watched atomic.Int64
 	// The first watches fail, as when the connection is lost: what happened
 	// meanwhile is read anew.
 	c := clitest.New(t, interceptor.Funcs{
 		Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
-			if asked.Add(1) <= shelves {
+			if asked.Add(1) <= collections {
 				return nil, apierrors.NewResourceExpired("too old")
 			}
 			w, err := c.Watch(ctx, list, opts...)
@@ -94,10 +94,10 @@ func TestFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, c, store, func(p cli.Pool) bool { return p.Stale == 2 })
-	// From here on every shelf is watched: a fake watch does not tell what
+	// From here on every collection is watched: a fake watch does not tell what
 	// happened between the list and itself.
-	until(t, c, store, func(cli.Pool) bool { return lists.Load() >= before+shelves && watched.Load() >= shelves })
-	if told.Load() != shelves {
+	until(t, c, store, func(cli.Pool) bool { return lists.Load() >= before+collections && watched.Load() >= collections })
+	if told.Load() != collections {
 		t.Errorf("told of %d lost watches", told.Load())
 	}
 	if err := c.Client.Delete(t.Context(), one(p, v1, "python-a0").Obj()); err != nil {

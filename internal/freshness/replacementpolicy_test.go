@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestGoes(t *testing.T) {
+func TestReplacementPolicy(t *testing.T) {
 	const hour = time.Hour
 	young := unready(Unknown, time.Second)
 	cases := map[string]struct {
@@ -82,7 +82,7 @@ func TestMembersOnAFormerSchedulerAreReplacedInSteps(t *testing.T) {
 	}
 }
 
-func TestBarePodGoes(t *testing.T) {
+func TestBarePodReplacementPolicy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		verdict Verdict
 		want    bool
