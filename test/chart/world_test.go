@@ -145,7 +145,7 @@ func (w *world) startCluster(ctx context.Context) error {
 
 // startReplicas prepares the replicas; install starts them.
 func (w *world) startReplicas(ctx context.Context) error {
-	program, err := fixture.Build(ctx, w.dir, fixture.Race())
+	program, err := fixture.Program()
 	if err != nil {
 		return err
 	}

@@ -39,8 +39,12 @@ type oldWorld struct {
 
 func startOldWorld(t *testing.T, version string) *oldWorld {
 	t.Helper()
+	program, err := fixture.Program()
+	if err != nil {
+		t.Fatal(err)
+	}
 	o := scenario.WorldOptions{Release: version}
-	o.Guard.Race, o.Cluster.Log = fixture.Race(), os.Stderr
+	o.Guard.Program, o.Cluster.Log = program, os.Stderr
 	s, err := scenario.StartWorld(context.WithoutCancel(t.Context()), o)
 	if err != nil {
 		t.Fatal(err)

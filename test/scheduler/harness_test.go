@@ -80,12 +80,16 @@ func sharedWorld(t *testing.T) *world {
 }
 
 func newWorld(ctx context.Context) (*world, error) {
+	program, err := fixture.Program()
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	s, err := scenario.StartWorld(ctx, scenario.WorldOptions{
 		Release: release,
 		// The garbage collector takes the Pods of deleted Sandboxes away.
 		Cluster: controlplane.Options{Nodes: zones * nodesPerZone, OwnScheduler: true, ControllerManager: true, Log: os.Stderr},
-		Guard:   fixture.Options{Race: fixture.Race(), Args: []string{extenderMode, budgetFlag}},
+		Guard:   fixture.Options{Program: program, Args: []string{extenderMode, budgetFlag}},
 	})
 	if err != nil {
 		cancel()
