@@ -102,7 +102,7 @@ func (c *Cluster) selfTest(ctx context.Context, _ string) (string, error) {
 // wouldHave counts, by events, the binds that mode audit let through.
 func (c *Cluster) wouldHave(ctx context.Context, namespace string) (string, error) {
 	var list eventsv1.EventList
-	err := c.Client.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{"regarding.kind": "SandboxClaim"})
+	err := c.Client.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{"regarding.kind": c.Objects.Kinds().Claim.Kind})
 	if err != nil {
 		return "", fmt.Errorf("listing events of claims: %w", err)
 	}

@@ -29,7 +29,7 @@ func (d *Doctor) controllers(ctx context.Context) ([]Finding, error) {
 	if err != nil || len(users) == 0 {
 		return nil, err
 	}
-	births := rbacv1.PolicyRule{APIGroups: []string{"agents.x-k8s.io"}, Verbs: []string{"create"}, Resources: []string{"sandboxes"}}
+	births := rbacv1.PolicyRule{APIGroups: []string{d.Platform.Member.Group}, Verbs: []string{"create"}, Resources: []string{d.Platform.Member.Resource}}
 	namespaces := d.Namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}

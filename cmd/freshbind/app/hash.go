@@ -18,8 +18,8 @@ import (
 )
 
 var (
-	templateKind = schema.GroupKind{Group: "extensions.agents.x-k8s.io", Kind: "SandboxTemplate"}
-	sandboxKind  = schema.GroupKind{Group: "agents.x-k8s.io", Kind: "Sandbox"}
+	templateKind = builtIn.Kinds().Template.GroupKind
+	sandboxKind  = builtIn.Kinds().Member.GroupKind
 )
 
 type hashOptions struct {
