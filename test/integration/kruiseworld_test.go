@@ -22,6 +22,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/platform/kruise"
 	"github.com/freshbind/freshbind/internal/settings"
+	"github.com/freshbind/freshbind/test/fakekruise"
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
 )
@@ -89,12 +90,12 @@ func (w *kruiseWorld) serve() {
 	})
 	crds, err := apiextensions.NewForConfig(w.cluster.Config())
 	w.must(err)
-	for _, crd := range kruiseCRDs() {
+	for _, crd := range fakekruise.CRDs() {
 		w.later(func(ctx context.Context) error {
 			return crds.CustomResourceDefinitions().Delete(ctx, crd.Name, metav1.DeleteOptions{})
 		})
 	}
-	w.must(w.cluster.InstallCRDs(w.t.Context(), kruiseCRDs()...))
+	w.must(w.cluster.InstallCRDs(w.t.Context(), fakekruise.CRDs()...))
 }
 
 // printed are the objects that the program prints for the API server.
