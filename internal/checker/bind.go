@@ -143,7 +143,8 @@ func (b *Bind) rank() {
 func (j *judging) run() {
 	written, _ := j.sandbox.line.at(j.p.rv)
 	j.now = written.state
-	if o, ok := j.now.owner(j.p.claim); ok {
+	o, named := j.now.owner(j.p.claim)
+	if named {
 		j.bind.Claim.Name = o.name
 	}
 	if j.p.lost {
@@ -151,6 +152,9 @@ func (j *judging) run() {
 		return
 	}
 	j.prev, _ = j.sandbox.line.before(j.p.rv)
+	if j.claim == nil && o.isUser() {
+		j.claim = j.userOf(o)
+	}
 	if j.claim == nil {
 		j.bind.unjudged("the claim with uid %s is not in the recording", j.p.claim)
 		return

@@ -52,11 +52,18 @@ type content struct {
 func decodeBlueprint(u *unstructured.Unstructured) (blueprint, error) {
 	var b blueprint
 	spec, _ := u.Object["spec"].(map[string]any)
-	template, _ := spec["podTemplate"].(map[string]any)
-	if err := decode(template["spec"], &b.pod, "spec.podTemplate.spec"); err != nil {
+	field := "podTemplate"
+	if isKruise(u) {
+		field = "template"
+	}
+	template, _ := spec[field].(map[string]any)
+	if err := decode(template["spec"], &b.pod, "spec."+field+".spec"); err != nil {
 		return b, err
 	}
 	b.podExtra = unknownLeaves(template["spec"], reflect.TypeFor[corev1.PodSpec]())
+	if isKruise(u) {
+		kruiseFields(spec, b.podExtra)
+	}
 	var err error
 	if b.volumes, err = decodeVolumes(spec["volumeClaimTemplates"]); err != nil {
 		return b, err

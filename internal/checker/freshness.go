@@ -15,6 +15,10 @@ type runs struct {
 	// whole: the Pod is not known to have been made from this very spec, so all of it is compared.
 	whole   bool
 	allowed injected
+	// refers: nothing but the Pod says what is in the template that the Sandbox names.
+	refers bool
+	// may is what the claim may have changed of its cold start.
+	may inPlace
 }
 
 // got reads a warm bind from the version before it, a cold start from what was created. While a member's generation and its
@@ -22,13 +26,16 @@ type runs struct {
 // clusters add to Pods.
 func (j *judging) got() runs {
 	out := runs{name: j.sandbox.name, allowed: j.h.injectedInto(j.bind.Namespace, j.bind.Pool, j.p.rv)}
+	state := j.now
 	if j.p.warm {
-		out.content, out.err = j.prev.state.content, j.prev.state.err
-	} else {
-		out.content, out.err = j.now.content, j.now.err
+		state = j.prev.state
+	} else if !j.asked.may.anyone {
+		// What a user asked for cannot be told from what is stale.
+		out.may = j.asked.may
 	}
+	out.content, out.err, out.refers = state.content, state.err, state.refers
 	if pod, now := j.itsPod(); pod != nil {
-		out.pod, out.whole = now, j.wholePod(pod, now)
+		out.pod, out.whole = now, out.refers || j.wholePod(pod, now)
 	}
 	return out
 }
@@ -67,7 +74,15 @@ func (j *judging) podOfMember(moment func(*timeline[podState]) (*entry[podState]
 	return pod, now
 }
 
-func (r runs) matches(c *content) bool { return c != nil && r.allowed.same(r.content, c) }
+func (r runs) matches(c *content) bool {
+	switch {
+	case c == nil:
+		return false
+	case r.refers:
+		return r.podIs(c)
+	}
+	return r.allowed.same(r.content, c) || !r.may.nothing() && r.allowed.same(&content{blueprint: r.may.undo(r.content.blueprint, c.blueprint)}, c)
+}
 
 // podDiffers is "" where the Pod holds what the content says, or where there is no Pod to look at.
 func (r runs) podDiffers(c *content) (string, error) {
@@ -143,7 +158,9 @@ func (j *judging) freshness() {
 		j.bind.unjudged("%v", err)
 	case !got.matches(newest.content):
 		j.bind.Found = revisionOf(got.content)
-		if newest.content != nil {
+		if got.refers {
+			j.bind.Difference = "pod: " + podDiffers
+		} else if newest.content != nil {
 			j.bind.Difference = difference(got.content.blueprint, newest.content.blueprint)
 		}
 		j.stale(d, list, got.matches)
@@ -214,6 +231,8 @@ func cannotCompare(d demands, newest demand, got runs, rv RV) string {
 		return fmt.Sprintf("template %s: %v", newest.template, newest.err)
 	case newest.err != nil:
 		return fmt.Sprintf("template %s@%s: %v", newest.template, newest.rv, newest.err)
+	case got.refers && got.pod == nil:
+		return "the sandbox names a template, and there was no Pod that shows what was in it"
 	case !d.certain(rv, newest.template):
 		return "events of the pool or the template were lost just before it"
 	}
@@ -317,7 +336,7 @@ func (j *judging) changedByBind() {
 		j.bind.unjudged("the sandbox's content after the bind: %v", j.now.err)
 		return
 	}
-	if j.now.content.equal(j.prev.state.content.blueprint) {
+	if j.asked.may.undo(j.now.content.blueprint, j.prev.state.content.blueprint).equal(j.prev.state.content.blueprint) {
 		return
 	}
 	j.bind.Found = revisionOf(j.now.content)

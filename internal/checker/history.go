@@ -173,7 +173,7 @@ func (h *History) addObject(e Event) {
 	case Templates:
 		addNamed(h, h.templates, e, h.templateOf, nil)
 	case Pools:
-		addNamed(h, h.pools, e, poolOf, samePool)
+		h.addPool(e)
 	case Namespaces:
 		addCluster(h, h.namespaces, e, namespaceState{labels: e.Object.GetLabels()}, sameNamespace)
 	case Nodes:
@@ -208,6 +208,19 @@ func addNamed[S any](h *History, m map[name]*timeline[S], e Event, state func(*u
 		now = last.state
 	}
 	m[key].add(newEntry(h, e, now), same)
+}
+
+// addPool adds a SandboxSet as the template that it also is.
+func (h *History) addPool(e Event) {
+	if !isKruise(e.Object) {
+		addNamed(h, h.pools, e, poolOf, samePool)
+		return
+	}
+	addNamed(h, h.pools, e, kruisePoolOf, samePool)
+	template := e
+	template.Object = e.Object.DeepCopy()
+	template.Object.SetName(setTemplates + e.Object.GetName())
+	addNamed(h, h.templates, template, h.templateOf, sameTemplate)
 }
 
 func addCluster[S any](h *History, m map[string]*timeline[S], e Event, state S, same func(a, b S) bool) {
@@ -343,8 +356,9 @@ func (h *History) finishListing(e Event) {
 	if h.synced[e.Resource] != "" {
 		switch e.Resource {
 		case Templates:
-			vanishNamed(h, h.templates, listed, e, func(s templateState) types.UID { return s.uid })
+			vanishNamed(h, h.templatesThat(func(n name) bool { return !n.setTemplate() }), listed, e, uidOfTemplate)
 		case Pools:
+			vanishNamed(h, h.templatesThat(name.setTemplate), listed, e, uidOfTemplate)
 			vanishNamed(h, h.pools, listed, e, func(s poolState) types.UID { return s.uid })
 		case Claims:
 			vanish(h, h.claims, listed, e)
@@ -359,6 +373,18 @@ func (h *History) finishListing(e Event) {
 		h.synced[e.Resource] = e.RV
 	}
 	h.advance(e.Resource, e.RV)
+}
+
+func uidOfTemplate(s templateState) types.UID { return s.uid }
+
+func (h *History) templatesThat(are func(name) bool) map[name]*timeline[templateState] {
+	out := map[name]*timeline[templateState]{}
+	for key, line := range h.templates {
+		if are(key) {
+			out[key] = line
+		}
+	}
+	return out
 }
 
 func vanishNamed[K comparable, S any](h *History, m map[K]*timeline[S], listed map[types.UID]bool, e Event, uid func(S) types.UID) {

@@ -71,24 +71,32 @@ func (j *judging) owned() {
 
 // holding finds a claim with two Sandboxes, a Sandbox that is taken from a claim, and one that comes back after use.
 func (j *judging) holding() {
-	for _, uid := range j.h.sandboxesOfClaim[j.p.claim] {
+	held, may := 0, j.asked.mayHold()
+	others := j.h.sandboxesOfClaim[j.p.claim]
+	if may == anyNumber {
+		others = nil
+	}
+	for _, uid := range others {
 		other := j.h.sandboxes[uid]
 		if other == nil || uid == j.p.sandbox {
 			continue
 		}
 		e, ok := other.line.before(j.p.rv)
 		if ok && !e.gone && !e.state.deleting && !other.line.mayBeGone(j.p.rv) && slices.Contains(j.h.claimsOf(e.state), j.p.claim) {
-			j.bind.add(Duplicate, ReasonClaimHoldsAnother, "the claim holds sandbox %s already", other.name)
+			held++
+			if held >= may {
+				j.bind.add(Duplicate, ReasonClaimHoldsAnother, "the claim holds sandbox %s already", other.name)
+			}
 		}
 	}
 	if j.prev == nil {
 		return
 	}
-	held := j.h.claimsOf(j.prev.state)
-	if len(held) > 0 && len(j.h.claimsOf(j.now)) == 1 {
+	had := j.h.claimsOf(j.prev.state)
+	if len(had) > 0 && len(j.h.claimsOf(j.now)) == 1 {
 		j.bind.add(Duplicate, ReasonMemberClaimed, "the sandbox was taken from claim %s", j.h.claimName(j.prev.state))
 	}
-	if len(held) == 0 {
+	if len(had) == 0 && !j.recycled() {
 		j.reused()
 	}
 }

@@ -23,8 +23,13 @@ type owner struct {
 	controller        bool
 }
 
-func (o owner) isClaim() bool { return o.group == groupExtensions && o.kind == "SandboxClaim" }
-func (o owner) isPool() bool  { return o.group == groupExtensions && o.kind == "SandboxWarmPool" }
+func (o owner) isClaim() bool {
+	return o.kind == "SandboxClaim" && (o.group == groupExtensions || o.group == groupKruise) || o.isUser()
+}
+
+func (o owner) isPool() bool {
+	return o.group == groupExtensions && o.kind == "SandboxWarmPool" || o.group == groupKruise && o.kind == "SandboxSet"
+}
 
 func ownersOf(u *unstructured.Unstructured) []owner {
 	var out []owner
@@ -42,6 +47,7 @@ type templateState struct {
 	policies  policies
 	err       error
 	member    *content // what a pool builds from it
+	recycles  bool     // what is built from it comes back after use
 }
 
 type poolState struct {
@@ -55,6 +61,8 @@ type poolState struct {
 	injected    string // freshbind.dev/injected-paths
 	byName      bool   // freshbind.dev/claims
 	deleting    bool
+	rolls       bool // the platform replaces stale members itself
+	recycles    bool // used members come back
 }
 
 // restartedAt is zero where no restart was asked for in a way that can be read.
@@ -79,6 +87,8 @@ type claimState struct {
 	expires bool
 	err     error
 	status  any
+	wants   int     // how many Sandboxes it may have, where that is said
+	may     inPlace // what it may change of them
 	// acted is the last version, up to this one, that its controller wrote: its status or its choice of a member changed.
 	acted RV
 }
@@ -96,12 +106,14 @@ type sandboxState struct {
 	ends       string // spec.shutdownTime
 	suspended  bool
 	template   string // the name of the template that it says it is of
+	pool       string // the name of the pool that it says it is of, or was made for
+	refers     bool   // it names a template, and does not say what is in it
 }
 
 func sameSandbox(a, b sandboxState) bool {
 	return slices.Equal(a.owners, b.owners) && a.generation == b.generation && a.deleting == b.deleting &&
 		a.content == b.content && a.err == nil && b.err == nil && a.ready == b.ready && a.shown == b.shown && a.podName == b.podName &&
-		a.ips == b.ips && a.template == b.template && a.ends == b.ends && a.suspended == b.suspended
+		a.ips == b.ips && a.pool == b.pool && a.refers == b.refers && a.template == b.template && a.ends == b.ends && a.suspended == b.suspended
 }
 
 // claims returns the UIDs of the claims among the owners. Upstream knows its owners by UID alone (metav1.IsControlledBy), so
@@ -189,6 +201,9 @@ func poolOf(u *unstructured.Unstructured) poolState {
 func samePool(a, b poolState) bool { return a == b }
 
 func claimOf(u *unstructured.Unstructured) claimState {
+	if isKruise(u) {
+		return kruiseClaimOf(u)
+	}
 	s := claimState{
 		pool:     nestedString(u, "spec", "warmPoolRef", "name"),
 		deleting: u.GetDeletionTimestamp() != nil,
@@ -260,7 +275,7 @@ func podWith(u *unstructured.Unstructured, spec string) podState {
 	}
 	for _, o := range ownersOf(u) {
 		s.controlled = s.controlled || o.controller
-		if o.controller && o.group == groupCore && o.kind == "Sandbox" {
+		if o.isSandbox() {
 			s.sandbox = o.uid
 		}
 	}
@@ -268,6 +283,9 @@ func podWith(u *unstructured.Unstructured, spec string) podState {
 }
 
 func (h *History) sandboxOf(u *unstructured.Unstructured, specKey string) sandboxState {
+	if isKruise(u) {
+		return h.kruiseSandboxOf(u, specKey)
+	}
 	labels := u.GetLabels()
 	_, pooled := labels[labelPool]
 	_, referred := labels[labelTemplateRef]
@@ -299,6 +317,9 @@ func suspended(u *unstructured.Unstructured) bool {
 }
 
 func (h *History) templateOf(u *unstructured.Unstructured) templateState {
+	if isKruise(u) {
+		return h.kruiseTemplateOf(u)
+	}
 	s := templateState{uid: u.GetUID(), policies: policiesOf(u)}
 	b, err := decodeBlueprint(u)
 	if err != nil {

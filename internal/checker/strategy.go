@@ -25,6 +25,9 @@ func (p poolState) chosen(byDefault string) strategy {
 	if chosen == "" {
 		chosen = p.strategy
 	}
+	if chosen == "" && p.rolls {
+		return strategy{name: "RollingUpdate", said: "the platform's own", tolerates: p.admit == "any"}
+	}
 	if chosen == "" {
 		chosen = byDefault
 	}

@@ -1,4 +1,4 @@
-// Package recorder records, from an API server, what internal/checker judges: the versions of agent-sandbox's objects and of
+// Package recorder records, from an API server, what internal/checker judges: the versions of a warm-pool system's objects and of
 // Pods, in the order in which they were stored, from a consistent start and without gaps. Where events were lost all the
 // same, the recording says so. It only reads: get, list, watch.
 package recorder
@@ -32,6 +32,8 @@ type Sink interface {
 type Options struct {
 	// Namespace limits the recording to one namespace; empty means all.
 	Namespace string
+	// Platform is one of Platforms, of which one is recorded at a time; empty means the first that is served.
+	Platform string
 	// Sink, if set, is given every event. It must not call the recorder.
 	Sink Sink
 	// Audit are the options of the judgement.
@@ -41,8 +43,10 @@ type Options struct {
 // Recorder records while Run runs. All methods are safe for concurrent use.
 type Recorder struct {
 	options Options
-	api     API
-	streams []*stream
+	// platform is what is recorded.
+	platform string
+	api      API
+	streams  []*stream
 	clock   clock.WithTicker
 	retry   wait.Backoff
 
@@ -53,11 +57,11 @@ type Recorder struct {
 	unread  map[checker.Resource]bool // optional ones that must not be read
 }
 
-// New looks up which API versions are served. It fails with a *NotInstalledError if agent-sandbox's resources are not.
+// New looks up which API versions are served. It fails with a *NotInstalledError if the resources of no warm-pool system are.
 func New(ctx context.Context, config *rest.Config, options Options) (*Recorder, error) {
 	config = rest.CopyConfig(config)
 	rest.AddUserAgent(config, "freshbind-audit")
-	api, err := discover(ctx, config)
+	platform, api, err := discover(ctx, config, options.Platform)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +70,7 @@ func New(ctx context.Context, config *rest.Config, options Options) (*Recorder, 
 		return nil, fmt.Errorf("create client: %w", err)
 	}
 	r := newRecorder(options)
-	r.api = api
+	r.platform, r.api = platform, api
 	for _, resource := range startOrder {
 		r.streams = append(r.streams, newStream(r, resource, client, api[resource], options.Namespace))
 	}
@@ -83,6 +87,9 @@ func newRecorder(options Options) *Recorder {
 		changed: make(chan struct{}),
 	}
 }
+
+// Platform is the warm-pool system that is recorded.
+func (r *Recorder) Platform() string { return r.platform }
 
 // API tells which API version of each resource is recorded.
 func (r *Recorder) API() API { return r.api }

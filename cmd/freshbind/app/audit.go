@@ -23,7 +23,7 @@ func NewAuditCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "Find stale binds from the history of a cluster, read-only",
-		Long: "Audit watches agent-sandbox's objects and Pods, and judges from what was stored, and in which order, whether\n" +
+		Long: "Audit watches the objects and Pods of a warm-pool system, and judges from what was stored, and in which order, whether\n" +
 			"each claim got a fresh sandbox: of the template in force, alive, unused, and of the claim's own pool.\n" +
 			"It only reads (get, list, watch), needs nothing installed, and trusts none of Freshbind's marks. It takes modes and\n" +
 			"strategies from namespaces and pools, and with --config also from the manager's configuration file.",

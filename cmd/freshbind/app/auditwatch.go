@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,6 +35,7 @@ type auditWatchOptions struct {
 	streams  genericiooptions.IOStreams
 	config   *genericclioptions.ConfigFlags
 	all      bool
+	platform string
 	duration time.Duration
 	output   cli.Output
 	record   string
@@ -60,6 +63,7 @@ func newAuditWatchCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	}
 	o.config.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Watch all namespaces.")
+	cmd.Flags().StringVar(&o.platform, "platform", "", "The warm-pool system to watch, "+strings.Join(recorder.Platforms(), " or ")+"; by default the first of these that the cluster has.")
 	cmd.Flags().DurationVar(&o.duration, "duration", 0, "Stop after this long; 0 means at Ctrl-C.")
 	o.output.AddFlags(cmd)
 	cmd.Flags().StringVar(&o.file, "config", "", auditConfigUsage)
@@ -71,6 +75,9 @@ func newAuditWatchCommand(streams genericiooptions.IOStreams) *cobra.Command {
 func (o *auditWatchOptions) validate() error {
 	if o.duration < 0 {
 		return auditUsage("--duration %s: it must not be negative; 0 means until Ctrl-C", o.duration)
+	}
+	if o.platform != "" && !slices.Contains(recorder.Platforms(), o.platform) {
+		return auditUsage("--platform %s: use %s", o.platform, strings.Join(recorder.Platforms(), " or "))
 	}
 	return auditCheckOutput(&o.output)
 }
@@ -99,7 +106,7 @@ func (o *auditWatchOptions) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	options := recorder.Options{Namespace: namespace, Audit: judgement}
+	options := recorder.Options{Namespace: namespace, Platform: o.platform, Audit: judgement}
 	if o.record != "" {
 		file, err := newAuditFile(o.record)
 		if err != nil {
@@ -174,8 +181,8 @@ func (t *auditReporter) start(rec *recorder.Recorder, namespace string) error {
 	for _, s := range report.Namespaces {
 		bound += s.BoundBefore
 	}
-	_, err := fmt.Fprintf(t.out, "Watching %s since %s (resourceVersion %s, agent-sandbox %s). %s\n", where,
-		report.Until.Local().Format(time.TimeOnly), report.SinceRV, rec.API()[checker.Sandboxes].Version, auditBoundBefore(bound))
+	_, err := fmt.Fprintf(t.out, "Watching %s since %s (resourceVersion %s, %s %s). %s\n", where,
+		report.Until.Local().Format(time.TimeOnly), report.SinceRV, rec.Platform(), rec.API()[checker.Sandboxes].Version, auditBoundBefore(bound))
 	return err
 }
 
