@@ -167,7 +167,9 @@ func TestKruise(t *testing.T) {
 		}, []string{"user-1: Tolerated StaleRevision"}},
 		"other contents": {func(s *kruiseScene) {
 			s.begin(kruiseSpec("box:1"))
-			s.change(&s.set, func(u *unstructured.Unstructured) { u.Object["spec"].(map[string]any)["persistentContents"] = []any{"disk"} })
+			s.change(&s.set, func(u *unstructured.Unstructured) {
+				u.Object["spec"].(map[string]any)["persistentContents"] = []any{"disk"}
+			})
 			s.status("Running")
 			s.take(user, "")
 		}, []string{"user-1: Stale StaleRevision"}},

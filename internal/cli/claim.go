@@ -171,6 +171,9 @@ func readiness(claim *unstructured.Unstructured) (words string, since metav1.Tim
 
 // heldBy returns the sandbox that a claim has; nil for none.
 func (c *Cluster) heldBy(ctx context.Context, claim *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	its := func(sandbox *unstructured.Unstructured) bool {
+		return slices.ContainsFunc(c.Objects.Claims(sandbox), func(o freshness.Owner) bool { return o.UID == string(claim.GetUID()) })
+	}
 	for _, name := range c.Objects.Holdings(claim) {
 		sandbox, err := c.Get(ctx, c.Objects.Kinds().Member.GroupResource(), claim.GetNamespace(), name)
 		if apierrors.IsNotFound(err) {
@@ -179,9 +182,20 @@ func (c *Cluster) heldBy(ctx context.Context, claim *unstructured.Unstructured) 
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(c.Objects.Claims(sandbox), func(o freshness.Owner) bool { return o.UID == string(claim.GetUID()) }) {
+		if its(sandbox) {
 			return sandbox, nil
 		}
+	}
+	selector := c.Objects.Held(claim)
+	if selector == nil {
+		return nil, nil
+	}
+	found, err := c.list(ctx, c.Objects.Kinds().Member.GroupResource(), client.InNamespace(claim.GetNamespace()), client.MatchingLabelsSelector{Selector: selector})
+	if err != nil {
+		return nil, err
+	}
+	if i := slices.IndexFunc(found, func(u unstructured.Unstructured) bool { return its(&u) }); i >= 0 {
+		return &found[i], nil
 	}
 	return nil, nil
 }

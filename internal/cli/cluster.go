@@ -28,6 +28,8 @@ type Cluster struct {
 	Resolver platform.Resolver
 	// Reader reads single objects as they are stored.
 	Reader platform.Reader
+	// ByUID finds them by their UIDs.
+	ByUID platform.Reader
 	// Objects and Judging are the platform's.
 	Objects Objects
 	Judging func(Sources) Judging
@@ -74,26 +76,34 @@ func (c *Cluster) Get(ctx context.Context, gr schema.GroupResource, namespace, n
 
 // Names lists the names of what a namespace has of a resource.
 func (c *Cluster) Names(ctx context.Context, gr schema.GroupResource, namespace string) ([]string, error) {
+	found, err := c.list(ctx, gr, client.InNamespace(namespace))
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for i := range found {
+		out = append(out, found[i].GetName())
+	}
+	return out, nil
+}
+
+func (c *Cluster) list(ctx context.Context, gr schema.GroupResource, options ...client.ListOption) ([]unstructured.Unstructured, error) {
 	kind, err := c.kind(ctx, gr)
 	if err != nil {
 		return nil, err
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := c.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("listing %s of %s: %w", gr.Resource, namespace, err)
+	if err := c.Client.List(ctx, list, options...); err != nil {
+		return nil, fmt.Errorf("listing %s: %w", gr.Resource, err)
 	}
-	var out []string
-	for i := range list.Items {
-		out = append(out, list.Items[i].GetName())
-	}
-	return out, nil
+	return list.Items, nil
 }
 
 // live judges single objects as admission does, from what is stored now.
 func (c *Cluster) live() (Judging, *kindReader) {
 	reader := &kindReader{Reader: c.Reader}
-	return c.Judging(Sources{Reader: reader, Resolver: c.Resolver, History: c.History(c.Client), Defaults: c.Defaults}), reader
+	return c.Judging(Sources{Reader: reader, Resolver: c.Resolver, ByUID: c.ByUID, History: c.History(c.Client), Defaults: c.Defaults}), reader
 }
 
 // kindReader gives a node and a namespace that may not be read the benefit of the

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freshbind/freshbind/internal/platform"
@@ -30,6 +31,8 @@ type Claims interface {
 	Asked(claim *unstructured.Unstructured) (pool, template string)
 	// Holdings are the names under which it may have a sandbox.
 	Holdings(claim *unstructured.Unstructured) []string
+	// Held selects sandboxes that may be its besides; nil where it names all it has.
+	Held(claim *unstructured.Unstructured) labels.Selector
 	// LaunchType says how it came by its sandbox, "warm" or "cold".
 	LaunchType(sandbox, claim *unstructured.Unstructured) string
 }
@@ -53,6 +56,8 @@ type Attributing interface {
 type Sources struct {
 	Reader   platform.Reader
 	Resolver platform.Resolver
+	// ByUID reads an object whose UID the Ref names in place of a name.
+	ByUID    platform.Reader
 	History  platform.History
 	Defaults settings.Defaults
 	// Namespaces are asked instead of Reader for the labels of namespaces, unless nil.

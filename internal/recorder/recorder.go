@@ -47,8 +47,8 @@ type Recorder struct {
 	platform string
 	api      API
 	streams  []*stream
-	clock   clock.WithTicker
-	retry   wait.Backoff
+	clock    clock.WithTicker
+	retry    wait.Backoff
 
 	mu      sync.Mutex
 	history *checker.History

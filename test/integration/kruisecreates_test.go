@@ -15,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -50,10 +51,10 @@ func TestKruiseCreates(t *testing.T) {
 		n, err = strconv.Atoi(said)
 		w.must(err)
 	}
+	w.asked(w.set(kruiseSpace, "probe", ""))
 	d := w.double(lag)
 	c := &creates{w: w, server: d.server}
 	guarded, unguarded := w.sized(kruiseSpace, freshness.Recreate), w.sized("audited", "")
-	w.asked(guarded)
 	c.sets = []*unstructured.Unstructured{guarded, unguarded}
 	for _, set := range c.sets {
 		w.eventually("SandboxSet "+set.GetNamespace()+" to be full", func() error { return w.ready(set, 0) })
@@ -66,6 +67,11 @@ func TestKruiseCreates(t *testing.T) {
 	t.Logf("unguarded  %s", without)
 	if with.stale > 0 || with.failed > 0 {
 		t.Errorf("where binds are enforced %d requests got a stale sandbox and %d an error, want none: %q", with.stale, with.failed, with.errs)
+	}
+	// Where members are deleted while the server's cache shows them, one PUT finds none, and
+	// upstream tries no other.
+	if with.gone > n/20 {
+		t.Errorf("%d requests of %d met a member that had just been deleted: Freshbind deletes more than are stale", with.gone, n)
 	}
 	if without.stale == 0 {
 		t.Error("where nothing is enforced nobody got a stale sandbox: the test shows nothing")
@@ -82,6 +88,11 @@ type double struct {
 // each by itself.
 func (w *kruiseWorld) double(late time.Duration) double {
 	w.t.Helper()
+	return w.doubleOf(late, fakekruise.Options{})
+}
+
+func (w *kruiseWorld) doubleOf(late time.Duration, options fakekruise.Options) double {
+	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	w.t.Cleanup(cancel)
 	as := func(user string) (*controlplane.Proxy, *rest.Config) {
@@ -93,9 +104,9 @@ func (w *kruiseWorld) double(late time.Duration) double {
 		return proxy, proxy.Config(cfg)
 	}
 	manager, cfg := as(fakekruise.ControllerUser)
-	w.must(fakekruise.StartControllers(ctx, cfg, fakekruise.Options{}))
+	w.must(fakekruise.StartControllers(ctx, cfg, options))
 	front, cfg := as(fakekruise.ServerUser)
-	server, err := fakekruise.StartServer(ctx, cfg, fakekruise.Options{})
+	server, err := fakekruise.StartServer(ctx, cfg, options)
 	w.must(err)
 	return double{server, manager, front}
 }
@@ -154,7 +165,7 @@ type creates struct {
 	sets   []*unstructured.Unstructured
 	// version is the revision that all SandboxSets are known to be of, or of a newer one.
 	version atomic.Int64
-	editing sync.Mutex
+	editing sync.RWMutex
 
 	mu   sync.Mutex
 	made map[string][]created
@@ -197,7 +208,8 @@ func (c *creates) run(n int) {
 }
 
 // edit gives all SandboxSets the next revision. Only when that is stored in all is it the
-// one that requests have to get.
+// one that requests have to get. It waits for requests that are under way: a CREATE is
+// looked at twice, and refused when somebody edits the SandboxSet in between.
 func (c *creates) edit() error {
 	c.editing.Lock()
 	defer c.editing.Unlock()
@@ -219,8 +231,10 @@ func (c *creates) edit() error {
 // revision that was stored before anybody asked: by the Sandbox, and by its Pod.
 func (c *creates) ask(set *unstructured.Unstructured, user int64) created {
 	ctx := c.w.t.Context()
+	c.editing.RLock()
 	out := created{want: c.version.Load()}
 	got, err := c.server.Create(ctx, fakekruise.Request{Namespace: set.GetNamespace(), Set: set.GetName(), User: fmt.Sprintf("user-%d", user)})
+	c.editing.RUnlock()
 	out.took, out.tries, out.cold, out.err = got.Took, got.Tries, got.Created, err
 	if err != nil {
 		return out
@@ -239,9 +253,9 @@ func (c *creates) ask(set *unstructured.Unstructured, user int64) created {
 
 // outcome sums requests up.
 type outcome struct {
-	asked, stale, failed, cold, again int
-	p50, p99, most                    time.Duration
-	errs                              []string
+	asked, stale, failed, gone, cold, again int
+	p50, p99, most                          time.Duration
+	errs                                    []string
 }
 
 func (c *creates) of(set *unstructured.Unstructured) outcome {
@@ -254,6 +268,8 @@ func (c *creates) of(set *unstructured.Unstructured) outcome {
 			out.again++
 		}
 		switch {
+		case apierrors.IsNotFound(m.err):
+			out.gone++
 		case m.err != nil:
 			out.failed++
 			if len(out.errs) < 5 {
@@ -273,6 +289,6 @@ func (c *creates) of(set *unstructured.Unstructured) outcome {
 }
 
 func (o outcome) String() string {
-	return fmt.Sprintf("%d creates: %d stale, %d failed, %d created for want of a member, %d tried again; p50 %s, p99 %s, most %s",
-		o.asked, o.stale, o.failed, o.cold, o.again, o.p50.Round(time.Millisecond), o.p99.Round(time.Millisecond), o.most.Round(time.Millisecond))
+	return fmt.Sprintf("%d creates: %d stale, %d failed, %d took what was just deleted, %d created for want of a member, %d tried again; p50 %s, p99 %s, most %s",
+		o.asked, o.stale, o.failed, o.gone, o.cold, o.again, o.p50.Round(time.Millisecond), o.p99.Round(time.Millisecond), o.most.Round(time.Millisecond))
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -90,12 +91,40 @@ func connect(streams genericiooptions.IOStreams, flags *genericclioptions.Config
 	if err != nil {
 		return nil, err
 	}
+	byUID, err := liveread.NewUIDGetter(cfg)
+	if err != nil {
+		return nil, err
+	}
+	has, err := platformOf(resolver)
+	if err != nil {
+		return nil, err
+	}
 	return &cli.Cluster{
-		Client: c, Resolver: resolver, Reader: liveread.NewReader(getter, nil, liveread.WithTimeout(readTimeout)), Defaults: defaults, Now: clock.Now,
-		Objects: builtIn,
-		Judging: judging,
-		History: func(r client.Reader) platform.History { return history.NewReader(r, builtIn) },
+		Client: c, Resolver: resolver, Defaults: defaults, Now: clock.Now,
+		Reader:  liveread.NewReader(getter, nil, liveread.WithTimeout(readTimeout)),
+		ByUID:   liveread.NewReader(byUID, nil, liveread.WithTimeout(readTimeout)),
+		Objects: has.objects,
+		Judging: has.judging,
+		History: func(r client.Reader) platform.History { return history.NewReader(r, has.objects) },
 	}, nil
+}
+
+// platformOf is the platform that a cluster serves, the preferred one where it serves
+// several, or none.
+func platformOf(resolver platform.Resolver) (commanded, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
+	defer cancel()
+	all := commandedPlatforms()
+	for _, p := range all {
+		_, err := resolver.Resource(ctx, p.objects.Kinds().Pool.GroupResource())
+		if err == nil {
+			return p, nil
+		}
+		if !errors.Is(err, liveread.ErrNotServed) {
+			return commanded{}, err
+		}
+	}
+	return all[0], nil
 }
 
 // target are the flags that say which cluster and what in it.
@@ -248,7 +277,7 @@ func (t *target) completeNames(kinds ...string) cobra.CompletionFunc {
 		}
 		var out []cobra.Completion
 		for _, kind := range kinds {
-			names, err := c.Names(completionContext(cmd), kindsOfTargets[kind].resource, namespace)
+			names, err := c.Names(completionContext(cmd), resourceOf(c.Objects.Kinds(), kind), namespace)
 			if err != nil {
 				return nil, cobra.ShellCompDirectiveError
 			}

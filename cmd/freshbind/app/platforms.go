@@ -79,6 +79,28 @@ func connectGuarded(s manager.Sources) manager.Connected {
 	}
 }
 
+// commanded is a platform that commands know.
+type commanded struct {
+	name    string
+	objects cli.Objects
+	judging func(cli.Sources) cli.Judging
+}
+
+// commandedPlatforms are those of which a cluster has one, the preferred one first.
+func commandedPlatforms() []commanded {
+	return []commanded{{platformName, builtIn, judging}, {kruise.Name, kruise.Commands{}, judgingKruise}}
+}
+
+// judgingKruise judges members of OpenKruise Agents for commands. The labels of namespaces
+// count less than what is asked for them.
+func judgingKruise(s cli.Sources) cli.Judging {
+	p := &kruise.Platform{Stored: platform.Stored{Reader: s.Reader, Resolver: s.Resolver}, ByUID: s.ByUID, History: s.History, Defaults: s.Defaults}
+	if s.Namespaces == nil {
+		return p
+	}
+	return kruise.CachedInspector{Platform: p, Cached: s.Namespaces}
+}
+
 // judging judges for commands, which read no more than they are given.
 func judging(s cli.Sources) cli.Judging {
 	p := &agentsandbox.Platform{Reader: s.Reader, Resolver: s.Resolver, History: s.History, Defaults: s.Defaults}

@@ -20,32 +20,37 @@ const (
 	claimKind    = "claim"
 )
 
-// kindOfTarget is a word for a resource, and what else it may be called.
-type kindOfTarget struct {
-	resource schema.GroupResource
-	aliases  []string
+// wordsForKinds, each with its plural. A pool that is its own template is a pool.
+var wordsForKinds = []struct{ word, plural string }{{poolKind, "pools"}, {templateWord, "templates"}, {memberKind, "members"}, {claimKind, "claims"}}
+
+func kindOf(kinds platform.Kinds, word string) platform.Kind {
+	switch word {
+	case poolKind:
+		return kinds.Pool
+	case templateWord:
+		return kinds.Template
+	case memberKind:
+		return kinds.Member
+	}
+	return kinds.Claim
 }
 
-var kindsOfTargets = func() map[string]kindOfTarget {
-	named := func(kind platform.Kind, aliases ...string) kindOfTarget {
-		return kindOfTarget{kind.GroupResource(), slices.Concat(aliases, kind.ShortNames, []string{strings.ToLower(kind.Kind), kind.Resource})}
-	}
-	kinds := builtIn.Kinds()
-	return map[string]kindOfTarget{
-		poolKind:     named(kinds.Pool, "pools"),
-		templateWord: named(kinds.Template, "templates"),
-		memberKind:   named(kinds.Member, "members"),
-		claimKind:    named(kinds.Claim, "claims"),
-	}
-}()
+// resourceOf is what a word stands for.
+func resourceOf(kinds platform.Kinds, word string) schema.GroupResource {
+	return kindOf(kinds, word).GroupResource()
+}
 
 // wordFor returns the word for a kind as it was written, with or without its
 // group; "" for none of ours.
 func wordFor(written string) string {
 	written, group, grouped := strings.Cut(strings.ToLower(written), ".")
-	for word, kind := range kindsOfTargets {
-		if (written == word || slices.Contains(kind.aliases, written)) && (!grouped || group == kind.resource.Group) {
-			return word
+	for _, p := range commandedPlatforms() {
+		for _, w := range wordsForKinds {
+			kind := kindOf(p.objects.Kinds(), w.word)
+			aliases := slices.Concat(kind.ShortNames, []string{w.word, w.plural, strings.ToLower(kind.Kind), kind.Resource})
+			if slices.Contains(aliases, written) && (!grouped || group == kind.Group) {
+				return w.word
+			}
 		}
 	}
 	return ""

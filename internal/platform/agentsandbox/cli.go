@@ -1,12 +1,18 @@
 package agentsandbox
 
-import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+)
 
 // launchTypeLabel says "warm" or "cold" on a claim's Sandbox (v0.5.0 on).
 const launchTypeLabel = "agents.x-k8s.io/launch-type"
 
 // Holdings are the names under which a claim may have a sandbox.
 func (Objects) Holdings(claim *unstructured.Unstructured) []string { return holdings(claim, nil) }
+
+// Held is nil: a claim has nothing beside what it names.
+func (Objects) Held(*unstructured.Unstructured) labels.Selector { return nil }
 
 // Asked returns the pool and the template that a claim asks for itself; "" for
 // what it leaves open.

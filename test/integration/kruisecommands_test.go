@@ -1,0 +1,135 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freshbind/freshbind/internal/recorder"
+	"github.com/freshbind/freshbind/test/fakekruise"
+)
+
+// Commands know SandboxSets and SandboxClaims where there is nothing of agent-sandbox: what
+// a pool has, why a member can be taken or not, and what a claim got. The auditor names
+// stale binds where nobody enforces, and finds none where somebody does.
+func TestKruiseCommands(t *testing.T) {
+	t.Parallel()
+	w := startKruise(t)
+	w.asked(w.set(kruiseSpace, "probe", ""))
+	d := w.doubleOf(0, fakekruise.Options{WithoutRolling: true})
+	sets := map[string]*unstructured.Unstructured{}
+	for _, namespace := range []string{kruiseSpace, "audited"} {
+		set := w.set(namespace, "pool", "")
+		sets[namespace] = set
+		w.eventually("SandboxSet "+namespace+" to be full", func() error {
+			if n := len(w.readyOnes(set)); n < boxes {
+				return fmt.Errorf("%d members of %d are ready", n, boxes)
+			}
+			return nil
+		})
+	}
+	printed, end := w.watch("audit watch -A")
+	w.eventually("the auditor to watch", func() error {
+		if text := printed(); !strings.Contains(text, recorder.Kruise+" v1alpha1)") {
+			return errors.New(text)
+		}
+		return nil
+	})
+
+	w.claim(kruiseSpace, "mine", "pool")
+	w.prints("explain claim mine -n "+kruiseSpace, 0, "holds sandbox pool-", "FRESH", "bound warm")
+	member := w.readyOnes(sets[kruiseSpace])[0]
+	w.prints("status -A", 0, "pool", "3/3", "enforce", "audit")
+	w.prints("get members pool -n "+kruiseSpace, 0, member)
+	w.prints("explain member "+member+" -n "+kruiseSpace, 0, ": CLAIMABLE")
+
+	for namespace := range sets {
+		w.edit("SandboxSet", namespace, "pool")
+	}
+	w.prints("explain member "+member+" -n "+kruiseSpace, 0, "NOT CLAIMABLE", "StaleRevision", boxBefore)
+	w.prints("rollout history sbs/pool -n "+kruiseSpace, 0, "2")
+	_, err := d.server.Create(t.Context(), fakekruise.Request{Namespace: "audited", Set: "pool", User: "somebody", OnlyStock: true})
+	w.must(err)
+	if _, err := d.server.Create(t.Context(), fakekruise.Request{Namespace: kruiseSpace, Set: "pool", User: "somebody", OnlyStock: true}); err == nil {
+		t.Error("somebody got a stale sandbox where binds are enforced")
+	}
+	w.eventually("the auditor to name the stale bind", func() error {
+		if text := printed(); !strings.Contains(text, "STALE         audited/somebody -> pool-") {
+			return errors.New(text)
+		}
+		return nil
+	})
+	if text := end(); strings.Contains(text, kruiseSpace+"/") {
+		t.Errorf("the auditor finds fault where binds are enforced:\n%s", text)
+	}
+}
+
+// prints runs a command until it ends with a code and prints all of these. What Freshbind
+// records it records when it hears of it, and controllers are not at once either.
+func (w *kruiseWorld) prints(command string, code int, want ...string) {
+	w.t.Helper()
+	last := ""
+	w.eventually(command, func() error {
+		cmd := w.command(w.t.Context(), command)
+		out, err := cmd.CombinedOutput()
+		last = string(out)
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			return err
+		}
+		if got := cmd.ProcessState.ExitCode(); got != code {
+			return fmt.Errorf("exit code %d, want %d:\n%s", got, code, out)
+		}
+		for _, text := range want {
+			if !strings.Contains(last, text) {
+				return fmt.Errorf("it does not say %q:\n%s", text, out)
+			}
+		}
+		return nil
+	})
+	w.t.Logf("$ freshbind %s\n%s", command, last)
+}
+
+func (w *kruiseWorld) command(ctx context.Context, command string) *exec.Cmd {
+	return exec.CommandContext(ctx, w.guard.Program(), append(strings.Fields(command), "--kubeconfig="+w.cluster.KubeconfigPath())...)
+}
+
+// watch runs a command that goes on until it is interrupted.
+func (w *kruiseWorld) watch(command string) (printed, end func() string) {
+	w.t.Helper()
+	file, err := os.CreateTemp(w.t.TempDir(), "printed")
+	w.must(err)
+	cmd := w.command(context.WithoutCancel(w.t.Context()), command)
+	cmd.Stdout, cmd.Stderr = file, file
+	w.must(cmd.Start())
+	printed = func() string {
+		raw, err := os.ReadFile(file.Name())
+		w.must(err)
+		return string(raw)
+	}
+	return printed, func() string {
+		w.must(cmd.Process.Signal(os.Interrupt))
+		_ = cmd.Wait()
+		w.must(file.Close())
+		w.t.Logf("$ freshbind %s\n%s", command, printed())
+		return printed()
+	}
+}
+
+// readyOnes are the names of members that somebody can be given.
+func (w *kruiseWorld) readyOnes(set *unstructured.Unstructured) []string {
+	w.t.Helper()
+	var out []string
+	for _, name := range w.idle(set) {
+		if ip, _, _ := unstructured.NestedString(w.at(set, name).Object, "status", "podInfo", "podIP"); ip != "" {
+			out = append(out, name)
+		}
+	}
+	return out
+}
