@@ -10,6 +10,8 @@
 //	DEMO_LAG=1.5s         how late the controllers see templates; 0 for not at all
 //	DEMO_ROUNDS=4         updates, with 10 claims per namespace after each
 //	DEMO_UPSTREAM=v1.0.3  release of agent-sandbox
+//	DEMO_PLATFORM=kruise  show OpenKruise Agents, played by test/fakekruise: the
+//	                      first act, with SandboxClaims
 //	DEMO_KEEP=1           keep everything running until Ctrl-C
 //	KUBE_CONTEXT=name     use this context's cluster and its own agent-sandbox;
 //	                      what is created there is removed again
@@ -36,7 +38,11 @@ import (
 func main() { os.Exit(scenario.Main("demo", parseOptions, show)) }
 
 func show(ctx context.Context, o options) (shown bool, err error) {
-	shown, err = run(ctx, o, os.Stdout)
+	play := run
+	if o.kruise {
+		play = runKruise
+	}
+	shown, err = play(ctx, o, os.Stdout)
 	if left := (*cleanupError)(nil); errors.As(err, &left) {
 		// Also after an interrupt people have to know.
 		fmt.Fprintln(os.Stderr, "demo:", err)

@@ -20,6 +20,7 @@ const (
 	envImages      = "DEMO_IMAGES"
 	envWebhookHost = "DEMO_WEBHOOK_HOST"
 	envContext     = "KUBE_CONTEXT"
+	envPlatform    = "DEMO_PLATFORM"
 )
 
 const (
@@ -33,6 +34,8 @@ const (
 
 // options are what the environment asks for.
 type options struct {
+	// kruise: OpenKruise Agents are played instead.
+	kruise   bool
 	lag      time.Duration
 	rounds   int
 	upstream string
@@ -59,6 +62,7 @@ func parseOptions(getenv func(string) string) (options, error) {
 		{envLag, func(text string) (err error) { o.lag, err = scenario.ParseLag(text); return err }},
 		{envRounds, func(text string) (err error) { o.rounds, err = scenario.ParseCount(text); return err }},
 		{envUpstream, func(text string) (err error) { o.upstream, err = parseRelease(text); return err }},
+		{envPlatform, func(text string) (err error) { o.kruise, err = parsePlatform(text); return err }},
 		{envKeep, func(text string) (err error) { o.keep, err = parseBool(text); return err }},
 		{envImages, func(text string) (err error) { o.images, err = parseImages(text); return err }},
 	} {
@@ -73,6 +77,13 @@ func parseOptions(getenv func(string) string) (options, error) {
 
 // complete checks what the variables mean together.
 func (o options) complete(getenv func(string) string) (options, error) {
+	if o.kruise {
+		for _, name := range []string{envContext, envUpstream} {
+			if getenv(name) != "" {
+				return options{}, fmt.Errorf("%s: not with %s=%s, which plays that system on the demo's own cluster; unset one of them", name, envPlatform, platformKruise)
+			}
+		}
+	}
 	if o.context == "" {
 		if o.webhookHost != "" {
 			return options{}, fmt.Errorf("%s: only with %s: the demo's own cluster calls 127.0.0.1", envWebhookHost, envContext)
@@ -89,6 +100,19 @@ func (o options) complete(getenv func(string) string) (options, error) {
 		o.images = strings.Split(defaultImages, ",")
 	}
 	return o, nil
+}
+
+// The platforms.
+const (
+	platformAgentSandbox = "agent-sandbox"
+	platformKruise       = "kruise"
+)
+
+func parsePlatform(text string) (isKruise bool, err error) {
+	if text != platformAgentSandbox && text != platformKruise {
+		return false, fmt.Errorf("%q is no platform: use %s or %s", text, platformAgentSandbox, platformKruise)
+	}
+	return text == platformKruise, nil
 }
 
 func parseRelease(text string) (string, error) {

@@ -274,7 +274,7 @@ func (j *judging) stale(d demands, list []demand, equals func(*content) bool) {
 		j.bind.StaleFor = Seconds(j.p.seen.Sub(since.seen))
 	}
 	class, why := j.order(since)
-	if class == Stale && j.soundOnce(list) {
+	if class == Stale && !j.askedAfter(since) && j.soundOnce(list) {
 		class, why = Raced, "it became so while the bind was under way"
 	}
 	message := fmt.Sprintf("runs %s, in force was %s", j.bind.Found, j.bind.Expected)
@@ -300,6 +300,8 @@ func (j *judging) order(since change) (Class, string) {
 			return Raced, "the pool's strategy changed while the bind was under way"
 		}
 		return Stale, fmt.Sprintf("updated at rv %s, bind admitted after rv %s", since.hi, m.lo)
+	case j.askedAfter(since):
+		return Stale, fmt.Sprintf("updated at rv %s, seen at %s, taken at %s", since.hi, since.seen.UTC().Format(time.RFC3339), j.now.taken)
 	case since.exact() && m.hi.Before(since.hi), !since.exact() && !since.lo.Before(m.hi):
 		return Raced, fmt.Sprintf("updated at rv %s, between rv %s and the bind at rv %s", since.hi, m.hi, j.p.rv)
 	}

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -23,6 +24,7 @@ const (
 	labelKruiseClaim    = "agents.kruise.io/claim-name"
 	keyKruiseOwner      = "agents.kruise.io/owner"
 	keyKruiseCleanup    = "agents.kruise.io/cleanup-enabled"
+	keyKruiseTaken      = "agents.kruise.io/claim-timestamp"
 
 	// kruiseScaleDown is the owner of what the SandboxSet deletes next.
 	kruiseScaleDown = "__manager_scale_down"
@@ -66,6 +68,7 @@ func (h *History) kruiseSandboxOf(u *unstructured.Unstructured, specKey string) 
 		ips:        nestedString(u, "status", "podInfo", "podIP"),
 		suspended:  isTrue(u, "spec", "paused"),
 		refers:     refers != "",
+		taken:      u.GetAnnotations()[keyKruiseTaken],
 		pool:       labels[labelKruisePool],
 	}
 	s.content, s.err = h.contentOf(u, specKey)
@@ -188,6 +191,16 @@ func (j *judging) userOf(o owner) *object[claimState] {
 		}
 	}
 	return &object[claimState]{uid: o.uid, namespace: j.sandbox.namespace, name: o.name, line: timeline[claimState]{entries: []entry[claimState]{{state: state}}}}
+}
+
+// skew is by how much the clocks of a cluster may differ.
+const skew = 2 * time.Second
+
+// askedAfter: whoever has no object that could be older than an update took the Sandbox surely after it, by their own clock.
+func (j *judging) askedAfter(since change) bool {
+	o, ok := j.now.owner(j.p.claim)
+	at, err := time.Parse(time.RFC3339, j.now.taken)
+	return ok && o.isUser() && err == nil && since.exact() && at.After(since.seen.Add(skew))
 }
 
 // anyNumber of Sandboxes is what a user of E2B may have.

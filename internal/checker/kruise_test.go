@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -111,6 +112,14 @@ func (s *kruiseScene) take(owner, claim string, more ...func(*unstructured.Unstr
 	})
 }
 
+// takenAfter is take by a user, so long after what happened last.
+func (s *kruiseScene) takenAfter(user string, after time.Duration) {
+	at := s.now.Add(after).Format(time.RFC3339)
+	s.take(user, "", func(u *unstructured.Unstructured) {
+		u.SetAnnotations(map[string]string{keyKruiseOwner: user, keyKruiseTaken: at})
+	})
+}
+
 // back gives it to its pool again.
 func (s *kruiseScene) back() {
 	s.change(&s.box, func(u *unstructured.Unstructured) {
@@ -157,6 +166,16 @@ func TestKruise(t *testing.T) {
 			s.begin(kruiseSpec("box:1"))
 			s.edit("box:2")
 			s.take(user, "")
+		}, []string{"user-1: Raced StaleRevision"}},
+		"a user asked long after the edit": {func(s *kruiseScene) {
+			s.begin(kruiseSpec("box:1"))
+			s.edit("box:2")
+			s.takenAfter(user, skew+time.Second)
+		}, []string{"user-1: Stale StaleRevision"}},
+		"a user asked soon after the edit": {func(s *kruiseScene) {
+			s.begin(kruiseSpec("box:1"))
+			s.edit("box:2")
+			s.takenAfter(user, skew)
 		}, []string{"user-1: Raced StaleRevision"}},
 		"the pool serves old ones": {func(s *kruiseScene) {
 			s.begin(kruiseSpec("box:1"))

@@ -108,12 +108,13 @@ type sandboxState struct {
 	template   string // the name of the template that it says it is of
 	pool       string // the name of the pool that it says it is of, or was made for
 	refers     bool   // it names a template, and does not say what is in it
+	taken      string // when somebody took it, by their own clock, in whole seconds
 }
 
 func sameSandbox(a, b sandboxState) bool {
 	return slices.Equal(a.owners, b.owners) && a.generation == b.generation && a.deleting == b.deleting &&
 		a.content == b.content && a.err == nil && b.err == nil && a.ready == b.ready && a.shown == b.shown && a.podName == b.podName &&
-		a.ips == b.ips && a.pool == b.pool && a.refers == b.refers && a.template == b.template && a.ends == b.ends && a.suspended == b.suspended
+		a.ips == b.ips && a.pool == b.pool && a.refers == b.refers && a.taken == b.taken && a.template == b.template && a.ends == b.ends && a.suspended == b.suspended
 }
 
 // claims returns the UIDs of the claims among the owners. Upstream knows its owners by UID alone (metav1.IsControlledBy), so
