@@ -27,7 +27,18 @@ var auditing = slices.Concat(at("internal/checker/states.go", []mutant{
 }), at("internal/checker/node.go", []mutant{
 	{check: "auditor: taints that are tolerated", old: `if at < 0 || spec.Tolerations[at].TolerationSeconds != nil {`, broken: `if true || at < 0 {`, test: "TestNodesThatGo/it is tolerated for ever"},
 	{check: "auditor: taints that are tolerated for a while", old: `if at < 0 || spec.Tolerations[at].TolerationSeconds != nil {`, broken: `if at < 0 {`, test: "TestNodesThatGo/it is tolerated for a while"},
+}), at("internal/checker/kruise.go", []mutant{
+	{check: "auditor: kruise: what is locked for scale-down", old: ` || u.GetAnnotations()[keyKruiseOwner] == kruiseScaleDown,`, broken: `,`, test: "TestKruise/locked for scale-down"},
+	{check: "auditor: kruise: what users may change in place", old: `return of == corev1.ResourceCPU`, broken: `return true`, test: "TestKruise/what a user may not change in place"},
+	{check: "auditor: kruise: what claims may change in place", old: `may.image != "" && first.Image == may.image`, broken: `first.Image != ""`, test: "TestKruise/what a claim does not ask for"},
+	{check: "auditor: kruise: pools that do not recycle", old: `return e.state.recycles || ok && template.state.recycles`, broken: `return ok || e.state.recycles`, test: "TestKruise/used"},
+	{check: "auditor: kruise: users have any number", old: `ready: true, wants: anyNumber,`, broken: `ready: true, wants: 1,`, test: "TestKruiseHoldings/a user"},
+	{check: "auditor: kruise: clocks that differ", old: `at.After(since.seen.Add(skew))`, broken: `at.After(since.seen)`, test: "TestKruise/a user asked soon after the edit"},
+	{check: "auditor: kruise: contents beside the Pod", old: `into["/"+key] = spec[key]`, broken: `_ = into`, test: "TestKruise/other contents"},
 }), at("internal/checker/freshness.go", []mutant{
+	{check: "auditor: a template that a Sandbox names shows in its Pod", old: `	case r.refers:
+		return r.podIs(c)
+`, broken: ``, test: "TestKruise/a reference: the Pod is the proof"},
 	{check: "auditor: a Pod that was exchanged", old: ` || j.h.podsOfSandbox[j.p.sandbox][0] != pod.uid`, broken: ``, test: "TestThePodIsEvidenceOfItsOwn/made again by hand, with another command"},
 	{check: "auditor: a Pod that was edited", old: `now.generation > 1 ||`, broken: ``, test: "TestThePodIsEvidenceOfItsOwn/edited so that its generation rose"},
 	{check: "auditor: images", old: `return exchanged(*r.pod, r.name, c)`, broken: `return "", nil`, test: "TestThePodIsEvidenceOfItsOwn/kubectl set image"},

@@ -45,10 +45,14 @@ type Result struct {
 // StartServer starts a server with caches of its own, until ctx ends.
 func StartServer(ctx context.Context, cfg *rest.Config, options Options) (*Server, error) {
 	v, err := newView(cfg, options, Sets, Sandboxes, Templates)
-	if err == nil {
-		err = v.start(ctx)
-	}
 	if err != nil {
+		return nil, fmt.Errorf("start E2B server: %w", err)
+	}
+	return v.server(ctx)
+}
+
+func (v *view) server(ctx context.Context) (*Server, error) {
+	if err := v.start(ctx); err != nil {
 		return nil, fmt.Errorf("start E2B server: %w", err)
 	}
 	return &Server{taker{view: v, seen: newSeen()}}, nil

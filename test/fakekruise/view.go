@@ -50,6 +50,10 @@ func newView(cfg *rest.Config, options Options, watched ...schema.GroupVersionRe
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
+	return viewOf(client, options, watched...)
+}
+
+func viewOf(client dynamic.Interface, options Options, watched ...schema.GroupVersionResource) (*view, error) {
 	v := &view{options: options, client: client, factory: dynamicinformer.NewDynamicSharedInformerFactory(client, 0), caches: map[schema.GroupVersionResource]cache.SharedIndexInformer{}}
 	for _, r := range watched {
 		v.caches[r] = v.factory.ForResource(r).Informer()
