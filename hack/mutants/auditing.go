@@ -44,11 +44,11 @@ var auditing = slices.Concat(at("internal/checker/states.go", []mutant{
 	{check: "auditor: images", old: `return exchanged(*r.pod, r.name, c)`, broken: `return "", nil`, test: "TestThePodIsEvidenceOfItsOwn/kubectl set image"},
 	{check: "auditor: a first Pod of the template before", old: `case podIsOlder:`, broken: `case podIsOlder && false:`, test: "TestThePodIsEvidenceOfItsOwn/its first Pod is of the template before, its spec is not"},
 	{check: "auditor: a cold start adopts", old: `!j.p.warm && adopted {`, broken: `!j.p.warm && adopted && false {`, test: "TestThePodIsEvidenceOfItsOwn/a cold start adopts a Pod of the template before"},
-	{check: "auditor: what was sound for a part of the time", old: `if class == Stale && j.soundOnce(list) {`, broken: `if class == Stale && j.soundOnce(list) && false {`, test: "TestFaultsOfAPartOfTheWindow/the Pod's image is exchanged"},
+	{check: "auditor: what was sound for a part of the time", old: `if class == Stale && !j.askedAfter(since) && j.soundOnce(list) {`, broken: `if class == Stale && j.soundOnce(list) && false {`, test: "TestFaultsOfAPartOfTheWindow/the Pod's image is exchanged"},
 	{check: "auditor: a template that went under way", old: `if j.admit.lo.Before(list[k-1].since.hi) {`, broken: `if false {`, test: "TestFaultsOfAPartOfTheWindow/the template is deleted"},
 	{check: "auditor: restarts", old: `		j.restarted()
 	}`, broken: `	}`, test: "TestWhatPoolsSay/created before the restart"},
-	{check: "auditor: what the bind itself changed", old: `if j.now.content.equal(j.prev.state.content.blueprint) {`, broken: `if true {`, test: "TestEveryReasonHasAHistory/BlueprintChanged"},
+	{check: "auditor: what the bind itself changed", old: `if j.asked.may.undo(j.now.content.blueprint, j.prev.state.content.blueprint).equal(j.prev.state.content.blueprint) {`, broken: `if true {`, test: "TestEveryReasonHasAHistory/BlueprintChanged"},
 }), at("internal/checker/window.go", []mutant{
 	{check: "auditor: nodes that return and leave", old: `!e.gone && node != nil {`, broken: `!e.gone && node != nil && false {`, test: "TestFaultsOfAPartOfTheWindow/the node returns and leaves"},
 	{check: "auditor: what a pool vouched for", old: `got.allowed = parseInjected(e.state.injected)`, broken: `_ = e`, test: "TestFaultsOfAPartOfTheWindow/the pool vouches no more"},

@@ -210,19 +210,6 @@ func addNamed[S any](h *History, m map[name]*timeline[S], e Event, state func(*u
 	m[key].add(newEntry(h, e, now), same)
 }
 
-// addPool adds a SandboxSet as the template that it also is.
-func (h *History) addPool(e Event) {
-	if !isKruise(e.Object) {
-		addNamed(h, h.pools, e, poolOf, samePool)
-		return
-	}
-	addNamed(h, h.pools, e, kruisePoolOf, samePool)
-	template := e
-	template.Object = e.Object.DeepCopy()
-	template.Object.SetName(setTemplates + e.Object.GetName())
-	addNamed(h, h.templates, template, h.templateOf, sameTemplate)
-}
-
 func addCluster[S any](h *History, m map[string]*timeline[S], e Event, state S, same func(a, b S) bool) {
 	if m[e.Object.GetName()] == nil {
 		m[e.Object.GetName()] = &timeline[S]{}
@@ -373,18 +360,6 @@ func (h *History) finishListing(e Event) {
 		h.synced[e.Resource] = e.RV
 	}
 	h.advance(e.Resource, e.RV)
-}
-
-func uidOfTemplate(s templateState) types.UID { return s.uid }
-
-func (h *History) templatesThat(are func(name) bool) map[name]*timeline[templateState] {
-	out := map[name]*timeline[templateState]{}
-	for key, line := range h.templates {
-		if are(key) {
-			out[key] = line
-		}
-	}
-	return out
 }
 
 func vanishNamed[K comparable, S any](h *History, m map[K]*timeline[S], listed map[types.UID]bool, e Event, uid func(S) types.UID) {

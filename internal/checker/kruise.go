@@ -235,3 +235,28 @@ func (n name) setTemplate() bool { return strings.HasPrefix(n.name, setTemplates
 func (o owner) isSandbox() bool {
 	return o.controller && o.kind == "Sandbox" && slices.Contains([]string{groupCore, groupKruise}, o.group)
 }
+
+// addPool adds a SandboxSet as the template that it also is.
+func (h *History) addPool(e Event) {
+	if !isKruise(e.Object) {
+		addNamed(h, h.pools, e, poolOf, samePool)
+		return
+	}
+	addNamed(h, h.pools, e, kruisePoolOf, samePool)
+	template := e
+	template.Object = e.Object.DeepCopy()
+	template.Object.SetName(setTemplates + e.Object.GetName())
+	addNamed(h, h.templates, template, h.templateOf, sameTemplate)
+}
+
+func uidOfTemplate(s templateState) types.UID { return s.uid }
+
+func (h *History) templatesThat(are func(name) bool) map[name]*timeline[templateState] {
+	out := map[name]*timeline[templateState]{}
+	for key, line := range h.templates {
+		if are(key) {
+			out[key] = line
+		}
+	}
+	return out
+}

@@ -67,16 +67,16 @@ func (s *kruiseScene) born(spec map[string]any) {
 	s.pod.SetUID("uid-pod-1")
 	s.pod.SetOwnerReferences(controlling(s.box))
 	s.pod = s.store(Added, kruiseObj{s.pod})
-	s.status("Running")
+	s.running()
 }
 
 func runtimeCopy(m map[string]any) map[string]any {
 	return (&unstructured.Unstructured{Object: m}).DeepCopy().Object
 }
 
-func (s *kruiseScene) status(phase string) {
+func (s *kruiseScene) running() {
 	s.box.Object["status"] = map[string]any{
-		"phase": phase, "podInfo": map[string]any{"podIP": "10.0.0.1"}, "conditions": []any{map[string]any{"type": "Ready", "status": "True"}},
+		"phase": "Running", "podInfo": map[string]any{"podIP": "10.0.0.1"}, "conditions": []any{map[string]any{"type": "Ready", "status": "True"}},
 	}
 	s.change(&s.box, func(*unstructured.Unstructured) {})
 }
@@ -159,7 +159,7 @@ func TestKruise(t *testing.T) {
 		"a user gets a stale one": {func(s *kruiseScene) {
 			s.begin(kruiseSpec("box:1"))
 			s.edit("box:2")
-			s.status("Running")
+			s.running()
 			s.take(user, "")
 		}, []string{"user-1: Stale StaleRevision"}},
 		"the edit may have come after the bind was admitted": {func(s *kruiseScene) {
@@ -181,7 +181,7 @@ func TestKruise(t *testing.T) {
 			s.begin(kruiseSpec("box:1"))
 			s.change(&s.set, func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{keyStrategy: "OnReplenish"}) })
 			s.edit("box:2")
-			s.status("Running")
+			s.running()
 			s.take(user, "")
 		}, []string{"user-1: Tolerated StaleRevision"}},
 		"other contents": {func(s *kruiseScene) {
@@ -189,7 +189,7 @@ func TestKruise(t *testing.T) {
 			s.change(&s.set, func(u *unstructured.Unstructured) {
 				u.Object["spec"].(map[string]any)["persistentContents"] = []any{"disk"}
 			})
-			s.status("Running")
+			s.running()
 			s.take(user, "")
 		}, []string{"user-1: Stale StaleRevision"}},
 		"metadata of the Pod's template is no content": {func(s *kruiseScene) {
@@ -219,7 +219,7 @@ func TestKruise(t *testing.T) {
 		"another pool's": {func(s *kruiseScene) {
 			s.begin(kruiseSpec("box:1"))
 			s.store(Added, kruiseObj{kruiseMake("SandboxSet", "another", kruiseSpec("box:1"))})
-			s.status("Running")
+			s.running()
 			s.take(s.claim("c", asks("another")), "c")
 		}, []string{"c: ForeignMember PoolMismatch"}},
 		"a claim that nobody made": {func(s *kruiseScene) {
@@ -236,7 +236,7 @@ func TestKruise(t *testing.T) {
 		"its Pod goes": {func(s *kruiseScene) {
 			s.begin(kruiseSpec("box:1"))
 			s.change(&s.pod, func(u *unstructured.Unstructured) { u.SetDeletionTimestamp(ptr.To(metav1.NewTime(s.now))) })
-			s.status("Running")
+			s.running()
 			s.take(user, "")
 		}, []string{"user-1: DeadMember PodTerminating"}},
 		"used": {func(s *kruiseScene) {
@@ -279,7 +279,7 @@ func TestKruise(t *testing.T) {
 			s.take(user, "")
 			s.back()
 			s.change(&template, func(u *unstructured.Unstructured) { u.Object["spec"] = kruiseSpec("box:2") })
-			s.status("Running")
+			s.running()
 			s.take("user-2", "")
 		}, []string{"user-1: Fresh", "user-2: UsedMember MemberUsed", "user-2: Stale StaleRevision"}},
 	} {
@@ -360,7 +360,7 @@ func TestKruiseTemplatesAreToldApart(t *testing.T) {
 		}
 		s.event(Event{Type: Synced, Resource: r, RV: s.at()})
 	}
-	s.status("Running")
+	s.running()
 	s.take("user-1", "")
 	s.progress()
 	binds := s.h.Judge().Binds

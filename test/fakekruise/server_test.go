@@ -41,7 +41,15 @@ func newPool(t *testing.T, updateRevision string, revisions []string, put, creat
 	set.SetName("pool")
 	set.SetUID("uid-pool")
 	_ = unstructured.SetNestedField(set.Object, updateRevision, "status", "updateRevision")
-	objects := []runtime.Object{set}
+	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		Sets: "SandboxSetList", Sandboxes: "SandboxList", Templates: "SandboxTemplateList",
+	})
+	stored := func(of schema.GroupVersionResource, obj *unstructured.Unstructured) {
+		if err := client.Tracker().Create(of, obj, obj.GetNamespace()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stored(Sets, set)
 	for i, hash := range revisions {
 		box := newBox(set, nil)
 		box.SetName(fmt.Sprintf("pool-%d", i))
@@ -52,11 +60,8 @@ func newPool(t *testing.T, updateRevision string, revisions []string, put, creat
 		box.Object["status"] = map[string]any{
 			"phase": phaseRunning, "podInfo": map[string]any{"podIP": "10.0.0.1"}, "conditions": []any{map[string]any{"type": "Ready", "status": "True"}},
 		}
-		objects = append(objects, box)
+		stored(Sandboxes, box)
 	}
-	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		Sets: "SandboxSetList", Sandboxes: "SandboxList", Templates: "SandboxTemplateList",
-	}, objects...)
 	client.PrependReactor("update", Sandboxes.Resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -23,7 +23,6 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/settings"
-	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/fakekruise"
 )
 
@@ -52,8 +51,7 @@ func TestKruiseCreates(t *testing.T) {
 		w.must(err)
 	}
 	w.asked(w.set(kruiseSpace, "probe", ""))
-	d := w.double(lag)
-	c := &creates{w: w, server: d.server}
+	c := &creates{w: w, server: w.doubleOf(lag, fakekruise.Options{})}
 	guarded, unguarded := w.sized(kruiseSpace, freshness.Recreate), w.sized("audited", "")
 	c.sets = []*unstructured.Unstructured{guarded, unguarded}
 	for _, set := range c.sets {
@@ -78,37 +76,24 @@ func TestKruiseCreates(t *testing.T) {
 	}
 }
 
-// double is OpenKruise Agents, played.
-type double struct {
-	server         *fakekruise.Server
-	manager, front *controlplane.Proxy
-}
-
-// double starts controllers and an E2B server, which learn of changes of SandboxSets late,
-// each by itself.
-func (w *kruiseWorld) double(late time.Duration) double {
-	w.t.Helper()
-	return w.doubleOf(late, fakekruise.Options{})
-}
-
-func (w *kruiseWorld) doubleOf(late time.Duration, options fakekruise.Options) double {
+// doubleOf starts controllers and an E2B server, which learn of changes of SandboxSets late,
+// each by itself. It returns the server.
+func (w *kruiseWorld) doubleOf(late time.Duration, options fakekruise.Options) *fakekruise.Server {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	w.t.Cleanup(cancel)
-	as := func(user string) (*controlplane.Proxy, *rest.Config) {
+	as := func(user string) *rest.Config {
 		cfg, err := w.cluster.User(user, "system:masters", "system:serviceaccounts", "system:authenticated")
 		w.must(err)
 		proxy, err := w.cluster.NewProxy(0)
 		w.must(err)
 		proxy.SetDelay(fakekruise.Group, fakekruise.Sets.Resource, late)
-		return proxy, proxy.Config(cfg)
+		return proxy.Config(cfg)
 	}
-	manager, cfg := as(fakekruise.ControllerUser)
-	w.must(fakekruise.StartControllers(ctx, cfg, options))
-	front, cfg := as(fakekruise.ServerUser)
-	server, err := fakekruise.StartServer(ctx, cfg, options)
+	w.must(fakekruise.StartControllers(ctx, as(fakekruise.ControllerUser), options))
+	server, err := fakekruise.StartServer(ctx, as(fakekruise.ServerUser), options)
 	w.must(err)
-	return double{server, manager, front}
+	return server
 }
 
 // sized is a SandboxSet of revision 0.
