@@ -89,7 +89,7 @@ func (p *kruisePlay) build(ctx context.Context) error {
 		return err
 	}
 	start := time.Now()
-	cluster, err := controlplane.Start(ctx, controlplane.Options{Dir: p.dir, Log: os.Stderr, Nodes: 2, CRDs: fakekruise.CRDs()})
+	cluster, err := controlplane.Start(ctx, controlplane.Options{Dir: p.dir, Log: os.Stderr, Nodes: 2})
 	if err != nil {
 		return err
 	}
@@ -129,6 +129,10 @@ func (p *kruisePlay) guarding(ctx context.Context, cluster *controlplane.Cluster
 	}
 	p.later(func(context.Context) error { return p.guard.Close() })
 	if err := p.guard.InstallFor(ctx, kruise.Admission(), kruise.Rights()...); err != nil {
+		return err
+	}
+	// It may read the kinds before they are there.
+	if err := cluster.InstallCRDs(ctx, fakekruise.CRDs()...); err != nil {
 		return err
 	}
 	for i, side := range kruiseSides {
