@@ -71,6 +71,21 @@ func (j *judging) owned() {
 
 // holding finds a claim with two Sandboxes, a Sandbox that is taken from a claim, and one that comes back after use.
 func (j *judging) holding() {
+	j.holdsOthers()
+	if j.prev == nil {
+		return
+	}
+	had := j.h.claimsOf(j.prev.state)
+	if len(had) > 0 && len(j.h.claimsOf(j.now)) == 1 {
+		j.bind.add(Duplicate, ReasonMemberClaimed, "the sandbox was taken from claim %s", j.h.claimName(j.prev.state))
+	}
+	if len(had) == 0 && !j.recycled() {
+		j.reused()
+	}
+}
+
+// holdsOthers finds as many Sandboxes of the claim as it may have.
+func (j *judging) holdsOthers() {
 	held, may := 0, j.asked.mayHold()
 	others := j.h.sandboxesOfClaim[j.p.claim]
 	if may == anyNumber {
@@ -88,16 +103,6 @@ func (j *judging) holding() {
 				j.bind.add(Duplicate, ReasonClaimHoldsAnother, "the claim holds sandbox %s already", other.name)
 			}
 		}
-	}
-	if j.prev == nil {
-		return
-	}
-	had := j.h.claimsOf(j.prev.state)
-	if len(had) > 0 && len(j.h.claimsOf(j.now)) == 1 {
-		j.bind.add(Duplicate, ReasonMemberClaimed, "the sandbox was taken from claim %s", j.h.claimName(j.prev.state))
-	}
-	if len(had) == 0 && !j.recycled() {
-		j.reused()
 	}
 }
 

@@ -112,9 +112,12 @@ type sandboxState struct {
 }
 
 func sameSandbox(a, b sandboxState) bool {
-	return slices.Equal(a.owners, b.owners) && a.generation == b.generation && a.deleting == b.deleting &&
-		a.content == b.content && a.err == nil && b.err == nil && a.ready == b.ready && a.shown == b.shown && a.podName == b.podName &&
-		a.ips == b.ips && a.pool == b.pool && a.refers == b.refers && a.taken == b.taken && a.template == b.template && a.ends == b.ends && a.suspended == b.suspended
+	return slices.Equal(a.owners, b.owners) && a.err == nil && b.err == nil && a.generation == b.generation && a.content == b.content && sameMarks(a, b)
+}
+
+func sameMarks(a, b sandboxState) bool {
+	return a.deleting == b.deleting && a.ready == b.ready && a.shown == b.shown && a.podName == b.podName && a.ips == b.ips && a.pool == b.pool &&
+		a.refers == b.refers && a.taken == b.taken && a.template == b.template && a.ends == b.ends && a.suspended == b.suspended
 }
 
 // claims returns the UIDs of the claims among the owners. Upstream knows its owners by UID alone (metav1.IsControlledBy), so

@@ -75,16 +75,23 @@ func (c *setController) reconcile(ctx context.Context, key string) (time.Duratio
 	case delta < 0 && born == 0 && leaving == 0:
 		errs = append(errs, c.end(ctx, set, c.excess(m, hash, -delta)...))
 	}
-	for _, box := range m.dead {
-		if box.GetDeletionTimestamp() == nil {
-			errs = append(errs, ignoreNotFound(c.in(Sandboxes, box.GetNamespace()).Delete(ctx, box.GetName(), metav1.DeleteOptions{})))
-		}
-	}
+	errs = append(errs, c.bury(ctx, m.dead))
 	if delta == 0 && born == 0 && leaving == 0 && !c.options.WithoutRolling {
 		errs = append(errs, c.roll(ctx, set, m, hash))
 	}
 	errs = append(errs, c.status(ctx, set, hash, total, m))
 	return 0, errors.Join(errs...)
+}
+
+// bury deletes what has ended.
+func (c *setController) bury(ctx context.Context, dead []*unstructured.Unstructured) error {
+	var errs []error
+	for _, box := range dead {
+		if box.GetDeletionTimestamp() == nil {
+			errs = append(errs, ignoreNotFound(c.in(Sandboxes, box.GetNamespace()).Delete(ctx, box.GetName(), metav1.DeleteOptions{})))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (c *setController) membersOf(set *unstructured.Unstructured) members {

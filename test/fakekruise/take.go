@@ -34,10 +34,10 @@ type Request struct {
 	OnlyStock bool
 }
 
-// errAgain is an error after which the next try may do.
-type errAgain struct{ error }
+// againError is an error after which the next try may do.
+type againError struct{ error }
 
-func (e errAgain) Unwrap() error { return e.error }
+func (e againError) Unwrap() error { return e.error }
 
 // taker takes members, or creates what is missing. It is one process.
 type taker struct {
@@ -55,7 +55,7 @@ func (t *taker) take(ctx context.Context, r Request) (box *unstructured.Unstruct
 		return box, false, err
 	}
 	if r.OnlyStock {
-		return nil, false, errAgain{err}
+		return nil, false, againError{err}
 	}
 	box, err = t.create(ctx, r)
 	return box, true, err
@@ -130,7 +130,7 @@ func (t *taker) put(ctx context.Context, box *unstructured.Unstructured, r Reque
 		return stored, nil
 	case apierrors.IsConflict(err):
 		t.seen.expect(box, true)
-		return nil, errAgain{fmt.Errorf("take sandbox %s: %w", box.GetName(), err)}
+		return nil, againError{fmt.Errorf("take sandbox %s: %w", box.GetName(), err)}
 	}
 	return nil, fmt.Errorf("take sandbox %s: %w", box.GetName(), err)
 }
@@ -140,11 +140,11 @@ func (t *taker) put(ctx context.Context, box *unstructured.Unstructured, r Reque
 func (t *taker) create(ctx context.Context, r Request) (*unstructured.Unstructured, error) {
 	set := t.get(Sets, r.Namespace+"/"+r.Set)
 	if set == nil {
-		return nil, errAgain{fmt.Errorf("no stock: sandboxset %s is not in the cache", r.Set)}
+		return nil, againError{fmt.Errorf("no stock: sandboxset %s is not in the cache", r.Set)}
 	}
 	template, err := t.template(set)
 	if err != nil {
-		return nil, errAgain{fmt.Errorf("no stock: %w", err)}
+		return nil, againError{fmt.Errorf("no stock: %w", err)}
 	}
 	box := newBox(set, template)
 	annotate(box, keyPriority, "100")
@@ -192,6 +192,6 @@ func runImage(box *unstructured.Unstructured, image string) {
 
 // again reports whether another try may follow an error.
 func again(err error) bool {
-	var a errAgain
+	var a againError
 	return errors.As(err, &a)
 }
