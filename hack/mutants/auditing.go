@@ -31,7 +31,7 @@ var auditing = slices.Concat(at("internal/checker/states.go", []mutant{
 	{check: "auditor: kruise: what is locked for scale-down", old: ` || u.GetAnnotations()[keyKruiseOwner] == kruiseScaleDown,`, broken: `,`, test: "TestKruise/locked for scale-down"},
 	{check: "auditor: kruise: what users may change in place", old: `return of == corev1.ResourceCPU`, broken: `return true`, test: "TestKruise/what a user may not change in place"},
 	{check: "auditor: kruise: what claims may change in place", old: `may.image != "" && first.Image == may.image`, broken: `first.Image != ""`, test: "TestKruise/what a claim does not ask for"},
-	{check: "auditor: kruise: pools that do not recycle", old: `return e.state.recycles || ok && template.state.recycles`, broken: `return ok || e.state.recycles`, test: "TestKruise/used"},
+	{check: "auditor: kruise: pools that do not recycle", old: `return e.state.recycles || ok && template.state.recycles`, broken: `return e.state.recycles || ok && (true || template.state.recycles)`, test: "TestKruise/used"},
 	{check: "auditor: kruise: users have any number", old: `ready: true, wants: anyNumber,`, broken: `ready: true, wants: 1,`, test: "TestKruiseHoldings/a user"},
 	{check: "auditor: kruise: clocks that differ", old: `at.After(since.seen.Add(skew))`, broken: `at.After(since.seen)`, test: "TestKruise/a user asked soon after the edit"},
 	{check: "auditor: kruise: contents beside the Pod", old: `into["/"+key] = spec[key]`, broken: `_ = into`, test: "TestKruise/other contents"},
