@@ -73,7 +73,7 @@ func NewOwnPolicies(a platform.Admission, self string, others ...platform.Admiss
 
 // writtenAnnotations are all that Freshbind writes; what it reads is not among them.
 var writtenAnnotations = []string{
-	settings.BoundToKey, settings.RequeuedAtKey, settings.AdmitKey, settings.AttributionKey,
+	settings.BoundToKey, settings.RequeuedAtKey, settings.ShownAsKey, settings.AdmitKey, settings.AttributionKey,
 	settings.RolloutStateKey, settings.RolloutReasonKey, settings.RolloutRevisionKey, settings.RolloutStatusKey,
 }
 

@@ -133,7 +133,7 @@ func (s *poolState) unknownPaths(ctx context.Context, inspection *platform.Inspe
 func inputs(pool *unstructured.Unstructured, is platform.Pool) freshness.PoolState {
 	said := settings.Pool(pool.GetAnnotations())
 	return freshness.PoolState{
-		Replicas: is.Replicas, Paused: said.Paused(), Hideable: !is.Recreates,
+		Replicas: is.Replicas, Paused: said.Paused(), Hideable: !is.Recreates, Withholds: is.Withholds,
 		Deadline: said.Deadline(), MaxUnavailable: said.MaxUnavailable(is.Replicas), MinReady: said.MinReady(),
 	}
 }

@@ -104,6 +104,8 @@ var planning = slices.Concat(at("internal/freshness/replacementpolicy.go", []mut
 	{check: "what claims have replaced is no progress", old: `p.awaits && m.ReadySince`, broken: `m.ReadySince`, test: "TestMakePlan/rolling: what claims have replaced is no progress"},
 	{check: "nobody is given what is of another template", old: `case m.Class == Unusable, m.Class == Former:`, broken: `case m.Class == Unusable:`, test: "TestFormerMembers/on replenish, paused"},
 	{check: "where the platform deletes hidden members none is hidden", old: `case !served && m.Shown && p.Hideable && !goes[i]:`, broken: `case !served && m.Shown && !goes[i]:`, test: "TestMakePlan/rolling: the platform would delete what is hidden"},
+	{check: "what is refused whoever replaces it is hidden", old: `return !p.Withholds && ServesStale`, broken: `return ServesStale`, test: "TestMakePlan/a strategy of the platform's own, stale ones withheld"},
+	{check: "what is withheld waits for no claim", old: `if left == 0 || p.Withholds {`, broken: `if left == 0 {`, test: "TestMakePlan/a strategy of the platform's own, stale ones withheld"},
 	{check: "no ghosts: what is current again is shown", old: `case served && !m.Shown:`, broken: `case false:`, test: "TestMakePlan/a rollback shows what is current again"},
 }))
 

@@ -173,6 +173,18 @@ var kruiseGuard = slices.Concat(at("internal/platform/kruise/classify.go", []mut
 	{check: "kruise: what comes back is no idle member", old: ` && !isReturning(sandbox),`, broken: `,`, test: "TestWhatCachesKeepOfMembers/not back yet"},
 	{check: "kruise: phases in which nobody is given one", old: `if slices.Contains(notAvailable, fields.String(status, "phase")) {`, broken: `if false {`, test: "TestReadySince/ready, and failed"},
 	{check: "kruise: its own rolling is left alone", old: `f.Pool.Strategy = freshness.PlatformOwned`, broken: `_ = f`, test: "TestWhoRollsAPool/#00"},
+	{check: "kruise: what is hidden is not shown", old: `Shown: Objects{}.IsShown(sandbox)`, broken: `Shown: true`, test: "TestHideAndShow/a member"},
+	{check: "kruise: a member can be hidden", old: `Hideable: pool.UID != ""`, broken: `Hideable: false`, test: "TestHideAndShow/a member"},
+}), at("internal/platform/kruise/hide.go", []mutant{
+	{check: "kruise: hidden twice, it is noted once", old: `	if labels[templateLabel] == hiddenTemplate {`, broken: `	if false {`, test: "TestHideAndShow/a member"},
+	{check: "kruise: what is shown is left alone", old: `	if labels[templateLabel] != hiddenTemplate {`, broken: `	if false {`, test: "TestHideAndShow/of a template by reference"},
+	{check: "kruise: it is found by what it was found by", old: `settings.ShownAsKey: orNone(labels[templateLabel])`, broken: `settings.ShownAsKey: nil`, test: "TestHideAndShow/of a template by reference"},
+	{check: "kruise: what is noted goes", old: `map[string]any{settings.ShownAsKey: nil}`, broken: `nil`, test: "TestHideAndShow/a member"},
+	{check: "kruise: a note that hides keeps nothing hidden", old: `was == hiddenTemplate || `, broken: ``, test: "TestShowsWhateverIsNoted"},
+	{check: "kruise: a note that is no label keeps nothing hidden", old: ` || len(validation.IsValidLabelValue(was)) > 0`, broken: ``, test: "TestShowsWhateverIsNoted"},
+	{check: "kruise: hiding is of one version", old: `, "resourceVersion": sandbox.GetResourceVersion()`, broken: ``, test: "TestPatchesAreOfOneVersion"},
+}), at("internal/platform/kruise/objects.go", []mutant{
+	{check: "kruise: pools that nobody rolls withhold", old: `, Withholds: isLeftToItself(set)`, broken: ``, test: "TestWhoRollsAPool/#00"},
 }), at("internal/platform/kruise/member.go", []mutant{
 	{check: "kruise: a used member is of no use to anybody", old: `case freshness.Bind, freshness.Idle:`, broken: `case freshness.Bind:`, test: "TestIdleMembers/used"},
 	{check: "kruise: what comes back is left alone", old: `w.Operation == freshness.Bind && isReturning(sandbox)`, broken: `isReturning(sandbox)`, test: "TestIdleMembers/not back yet"},

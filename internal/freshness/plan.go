@@ -243,7 +243,7 @@ func (p *planner) outcome() {
 		}
 	case !p.rolls() && !p.policy.heldByPause(p.Members):
 		r.State, p.plan.Cause = Progressing, StaleByStrategy
-		if left == 0 {
+		if left == 0 || p.Withholds {
 			p.plan.Cause = MembersUpdating
 		}
 	case p.Paused:
@@ -366,7 +366,7 @@ func (p *planner) served(m MemberState) bool {
 	case m.Class == Unusable, m.Class == Former:
 		return false
 	}
-	return ServesStale(p.Strategy, p.plan.Admit == AdmitAny)
+	return !p.Withholds && ServesStale(p.Strategy, p.plan.Admit == AdmitAny)
 }
 
 // mayServe reports whether the member is to be replaced and claims could be given

@@ -81,6 +81,7 @@ func TestMakePlan(t *testing.T) {
 	paused := func(s *PoolState) { s.Paused = true }
 	notHideable := func(s *PoolState) { s.Hideable = false }
 	suspended := func(s *PoolState) { s.Suspended = true }
+	withheld := func(s *PoolState) { s.Withholds = true }
 	late := func(s *PoolState) { s.Rollout = overdue }
 	unavailable := func(n int) change { return func(s *PoolState) { s.MaxUnavailable = n } }
 	left := 10*time.Minute - 10*time.Second
@@ -270,6 +271,10 @@ func TestMakePlan(t *testing.T) {
 		"a strategy of the platform's own": {
 			of(PlatformOwned, 1, times(1, stale)),
 			want{State: Progressing, Cause: StaleByStrategy, Claimable: 1},
+		},
+		"a strategy of the platform's own, stale ones withheld": {
+			of(PlatformOwned, 3, []MemberState{stale, current, hidden(current)}, withheld),
+			want{Hide: []int{0}, Show: []int{2}, State: Progressing, Cause: MembersUpdating, Claimable: 2},
 		},
 	}
 	for name, tc := range cases {

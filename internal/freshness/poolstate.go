@@ -42,6 +42,8 @@ type PoolState struct {
 	// Hideable: the platform keeps members that are hidden. Where it replaces
 	// stale members itself it takes hidden ones for stale.
 	Hideable bool
+	// Withholds: claims are not given stale members, whoever replaces them.
+	Withholds bool
 	// Suspended: unknown members are not to be replaced.
 	Suspended bool
 	Members   []MemberState

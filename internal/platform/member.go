@@ -243,6 +243,9 @@ func (m *Member) GetName() string            { return m.Name }
 func (m *Member) GetUID() types.UID          { return m.UID }
 func (m *Member) GetResourceVersion() string { return m.ResourceVersion }
 
+// GetLabels returns those of the platform and of Freshbind.
+func (m *Member) GetLabels() map[string]string { return m.Labels }
+
 // GetAnnotations returns those of the platform and of Freshbind, its Pod's name
 // left out.
 func (m *Member) GetAnnotations() map[string]string { return m.Annotations }

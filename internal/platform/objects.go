@@ -125,6 +125,9 @@ type Pool struct {
 	// Recreates: the platform itself replaces its stale members, and takes hidden ones
 	// for stale.
 	Recreates bool
+	// Withholds: claims are not given its stale members, although the platform is the one
+	// to replace them.
+	Withholds bool
 }
 
 // RefersTo reports whether a template of the platform's own kind is the pool's.
@@ -153,6 +156,7 @@ type Visibility interface {
 type Version interface {
 	GetUID() types.UID
 	GetResourceVersion() string
+	GetLabels() map[string]string
 	GetAnnotations() map[string]string
 }
 

@@ -80,6 +80,9 @@ const (
 	// controller, or scheduler, should look at it again, which watches nothing else
 	// that the answer depends on. Its value is the time, RFC 3339.
 	RequeuedAtKey = Prefix + "requeued-at"
+	// ShownAsKey is the annotation of a hidden member with what the label said by which
+	// it is hidden, where that cannot be told otherwise.
+	ShownAsKey = Prefix + "shown-as"
 	// TemplateUIDLabel is on a recorded revision, with the UID of its template.
 	TemplateUIDLabel = Prefix + "template-uid"
 )

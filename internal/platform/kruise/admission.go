@@ -74,6 +74,7 @@ func Admission() platform.Admission {
 		Own: platform.OwnWrites{
 			// It marks members, writes onto SandboxSets how their rollouts go, and deletes members
 			// that nobody has.
+			Labels:  []string{templateLabel},
 			Marked:  append(sandboxes(update), platform.On(Group, "*", Sets.Resource, update)),
 			Members: sandboxes(create, remove), Idle: wasPooled + ` && !(` + celOldClaimed + `)`,
 			Template: templateOwner,

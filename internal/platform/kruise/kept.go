@@ -2,7 +2,6 @@ package kruise
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -71,33 +70,13 @@ func (Objects) MemberOf(pod metav1.Object) string {
 	return ""
 }
 
-// IsShown is true: nothing hides members yet.
-func (Objects) IsShown(metav1.Object) bool { return true }
-
-// Hide leaves a Sandbox as it is, and so does Show.
-func (Objects) Hide(sandbox platform.Version) []byte { return untouched(sandbox) }
-
-// Show is Hide.
-func (Objects) Show(sandbox platform.Version) []byte { return untouched(sandbox) }
-
-// Offer has no patch: who looks for a member lists all there are.
-func (Objects) Offer(*unstructured.Unstructured) (patch []byte, ok bool) { return nil, false }
-
-func untouched(sandbox platform.Version) []byte {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": sandbox.GetUID(), "resourceVersion": sandbox.GetResourceVersion()}})
-	if err != nil {
-		panic("marshalling strings: " + err.Error())
-	}
-	return patch
-}
-
 // DescribeMember reads what caches keep of a Sandbox. Whether one that was used may be
 // used again depends on its pool, and is for the judge of binds.
 func (Objects) DescribeMember(sandbox *unstructured.Unstructured) platform.Description {
 	claim, pool := claimOf(sandbox), poolOf(sandbox)
 	is := platform.MemberTraits{
 		Controller: pool, Pooled: pool.UID != "" && claim.UID == "" && !isClaimed(sandbox) && !isLocked(sandbox) && !isReturning(sandbox),
-		Used: claim.UID != "" || isClaimed(sandbox), Shown: true, Template: templateRef(sandbox),
+		Used: claim.UID != "" || isClaimed(sandbox), Shown: Objects{}.IsShown(sandbox), Hideable: pool.UID != "", Template: templateRef(sandbox),
 		Scheduler: fields.String(sandbox.Object, "spec", "template", "spec", "schedulerName"),
 	}
 	if pool.UID == "" {
@@ -186,9 +165,13 @@ func (p *Platform) inspect(ctx context.Context, set *unstructured.Unstructured, 
 		return nil, err
 	}
 	said := settings.Pool(set.GetAnnotations())
-	if said[settings.StrategyKey] == "" {
+	if isLeftToItself(set) {
 		// Nobody asked Freshbind to roll it: the platform does, in its own way.
 		f.Pool.Strategy = freshness.PlatformOwned
 	}
 	return platform.NewInspection(p, f.Snapshot, said[settings.InjectedPathsKey]), nil
 }
+
+// isLeftToItself reports whether nobody asked Freshbind to roll a SandboxSet. Its stale
+// members are refused all the same.
+func isLeftToItself(set metav1.Object) bool { return set.GetAnnotations()[settings.StrategyKey] == "" }

@@ -36,7 +36,7 @@ func TestWhatCachesKeepOfMembers(t *testing.T) {
 			m := newCluster().member
 			tc.change(m)
 			is := Objects{}.DescribeMember(m)
-			if is.Pooled != tc.pooled || is.Used != tc.used || !is.Shown || is.Hideable {
+			if is.Pooled != tc.pooled || is.Used != tc.used || !is.Shown || is.Hideable != (is.Controller.Kind == freshness.OwnedByPool) {
 				t.Errorf("it is %+v", is.MemberTraits)
 			}
 			if member, err := (Objects{}).AsMember(m); err != nil || member.Used != tc.used {
@@ -84,6 +84,9 @@ func TestWhoRollsAPool(t *testing.T) {
 			c := newCluster()
 			if annotation != "" {
 				c.set().SetAnnotations(map[string]string{settings.StrategyKey: annotation})
+			}
+			if got := (Objects{}).Pool(c.set()).Withholds; got != (annotation == "") {
+				t.Errorf("stale members are withheld: %t", got)
 			}
 			i, err := c.platform().Inspect(t.Context(), c.set(), c.set())
 			if err != nil || i.Strategy() != want || i.Revision() == "" {

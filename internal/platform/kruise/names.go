@@ -45,6 +45,12 @@ const (
 	claimNameLabel = prefix + "claim-name"
 	claimedLabel   = prefix + "sandbox-claimed"
 	poolLabel      = prefix + "sandbox-pool"
+	// templateLabel is what whoever looks for a member finds it by: the name of its
+	// SandboxSet, or of the SandboxTemplate that it refers to.
+	templateLabel = prefix + "sandbox-template"
+	// hiddenTemplate is its value on members that nobody is to find. No object can have
+	// that name. Without the label they would be found by poolLabel.
+	hiddenTemplate = "freshbind_hidden"
 	// lockAnnotation is on what somebody is about to take, or to delete.
 	lockAnnotation = prefix + "lock"
 	// createdByLabel tells the Pods of Sandboxes.

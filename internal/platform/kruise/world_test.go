@@ -152,7 +152,7 @@ func podTemplate(image string) map[string]any {
 // memberOf is a Sandbox as the SandboxSet's controller makes it.
 func memberOf(set *unstructured.Unstructured, name string) *unstructured.Unstructured {
 	m := made(kindSandbox, name)
-	m.SetLabels(map[string]string{claimedLabel: "false", poolLabel: set.GetName(), prefix + "sandbox-template": set.GetName(), prefix + "template-hash": "abc"})
+	m.SetLabels(map[string]string{claimedLabel: "false", poolLabel: set.GetName(), templateLabel: set.GetName(), prefix + "template-hash": "abc"})
 	m.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: Group + "/" + version, Kind: kindSet, Name: set.GetName(), UID: set.GetUID(), Controller: ptr.To(true)}})
 	spec := set.DeepCopy().Object["spec"].(map[string]any)
 	delete(spec, "replicas")
