@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -28,6 +30,8 @@ const (
 	// maxWaitingBytes bounds the large requests that are in memory at once, and
 	// maxNamespaceBytes those of one namespace.
 	maxWaitingBytes, maxNamespaceBytes = 32 << 20, 2 * maxBody
+	// readWithin bounds how long a body may take: no webhook's answer is waited for any longer.
+	readWithin = 2 * time.Second
 )
 
 // Why a request is turned away. The set is closed.
@@ -35,6 +39,7 @@ const (
 	turnedAwayClient = "client"
 	turnedAwaySize   = "size"
 	turnedAwayBusy   = "busy"
+	turnedAwaySlow   = "slow"
 )
 
 // Entrance is in front of the webhooks: it answers only those who may ask, and
@@ -63,10 +68,10 @@ func NewEntrance(reg prometheus.Registerer, large *fair.Turns) *Entrance {
 		turnedAway: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "freshbind_webhook_requests_turned_away_total",
 			Help: "Requests that got no answer, so that the failurePolicy decides. reason: client (no certificate of the API server), " +
-				"size (larger than any object) or busy (too many large requests of one namespace, or of all).",
+				"size (larger than any object), busy (too many large requests of one namespace, or of all) or slow (a body that did not come in time).",
 		}, []string{"reason"}),
 	}
-	for _, reason := range []string{turnedAwayClient, turnedAwaySize, turnedAwayBusy} {
+	for _, reason := range []string{turnedAwayClient, turnedAwaySize, turnedAwayBusy, turnedAwaySlow} {
 		e.turnedAway.WithLabelValues(reason)
 	}
 	reg.MustRegister(e.turnedAway)
@@ -84,12 +89,39 @@ func (e *Entrance) Before(next http.Handler) http.Handler {
 			e.refuse(w, http.StatusRequestEntityTooLarge, turnedAwaySize, "the request is too large")
 			return
 		}
+		// Somebody who sends a body byte by byte must not keep room that others need. The
+		// deadline ends with the body: whoever answers may take longer.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readWithin))
 		if r.ContentLength >= 0 && r.ContentLength <= largeBody {
-			next.ServeHTTP(w, r)
+			if body, ok := e.read(w, r.Body); ok {
+				serveBody(w, r, body, next)
+			}
 			return
 		}
 		e.large(w, r, next)
 	})
+}
+
+// read reads a body, or answers that it cannot.
+func (e *Entrance) read(w http.ResponseWriter, from io.Reader) ([]byte, bool) {
+	body, err := io.ReadAll(from)
+	if err != nil {
+		e.unread(w, err)
+	}
+	return body, err == nil
+}
+
+func (e *Entrance) unread(w http.ResponseWriter, err error) {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		e.refuse(w, http.StatusRequestTimeout, turnedAwaySlow, "the request did not come in time")
+		return
+	}
+	http.Error(w, "the request cannot be read", http.StatusBadRequest)
+}
+
+func serveBody(w http.ResponseWriter, r *http.Request, body []byte, next http.Handler) {
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	next.ServeHTTP(w, r)
 }
 
 func (e *Entrance) admits(r *http.Request) bool {
@@ -114,7 +146,7 @@ func (e *Entrance) large(w http.ResponseWriter, r *http.Request, next http.Handl
 	head := make([]byte, headBytes)
 	n, err := io.ReadFull(r.Body, head)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
-		http.Error(w, "the request cannot be read", http.StatusBadRequest)
+		e.unread(w, err)
 		return
 	}
 	namespace, size := namespaceOf(head[:n]), r.ContentLength
@@ -126,10 +158,9 @@ func (e *Entrance) large(w http.ResponseWriter, r *http.Request, next http.Handl
 		return
 	}
 	defer e.release(namespace, size)
-	body, err := io.ReadAll(io.MultiReader(bytes.NewReader(head[:n]), io.LimitReader(r.Body, maxBody-int64(n)+1)))
+	body, ok := e.read(w, io.MultiReader(bytes.NewReader(head[:n]), io.LimitReader(r.Body, maxBody-int64(n)+1)))
 	switch {
-	case err != nil:
-		http.Error(w, "the request cannot be read", http.StatusBadRequest)
+	case !ok:
 		return
 	case len(body) > maxBody:
 		e.refuse(w, http.StatusRequestEntityTooLarge, turnedAwaySize, "the request is too large")
@@ -146,8 +177,7 @@ func (e *Entrance) serve(ctx context.Context, w http.ResponseWriter, r *http.Req
 		return err
 	}
 	defer done()
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	next.ServeHTTP(w, r)
+	serveBody(w, r, body, next)
 	return nil
 }
 

@@ -19,6 +19,8 @@ var remembering = slices.Concat(at("internal/platform/agentsandbox/memo.go", []m
 	{check: "one namespace waits in a bounded line", old: `if len(t.waiting[key]) >= maxWaiting {`, broken: `if false {`, test: "TestOneKeyWaitsInABoundedLine"},
 	{check: "a place given too late goes on", old: `t.mu.Unlock() t.give(key)`, broken: `t.mu.Unlock()`, test: "TestAPlaceGivenTooLateGoesOn"},
 }), at("webhooks/entrance.go", []mutant{
+	{check: "bodies that do not come are not waited for", old: `SetReadDeadline(time.Now().Add(readWithin))`, broken: `SetReadDeadline(time.Time{}.Add(0 * readWithin))`, test: "TestABodyThatDoesNotComeIsNotWaitedFor/a large one that stops"},
+	{check: "bodies that do not come are counted", old: `errors.Is(err, os.ErrDeadlineExceeded)`, broken: `false && errors.Is(err, os.ErrDeadlineExceeded)`, test: "TestABodyThatDoesNotComeIsNotWaitedFor/a small one that stops"},
 	{check: "the API server's certificate is asked for", old: `if !e.RequireCertificate {`, broken: `if true {`, test: "TestOnlyTheAPIServerIsAnswered/no certificate"},
 	{check: "a certificate has to be verified", old: `len(r.TLS.VerifiedChains) == 0 {`, broken: `len(r.TLS.PeerCertificates) == 0 {
 		return false
