@@ -99,6 +99,10 @@ matrix: ## The core of the tests on each Kubernetes that is claimed, and the gua
 storm: ## One storm of claims, template changes, deletes, restarts and a hostile tenant (STORM_SEED, STORM_CLAIMS, STORM_UPSTREAM; in test-rest STORM_TEST_SEEDS, STORM_TEST_CLAIMS).
 	@$(GO) run ./test/storm
 
+.PHONY: chaos
+chaos: ## What Freshbind stands on is broken, piece by piece; prints a table of faults and invariants (FRESHBIND_CHAOS=long makes more of each fault).
+	FRESHBIND_RACE=$(if $(RACE),1) FRESHBIND_CHAOS=$${FRESHBIND_CHAOS:-short} $(GO) test -count=1 -timeout 60m -v -run TestChaos ./test/chaos
+
 .PHONY: model
 model: ## Every order of writes in a small cluster, with the guard's own rules: what happens without each of them, and that nothing does with all.
 	@$(GO) run ./test/model/cmd

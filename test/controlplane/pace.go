@@ -18,6 +18,8 @@ type rule struct {
 	lists Lists
 	// subjects say which requests lists applies to.
 	subjects []func(*http.Request) bool
+	// cuts is how often the watches that were open have been broken off.
+	cuts int
 }
 
 // wait is how long a frame that came a while ago has to wait still, unless it
@@ -86,6 +88,7 @@ type stream struct {
 	pace     *pace
 	resource schema.GroupResource
 	request  *http.Request
+	cuts     int    // when the watch began
 	rest     []byte // of the frame being delivered
 
 	mu     sync.Mutex
@@ -102,6 +105,8 @@ func newStream(response *http.Response, cut framing, pace *pace, resource schema
 		source: response.Body, request: response.Request, pace: pace, resource: resource,
 		come: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
+	r, _ := pace.get(resource)
+	s.cuts = r.cuts
 	go s.fill(bufio.NewReader(response.Body), cut, initial)
 	return s
 }
@@ -164,6 +169,9 @@ func (s *stream) Read(p []byte) (int, error) {
 // waits for something to change.
 func (s *stream) next() error {
 	r, changed := s.pace.get(s.resource)
+	if r.cuts > s.cuts {
+		return io.ErrUnexpectedEOF
+	}
 	oldest, ok, end := s.head()
 	if end != nil {
 		return end

@@ -41,6 +41,8 @@ type Proxy struct {
 	// when another function does.
 	held    func(*http.Request) bool
 	changed chan struct{}
+	// spoil says what becomes of answers; nil is nothing.
+	spoil func(*http.Request) Spoil
 }
 
 // user is somebody who talks through the proxy, and how the proxy talks for them.
@@ -178,6 +180,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.pass(r)
+	r, answered := p.spoiled(w, r)
+	if answered {
+		return
+	}
 	p.forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, known)))
 }
 
@@ -207,6 +213,7 @@ func forward(r *http.Request) (*http.Response, error) {
 
 // paceResponse puts the pace between a watch or a list and its reader.
 func (p *Proxy) paceResponse(response *http.Response) error {
+	halve(response)
 	if response.StatusCode != http.StatusOK {
 		return nil
 	}

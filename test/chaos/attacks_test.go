@@ -1,0 +1,145 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+)
+
+// paths are what the API server calls.
+var paths = []string{"/bind", "/bind-pod", "/coldstart", "/birth", "/stamp", "/stamp-birth", "/protect", "/protect-pod", "/foreigncontroller"}
+
+// malformed are bodies that no API server sends.
+func malformed() map[string]string {
+	review := func(request string) string {
+		return `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":` + request + `}`
+	}
+	object := func(object string) string {
+		return review(`{"uid":"u","operation":"UPDATE","kind":{"group":"agents.x-k8s.io","version":"v1beta1","kind":"Sandbox"},` +
+			`"resource":{"group":"agents.x-k8s.io","version":"v1beta1","resource":"sandboxes"},"namespace":"default","name":"x",` +
+			`"object":` + object + `,"oldObject":` + object + `}`)
+	}
+	return map[string]string{
+		"nothing": "", "half": `{"apiVersion":"admission.k8s.io/v1","kind":"Admis`, "null": "null", "a list": "[]", "a number": "1",
+		"no request": review("null"), "an empty request": review("{}"), "another version": strings.Replace(review(`{"uid":"u"}`), "/v1", "/v9", 1),
+		"another kind": strings.Replace(review(`{"uid":"u"}`), "AdmissionReview", "Pod", 1),
+		"no object":    object("null"), "an empty object": object("{}"), "a list for an object": object("[]"), "text for an object": object(`"x"`),
+		"numbers for owners": object(`{"apiVersion":"agents.x-k8s.io/v1beta1","kind":"Sandbox","metadata":{"ownerReferences":[1,2]}}`),
+		"text for metadata":  object(`{"apiVersion":"agents.x-k8s.io/v1beta1","kind":"Sandbox","metadata":"x"}`),
+		"text for spec":      object(`{"apiVersion":"agents.x-k8s.io/v1beta1","kind":"Sandbox","metadata":{"name":"x"},"spec":"x"}`),
+		"deep":               object(strings.Repeat(`{"a":`, 50_000) + "1" + strings.Repeat("}", 50_000)),
+		"no UTF-8":           object("{\"\xff\xfe\":\"\xc3\x28\"}"),
+	}
+}
+
+// client trusts Freshbind's certificate, and keeps no connection.
+func (s *stage) client() *http.Client {
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: s.trust(), DisableKeepAlives: true}}
+}
+
+func (s *stage) trust() *tls.Config {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(s.w.Guard.CA())
+	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+}
+
+// post sends a body and returns what came back; a connection that Freshbind ends is an
+// answer, too.
+func (s *stage) post(ctx context.Context, path string, body io.Reader) (status int, answer string) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.w.Guard.WebhookURL()+path, body)
+	s.must(err)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := s.client().Do(request)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = response.Body.Close() }()
+	const some = 1 << 20
+	text, err := io.ReadAll(io.LimitReader(response.Body, some))
+	if err != nil {
+		return response.StatusCode, err.Error()
+	}
+	return response.StatusCode, string(text)
+}
+
+// reviewsMalformed are answered, and none of them makes Freshbind panic.
+func reviewsMalformed(s *stage) (func(context.Context) (string, bool), func()) {
+	was := s.w.replicas[0].restarts()
+	for name, body := range malformed() {
+		for _, path := range paths {
+			status, answer := s.post(s.t.Context(), path, strings.NewReader(body))
+			if status == 0 {
+				s.t.Errorf("%s at %s: no answer: %s", name, path, answer)
+			}
+			if strings.Contains(answer, "panic") {
+				s.t.Errorf("%s at %s: %s", name, path, answer)
+			}
+		}
+	}
+	if now := s.w.replicas[0].restarts(); now != was {
+		s.t.Errorf("Freshbind ended %d times", now-was)
+	}
+	return now("all were answered", func() {})
+}
+
+// bodiesHuge are sent several at once, each larger than what etcd stores by far. None
+// is judged.
+func bodiesHuge(s *stage) (func(context.Context) (string, bool), func()) {
+	const size, atOnce = 64 << 20, 4
+	var sent sync.WaitGroup
+	for i := range atOnce {
+		sent.Go(func() {
+			body := io.MultiReader(strings.NewReader(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"`),
+				io.LimitReader(letters{}, size), strings.NewReader(`"}}`))
+			if status, answer := s.post(s.t.Context(), paths[i], body); strings.Contains(answer, `"allowed":true`) {
+				s.t.Errorf("%d MiB at %s: allowed (%d)", size>>20, paths[i], status)
+			}
+		})
+	}
+	sent.Wait()
+	return now("all were answered", func() {})
+}
+
+// letters never ends.
+type letters struct{}
+
+func (letters) Read(p []byte) (int, error) {
+	copy(p, bytes.Repeat([]byte("a"), len(p)))
+	return len(p), nil
+}
+
+// bodiesSlow are requests whose body stops coming.
+func bodiesSlow(s *stage) (func(context.Context) (string, bool), func()) {
+	return s.connected(s.w.many(50, 1000), "POST /bind HTTP/1.1\r\nHost: freshbind\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
+}
+
+// connectionsMany say nothing.
+func connectionsMany(s *stage) (func(context.Context) (string, bool), func()) {
+	return s.connected(s.w.many(500, 10_000), "")
+}
+
+// connected opens connections that say this much.
+func (s *stage) connected(count int, say string) (func(context.Context) (string, bool), func()) {
+	address, err := url.Parse(s.w.Guard.WebhookURL())
+	s.must(err)
+	var open []*tls.Conn
+	for range count {
+		c, err := tls.Dial("tcp", address.Host, s.trust())
+		s.must(err)
+		open = append(open, c)
+		_, err = io.WriteString(c, say)
+		s.must(err)
+	}
+	return now(fmt.Sprintf("%d connections", len(open)), func() {
+		for _, c := range open {
+			_ = c.Close()
+		}
+	})
+}

@@ -1,0 +1,10 @@
+// Package chaos breaks what Freshbind stands on, one thing after the other, on one
+// control plane with the real agent-sandbox and two replicas of Freshbind. While a
+// fault lasts, claims are made and templates are edited. When it is over every claim
+// has to get ready, the auditor (internal/checker) has to find nothing, no member may
+// be passed over, and memory and goroutines have to return to where they were.
+//
+// TestChaos ends with a table of faults and invariants, and names the tests that show
+// the same fault elsewhere in more detail. It runs where FRESHBIND_CHAOS says short or long
+// (make chaos); long makes more of each fault.
+package chaos

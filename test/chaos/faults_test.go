@@ -1,0 +1,246 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/freshbind/freshbind/test/controlplane"
+	"github.com/freshbind/freshbind/test/upstream"
+)
+
+// fault is one row of the table.
+type fault struct {
+	name string
+	// begin makes it. What it returns tells whether it has shown, and ends it.
+	begin func(*stage) (shows func(context.Context) (string, bool), end func())
+	// stops: claims cannot get ready while it lasts, or edits cannot be stored, so that
+	// the load ends after the fault; else it has to end before.
+	stops bool
+	// restarts: a replica ends, so that what it held before says nothing.
+	restarts bool
+	// also are tests that show it elsewhere, by what they look at.
+	also string
+}
+
+// watched are the resources that Freshbind and agent-sandbox watch.
+var watched = []schema.GroupResource{
+	upstream.Sandboxes, upstream.SandboxClaims, upstream.SandboxTemplates, upstream.SandboxWarmPools, {Resource: "pods"}, {Resource: "nodes"},
+}
+
+// faults in the order in which they are made.
+var faults = []fault{
+	{name: "watches-late", begin: watchesLate, also: "TestLatePoolController, TestAuditBrakesWhateverIsCached, TestStorm"},
+	{name: "watches-cut", begin: watchesCut, also: "TestNothingIsDoneBeforeTheViewIsWhole"},
+	{name: "watches-reordered", begin: watchesReordered, also: "TestStoriesOnARealAPIServer, TestAnAPIServerOlderThanEtcd"},
+	{name: "client-429", begin: answers(controlplane.SpoilBusy), stops: true},
+	{name: "client-500", begin: answers(controlplane.SpoilFails), stops: true},
+	{name: "client-cut", begin: answers(controlplane.SpoilCuts), stops: true},
+	{name: "client-timeouts", begin: requestsHeld, stops: true, also: "TestNothingIsDoneBeforeTheViewIsWhole"},
+	{name: "reviews-malformed", begin: reviewsMalformed},
+	{name: "bodies-huge", begin: bodiesHuge},
+	{name: "bodies-slow", begin: bodiesSlow},
+	{name: "connections-many", begin: connectionsMany},
+	{name: "certificate-expired", begin: certificateExpired, stops: true, also: "TestCertificateReplaced, TestRenewalsAndAChangeOfIssuerFailNoCall"},
+	{name: "apiserver-frozen", begin: frozen(controlplane.KubeAPIServer + "-0"), stops: true},
+	{name: "etcd-frozen", begin: frozen(controlplane.Etcd), stops: true},
+	{name: "replica-frozen-with-lease", begin: leaderFrozen, stops: true, restarts: true},
+	{name: "replicas-killed", begin: replicasKilled, stops: true, restarts: true, also: "TestAnotherReplicaGoesOnWithARollout, TestAnotherReplicaGoesOnWithABackfill, TestWebhookStopped, TestAKilledReplicaIsSoonLeftOut, TestStorm"},
+}
+
+// now is a fault that has shown when it was made, and ends without more.
+func now(what string, end func()) (func(context.Context) (string, bool), func()) {
+	return func(context.Context) (string, bool) { return what, true }, end
+}
+
+// everyWatch does something to what Freshbind watches, and to what agent-sandbox does.
+func (s *stage) everyWatch(do func(*controlplane.Proxy, schema.GroupResource)) {
+	for _, r := range watched {
+		do(s.w.proxy, r)
+		do(s.w.Controllers.Proxy(), r)
+	}
+}
+
+func watchesLate(s *stage) (func(context.Context) (string, bool), func()) {
+	late := func(d time.Duration) {
+		s.everyWatch(func(p *controlplane.Proxy, r schema.GroupResource) { p.SetDelay(r.Group, r.Resource, d) })
+	}
+	late(500 * time.Millisecond)
+	for _, p := range []*controlplane.Proxy{s.w.proxy, s.w.Controllers.Proxy()} {
+		p.SetDelay(upstream.SandboxTemplates.Group, upstream.SandboxTemplates.Resource, 2*time.Second)
+	}
+	return now("all watches are late", func() { late(0) })
+}
+
+// watchesCut breaks all watches off again and again while the load lasts.
+func watchesCut(s *stage) (func(context.Context) (string, bool), func()) {
+	var cuts atomic.Int64
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(300 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+				s.everyWatch(func(p *controlplane.Proxy, r schema.GroupResource) { p.CutWatches(r.Group, r.Resource) })
+				cuts.Add(1)
+			}
+		}
+	}()
+	const enough = 5
+	return func(context.Context) (string, bool) {
+			return fmt.Sprintf("cut %d times", cuts.Load()), cuts.Load() >= enough
+		},
+		func() { close(stop); <-stopped }
+}
+
+// watchesReordered has one resource after the other held back while the others go on:
+// a watch keeps its order, those of several resources need not.
+func watchesReordered(s *stage) (func(context.Context) (string, bool), func()) {
+	var turns atomic.Int64
+	release := func(p *controlplane.Proxy, r schema.GroupResource) { p.Release(r.Group, r.Resource) }
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(300 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				s.everyWatch(release)
+				return
+			case <-tick.C:
+				next := watched[int(turns.Add(1))%len(watched)]
+				s.everyWatch(release)
+				s.w.proxy.Hold(next.Group, next.Resource)
+				s.w.Controllers.Proxy().Hold(next.Group, next.Resource)
+			}
+		}
+	}()
+	return func(context.Context) (string, bool) {
+		return fmt.Sprintf("%d turns", turns.Load()), int(turns.Load()) > len(watched)
+	}, func() { close(stop); <-stopped }
+}
+
+// enoughAnswers have to be spoilt before a fault has shown.
+const enoughAnswers = 20
+
+func answers(with controlplane.Spoil) func(*stage) (func(context.Context) (string, bool), func()) {
+	return func(s *stage) (func(context.Context) (string, bool), func()) {
+		var spoilt atomic.Int64
+		s.w.proxy.SpoilAnswers(func(*http.Request) controlplane.Spoil {
+			spoilt.Add(1)
+			return with
+		})
+		return func(context.Context) (string, bool) {
+			return fmt.Sprintf("%d answers spoilt", spoilt.Load()), spoilt.Load() >= enoughAnswers
+		}, func() { s.w.proxy.SpoilAnswers(nil) }
+	}
+}
+
+func requestsHeld(s *stage) (func(context.Context) (string, bool), func()) {
+	var held atomic.Int64
+	s.w.proxy.HoldRequests(func(*http.Request) bool { held.Add(1); return true })
+	return func(context.Context) (string, bool) {
+		return fmt.Sprintf("%d requests held", held.Load()), held.Load() >= enoughAnswers
+	}, func() { s.w.proxy.HoldRequests(nil) }
+}
+
+// frozen stops a program of the control plane until nobody is answered.
+func frozen(program string) func(*stage) (func(context.Context) (string, bool), func()) {
+	return func(s *stage) (func(context.Context) (string, bool), func()) {
+		pid, ok := s.w.Cluster.PID(program)
+		if !ok {
+			s.t.Fatalf("%s does not run", program)
+		}
+		s.must(syscall.Kill(pid, syscall.SIGSTOP))
+		kube := s.kube()
+		unanswered := 0
+		return func(ctx context.Context) (string, bool) {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			// Without a version it is asked of etcd.
+			if _, err := kube.CoreV1().Namespaces().Get(ctx, s.Name, metav1.GetOptions{}); err != nil {
+				unanswered++
+			}
+			const enough = 4
+			return fmt.Sprintf("%d requests without an answer", unanswered), unanswered >= enough
+		}, func() { s.must(syscall.Kill(pid, syscall.SIGCONT)) }
+	}
+}
+
+// leaderFrozen stops the replica that has the lease until the other one has it, as
+// the first will find when it goes on.
+func leaderFrozen(s *stage) (func(context.Context) (string, bool), func()) {
+	before := -1
+	s.eventually("a replica leads", func(ctx context.Context) (string, bool) {
+		before = s.w.leader(ctx)
+		return "none does", before >= 0
+	})
+	leader := s.w.replicas[before]
+	was := leader.restarts()
+	s.must(leader.signal(syscall.SIGSTOP))
+	return func(ctx context.Context) (string, bool) {
+			leads := s.w.leader(ctx)
+			return fmt.Sprintf("replica %d leads", leads), leads >= 0 && leads != before
+		}, func() {
+			s.must(leader.signal(syscall.SIGCONT))
+			s.eventually("the frozen replica ends, for it has lost the lease", func(context.Context) (string, bool) {
+				return fmt.Sprintf("started again %d times", leader.restarts()-was), leader.restarts() > was
+			})
+		}
+}
+
+// replicasKilled kills both, again and again: one of them leads, and one is asked.
+func replicasKilled(s *stage) (func(context.Context) (string, bool), func()) {
+	was := [2]int{}
+	for i, r := range s.w.replicas {
+		was[i] = r.restarts()
+		s.must(r.signal(syscall.SIGKILL))
+	}
+	const kills = 2
+	return func(context.Context) (string, bool) {
+		var seen [2]int
+		for i, r := range s.w.replicas {
+			if seen[i] = r.restarts() - was[i]; seen[i] > 0 && seen[i] < kills {
+				// It may be gone already, on its way to the next start.
+				_ = r.signal(syscall.SIGKILL)
+			}
+		}
+		return fmt.Sprintf("started again %v times", seen), slices.Min(seen[:]) >= kills
+	}, func() {}
+}
+
+func certificateExpired(s *stage) (func(context.Context) (string, bool), func()) {
+	before, err := s.w.Guard.ServedCertificate()
+	s.must(err)
+	s.must(s.w.Guard.ExpireCertificate(s.t.Context()))
+	return func(context.Context) (string, bool) {
+			now, err := s.w.Guard.ServedCertificate()
+			if err != nil || now == before {
+				return fmt.Sprintf("the old one is served (%v)", err), false
+			}
+			// Who verifies does not call: the API server logs why and answers 500. It
+			// keeps connections that it has trusted before.
+			return "the new one is trusted", !s.w.Guard.Serves()
+		}, func() {
+			s.must(s.w.Guard.ReplaceCertificate(s.t.Context()))
+		}
+}
+
+func (s *stage) kube() kubernetes.Interface {
+	client, err := kubernetes.NewForConfig(s.w.Cluster.Config())
+	s.must(err)
+	return client
+}
