@@ -16,9 +16,11 @@ import (
 // KEDA scales a pool to nothing in the middle of a rollout, and back.
 func TestAPoolScaledInMidRollout(t *testing.T) {
 	s := sharedWorld(t).enforced(t)
-	// Nothing becomes available, so that the rollout is in its middle for as long as it takes.
-	p := s.rolling(8, settings.MaxUnavailableKey, "1", settings.MinReadySecondsKey, "3600", settings.ProgressDeadlineKey, "3h")
+	p := s.rolling(8, settings.MaxUnavailableKey, "1", settings.ProgressDeadlineKey, "3h")
 	was := s.state(p, "Complete", "")
+	// Nothing becomes available from now on, so that the rollout is in its middle for as long as
+	// it takes.
+	s.annotate(p, settings.MinReadySecondsKey, "3600")
 	s.image(p, "sandbox:v2")
 	s.state(p, "Progressing", was)
 	s.patch(upstream.SandboxWarmPools, p.Name, `{"spec":{"replicas":0}}`)
@@ -46,8 +48,9 @@ func TestAPoolScaledInMidRollout(t *testing.T) {
 // and nothing of it stays.
 func TestANewerTemplateInMidRollout(t *testing.T) {
 	s := sharedWorld(t).enforced(t)
-	p := s.rolling(8, settings.MaxUnavailableKey, "25%", settings.MinReadySecondsKey, "3600", settings.ProgressDeadlineKey, "3h")
+	p := s.rolling(8, settings.MaxUnavailableKey, "25%", settings.ProgressDeadlineKey, "3h")
 	first := s.state(p, "Complete", "")
+	s.annotate(p, settings.MinReadySecondsKey, "3600")
 	ready := s.followReady(p)
 	s.image(p, "sandbox:v2")
 	second := s.state(p, "Progressing", first)
