@@ -41,12 +41,19 @@ func TestLaterNamespace(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				var reads atomic.Int32
+				begun := make(chan struct{})
 				n := LaterNamespace(ctx, "ns", func(context.Context, string) (map[string]string, error) {
-					reads.Add(1)
+					if reads.Add(1) == 1 {
+						close(begun)
+					}
 					return map[string]string{"a": "b"}, nil
 				}, time.Second)
 				if tc.waits {
-					time.Sleep(2 * time.Second)
+					start := time.Now()
+					<-begun
+					if at := time.Since(start); at != time.Second {
+						t.Errorf("read after %s by the bubble's clock, want %s", at, time.Second)
+					}
 				}
 				if tc.asks {
 					for range 2 {
@@ -56,7 +63,8 @@ func TestLaterNamespace(t *testing.T) {
 					}
 				}
 				cancel()
-				time.Sleep(2 * time.Second)
+				// The clock of the bubble: whatever was to be read has been by then.
+				<-time.After(time.Hour)
 				if got := int(reads.Load()); got != tc.want || !n.Started() {
 					t.Errorf("%d reads, want %d", got, tc.want)
 				}

@@ -80,57 +80,51 @@ func watchesLate(s *stage) (func(context.Context) (string, bool), func()) {
 	return now("all watches are late", func() { late(0) })
 }
 
-// watchesCut breaks all watches off again and again while the load lasts.
-func watchesCut(s *stage) (func(context.Context) (string, bool), func()) {
-	var cuts atomic.Int64
-	stop, stopped := make(chan struct{}), make(chan struct{})
+// again does something again and again until it is stopped, and says how often it has.
+func again(do func(times int)) (times *atomic.Int64, stop func()) {
+	times = &atomic.Int64{}
+	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(stopped)
+		defer close(ended)
 		tick := time.NewTicker(300 * time.Millisecond)
 		defer tick.Stop()
 		for {
 			select {
-			case <-stop:
+			case <-end:
 				return
 			case <-tick.C:
-				s.everyWatch(func(p *controlplane.Proxy, r schema.GroupResource) { p.CutWatches(r.Group, r.Resource) })
-				cuts.Add(1)
+				do(int(times.Load()) + 1)
+				times.Add(1)
 			}
 		}
 	}()
+	return times, func() { close(end); <-ended }
+}
+
+// watchesCut breaks all watches off again and again while the load lasts.
+func watchesCut(s *stage) (func(context.Context) (string, bool), func()) {
+	cuts, stop := again(func(int) {
+		s.everyWatch(func(p *controlplane.Proxy, r schema.GroupResource) { p.CutWatches(r.Group, r.Resource) })
+	})
 	const enough = 5
 	return func(context.Context) (string, bool) {
-			return fmt.Sprintf("cut %d times", cuts.Load()), cuts.Load() >= enough
-		},
-		func() { close(stop); <-stopped }
+		return fmt.Sprintf("cut %d times", cuts.Load()), cuts.Load() >= enough
+	}, stop
 }
 
 // watchesReordered has one resource after the other held back while the others go on:
 // a watch keeps its order, those of several resources need not.
 func watchesReordered(s *stage) (func(context.Context) (string, bool), func()) {
-	var turns atomic.Int64
 	release := func(p *controlplane.Proxy, r schema.GroupResource) { p.Release(r.Group, r.Resource) }
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		tick := time.NewTicker(300 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				s.everyWatch(release)
-				return
-			case <-tick.C:
-				next := watched[int(turns.Add(1))%len(watched)]
-				s.everyWatch(release)
-				s.w.proxy.Hold(next.Group, next.Resource)
-				s.w.Controllers.Proxy().Hold(next.Group, next.Resource)
-			}
-		}
-	}()
+	turns, stop := again(func(turn int) {
+		next := watched[turn%len(watched)]
+		s.everyWatch(release)
+		s.w.proxy.Hold(next.Group, next.Resource)
+		s.w.Controllers.Proxy().Hold(next.Group, next.Resource)
+	})
 	return func(context.Context) (string, bool) {
 		return fmt.Sprintf("%d turns", turns.Load()), int(turns.Load()) > len(watched)
-	}, func() { close(stop); <-stopped }
+	}, func() { stop(); s.everyWatch(release) }
 }
 
 // enoughAnswers have to be spoilt before a fault has shown.
