@@ -117,29 +117,51 @@ func (letters) Read(p []byte) (int, error) {
 
 // bodiesSlow are requests whose body stops coming.
 func bodiesSlow(s *stage) (func(context.Context) (string, bool), func()) {
-	return s.connected(s.w.many(50, 1000), "POST /bind HTTP/1.1\r\nHost: freshbind\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
+	_, end := s.connected(s.w.many(50, 1000), func(int) string { return announced(1000, "{") })
+	return now("they are open", end)
+}
+
+// announced is the beginning of a request with a body of so many bytes, of which some come.
+func announced(size int, sent string) string {
+	return fmt.Sprintf("POST /bind HTTP/1.1\r\nHost: freshbind\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", size, sent)
+}
+
+// bodiesAnnounced are large, of as many namespaces, and stop after their beginnings: they
+// would take all the room that large reviews have.
+func bodiesAnnounced(s *stage) (func(context.Context) (string, bool), func()) {
+	const large, head, senders = 300_000, 16 << 10, 200
+	_, end := s.connected(senders, func(i int) string {
+		return announced(large, fmt.Sprintf(`{"request":{"namespace":"sender-%d"%s`, i, strings.Repeat(" ", head)))
+	})
+	review := fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","namespace":%q,"object":{"padding":%q}}}`,
+		s.Name, strings.Repeat("a", 300<<10))
+	return func(ctx context.Context) (string, bool) {
+		status, _ := s.post(ctx, "/bind", strings.NewReader(review))
+		return fmt.Sprintf("a large review gets %d", status), status == http.StatusOK
+	}, end
 }
 
 // connectionsMany say nothing.
 func connectionsMany(s *stage) (func(context.Context) (string, bool), func()) {
-	return s.connected(s.w.many(500, 10_000), "")
+	opened, end := s.connected(s.w.many(500, 10_000), func(int) string { return "" })
+	return now(fmt.Sprintf("%d connections", opened), end)
 }
 
 // connected opens connections that say this much.
-func (s *stage) connected(count int, say string) (func(context.Context) (string, bool), func()) {
+func (s *stage) connected(count int, say func(i int) string) (opened int, end func()) {
 	address, err := url.Parse(s.w.Guard.WebhookURL())
 	s.must(err)
 	var open []*tls.Conn
-	for range count {
+	for i := range count {
 		c, err := tls.Dial("tcp", address.Host, s.trust())
 		s.must(err)
 		open = append(open, c)
-		_, err = io.WriteString(c, say)
+		_, err = io.WriteString(c, say(i))
 		s.must(err)
 	}
-	return now(fmt.Sprintf("%d connections", len(open)), func() {
+	return len(open), func() {
 		for _, c := range open {
 			_ = c.Close()
 		}
-	})
+	}
 }

@@ -5,6 +5,5 @@
 // be passed over, and memory and goroutines have to return to where they were.
 //
 // TestChaos ends with a table of faults and invariants, and names the tests that show
-// the same fault elsewhere in more detail. It runs where FRESHBIND_CHAOS says short or long
-// (make chaos); long makes more of each fault.
+// the same fault elsewhere in more detail. FRESHBIND_CHAOS=long makes more of each.
 package chaos

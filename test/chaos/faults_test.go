@@ -48,11 +48,12 @@ var faults = []fault{
 	{name: "reviews-malformed", begin: reviewsMalformed},
 	{name: "bodies-huge", begin: bodiesHuge},
 	{name: "bodies-slow", begin: bodiesSlow},
+	{name: "bodies-announced", begin: bodiesAnnounced},
 	{name: "connections-many", begin: connectionsMany},
 	{name: "certificate-expired", begin: certificateExpired, stops: true, also: "TestCertificateReplaced, TestRenewalsAndAChangeOfIssuerFailNoCall"},
 	{name: "apiserver-frozen", begin: frozen(controlplane.KubeAPIServer + "-0"), stops: true},
 	{name: "etcd-frozen", begin: frozen(controlplane.Etcd), stops: true},
-	{name: "replica-frozen-with-lease", begin: leaderFrozen, stops: true, restarts: true},
+	{name: "leader-frozen", begin: leaderFrozen, stops: true, restarts: true},
 	{name: "replicas-killed", begin: replicasKilled, stops: true, restarts: true, also: "TestAnotherReplicaGoesOnWithARollout, TestAnotherReplicaGoesOnWithABackfill, TestWebhookStopped, TestAKilledReplicaIsSoonLeftOut, TestStorm"},
 }
 

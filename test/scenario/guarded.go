@@ -29,6 +29,9 @@ func (n *Namespace) WaitGuarded(ctx context.Context, within time.Duration) error
 		if last = n.askGuard(ctx); last == nil {
 			return "a write that Freshbind denies is not denied", false, nil
 		}
+		if apierrors.IsInvalid(last) {
+			return "", false, fmt.Errorf("try a write that Freshbind denies: %w", last)
+		}
 		return last.Error(), strings.Contains(last.Error(), string(freshness.ClaimGone)), nil
 	})
 	if TooLate(err) && apierrors.IsInternalError(last) {
