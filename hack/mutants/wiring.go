@@ -28,7 +28,10 @@ var recognising = slices.Concat(at("internal/platform/agentsandbox/classify.go",
 
 // extracting is what a verdict takes from the objects.
 var extracting = slices.Concat(at("internal/platform/namespace.go", []mutant{
-	{check: "a namespace is read in time to know how to fail", old: `time.AfterFunc(after, func() { begun() })`, broken: `time.AfterFunc(time.Hour, func() { begun() })`, test: "TestLaterNamespace/everything else takes long"},
+	{check: "a namespace is read in time to know how to fail", old: `time.AfterFunc(after, func() {`, broken: `time.AfterFunc(time.Hour, func() {`, test: "TestLaterNamespace/everything else takes long"},
+	{check: "a namespace is read for nobody who has gone", old: `if ctx.Err() == nil {
+			begun()`, broken: `if true {
+			begun()`, test: "TestLaterNamespace/nobody asks"},
 }), at("internal/platform/agentsandbox/platform.go", []mutant{
 	{check: "rounds: floors of strategies come with the snapshot", old: ` || p.Defaults.Floors.HasStrategy()`, broken: ``, pkg: "webhooks", test: "TestRoundsOfReads/a bind, floors for strategies"},
 }), at("internal/settings/pool.go", []mutant{

@@ -45,8 +45,11 @@ func LaterNamespace(ctx context.Context, name string, read NamespaceLabels, afte
 	begun := sync.OnceValue(func() func() (map[string]string, error) {
 		return Begin(func() (map[string]string, error) { return read(ctx, name) })
 	})
-	timer := time.AfterFunc(after, func() { begun() })
-	context.AfterFunc(ctx, func() { timer.Stop() })
+	time.AfterFunc(after, func() {
+		if ctx.Err() == nil {
+			begun()
+		}
+	})
 	return Namespace{func() (map[string]string, error) { return begun()() }}
 }
 

@@ -94,7 +94,7 @@ func (r *Report) Shown() (n int) {
 // Run releases namespaces, "" for all. Hidden members come first: that is what
 // claims miss, and no policy of Freshbind's is in the way of it. The report tells what was done until an error, too.
 func (r *Releaser) Run(ctx context.Context, namespaces ...string) (Report, error) {
-	r.report, r.pools, r.offered = Report{Unmarked: map[string]int{}}, map[types.UID]*Pool{}, map[types.UID]bool{}
+	r.begin()
 	for _, step := range []func(context.Context, string) error{r.readPools, r.showMembers, r.unmarkSandboxes, r.unmarkOthers} {
 		for _, namespace := range namespaces {
 			if err := step(ctx, namespace); err != nil {
@@ -105,9 +105,13 @@ func (r *Releaser) Run(ctx context.Context, namespaces ...string) (Report, error
 	return r.report, r.left(ctx, namespaces)
 }
 
+func (r *Releaser) begin() {
+	r.report, r.pools, r.offered = Report{Unmarked: map[string]int{}}, map[types.UID]*Pool{}, map[types.UID]bool{}
+}
+
 // ShowAll shows hidden members, and undoes nothing else.
 func (r *Releaser) ShowAll(ctx context.Context, namespaces ...string) (Report, error) {
-	r.report, r.pools, r.offered = Report{Unmarked: map[string]int{}}, map[types.UID]*Pool{}, map[types.UID]bool{}
+	r.begin()
 	for _, namespace := range namespaces {
 		if err := r.showMembers(ctx, namespace); err != nil {
 			return r.report, err
