@@ -121,7 +121,7 @@ func platformOf(resolver platform.Resolver) (commanded, error) {
 			return p, nil
 		}
 		if !errors.Is(err, liveread.ErrNotServed) {
-			return commanded{}, err
+			return commanded{}, fmt.Errorf("looking for a warm-pool system in this cluster: %w", err)
 		}
 	}
 	return all[0], nil

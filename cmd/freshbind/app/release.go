@@ -195,7 +195,7 @@ func (o *releaseOptions) print(report release.Report) error {
 		line("pool %s/%s: %d members shown, %d offered again%s", p.Namespace, p.Name, p.Shown, p.Offered, o.dry.Suffix())
 	}
 	for _, kind := range slices.Sorted(maps.Keys(report.Unmarked)) {
-		line("marks removed from %d %ss%s", report.Unmarked[kind], kind, o.dry.Suffix())
+		line("marks removed from %d objects of kind %s%s", report.Unmarked[kind], kind, o.dry.Suffix())
 	}
 	for _, f := range report.Failures {
 		line("failed: %s", f)

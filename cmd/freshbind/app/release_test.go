@@ -119,7 +119,7 @@ func TestReleaseStopsFreshbindFirst(t *testing.T) {
 	if !term.there(&admissionregistrationv1.ValidatingAdmissionPolicy{}, "", "freshbind-of-another-team") {
 		t.Error("a policy of somebody else is gone")
 	}
-	for _, line := range []string{"Deployment own/freshbind scaled to 0", "pool prod/a: 1 members shown, 1 offered again", "left: 1 namespaces"} {
+	for _, line := range []string{"Deployment own/freshbind scaled to 0", "pool prod/a: 1 members shown, 1 offered again", "marks removed from 1 objects of kind SandboxWarmPool", "left: 1 namespaces"} {
 		if !strings.Contains(out, line) {
 			t.Errorf("%q is not in\n%s", line, out)
 		}
