@@ -11,9 +11,13 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/yaml"
 
 	"github.com/freshbind/freshbind/scheduler"
@@ -142,40 +146,35 @@ func bindAll(ctx context.Context, w *scenario.World, kube kubernetes.Interface, 
 	defer func() {
 		_ = kube.CoreV1().Pods(ns.Name).DeleteCollection(ctx, *metav1.NewDeleteOptions(0), metav1.ListOptions{})
 	}()
-	watcher, err := kube.CoreV1().Pods(ns.Name).Watch(ctx, metav1.ListOptions{})
-	if err != nil {
-		return 0, fmt.Errorf("watch pods: %w", err)
-	}
-	defer watcher.Stop()
 	process, err := w.Cluster.StartScheduler("scheduler-"+name, nil, config)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = process.Stop() }()
-	bound, late := map[types.UID]bool{}, time.After(allBound)
-	var first time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return 0, context.Cause(ctx)
-		case <-late:
-			return 0, fmt.Errorf("%s: %d of %d pods bound within %s", name, len(bound), pods, allBound)
-		case e, ok := <-watcher.ResultChan():
-			if !ok {
-				return 0, fmt.Errorf("%s: the watch of pods ended", name)
-			}
-			pod, isPod := e.Object.(*corev1.Pod)
-			if !isPod || pod.Spec.NodeName == "" || bound[pod.UID] {
-				continue
-			}
-			if bound[pod.UID] = true; first.IsZero() {
-				first = time.Now()
-			}
-			if len(bound) == pods {
-				return time.Since(first), nil
-			}
+	return untilBound(ctx, cache.NewListWatchFromClient(kube.CoreV1().RESTClient(), "pods", ns.Name, fields.Everything()), name, pods)
+}
+
+// untilBound returns how long it took from the first pod that was bound to the last.
+func untilBound(ctx context.Context, of cache.ListerWatcher, name string, pods int) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, allBound)
+	defer cancel()
+	bound := map[types.UID]bool{}
+	var first, last time.Time
+	_, err := watchtools.UntilWithSync(ctx, of, &corev1.Pod{}, nil, func(e watch.Event) (bool, error) {
+		pod, isPod := e.Object.(*corev1.Pod)
+		if !isPod || pod.Spec.NodeName == "" || bound[pod.UID] {
+			return false, nil
 		}
+		if last = time.Now(); first.IsZero() {
+			first = last
+		}
+		bound[pod.UID] = true
+		return len(bound) == pods, nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("%s: wait until %d pods are bound, %d are: %w", name, pods, len(bound), err)
 	}
+	return last.Sub(first), nil
 }
 
 func createPods(ctx context.Context, kube kubernetes.Interface, namespace string, n int) error {

@@ -10,12 +10,14 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -23,6 +25,7 @@ import (
 	"github.com/freshbind/freshbind/internal/cli"
 	"github.com/freshbind/freshbind/internal/cli/clitest"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/release"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/webhooks"
@@ -119,10 +122,35 @@ func TestReleaseStopsFreshbindFirst(t *testing.T) {
 	if !term.there(&admissionregistrationv1.ValidatingAdmissionPolicy{}, "", "freshbind-of-another-team") {
 		t.Error("a policy of somebody else is gone")
 	}
-	for _, line := range []string{"Deployment own/freshbind scaled to 0", "pool prod/a: 1 members shown, 1 offered again", "marks removed from 1 objects of kind SandboxWarmPool", "left: 1 namespaces"} {
+	for _, line := range []string{"Deployment own/freshbind scaled to 0", "pool prod/a: 1 members shown, 1 offered again", "left: 1 namespaces"} {
 		if !strings.Contains(out, line) {
 			t.Errorf("%q is not in\n%s", line, out)
 		}
+	}
+}
+
+// What was done is a line for each pool and for each kind, in order.
+func TestReleaseReport(t *testing.T) {
+	streams, _, out, _ := genericiooptions.NewTestIOStreams()
+	o := newRelease(env{streams: streams})
+	if err := o.print(release.Report{
+		Pools:    []*release.Pool{{Namespace: "prod", Name: "a", Shown: 2, Offered: 1}},
+		Unmarked: map[string]int{"SandboxWarmPool": 1, "Sandbox": 4},
+		Failed:   3,
+		Failures: []string{"Sandbox prod/b: forbidden"},
+		Left:     []string{"1 namespaces with your label"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	want := `pool prod/a: 2 members shown, 1 offered again
+marks removed from 4 objects of kind Sandbox
+marks removed from 1 objects of kind SandboxWarmPool
+failed: Sandbox prod/b: forbidden
+failed: 2 more
+left: 1 namespaces with your label
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Error("report (-want +got):\n" + diff)
 	}
 }
 
