@@ -76,6 +76,9 @@ type poolMemory struct {
 	onDrainingNode map[types.UID]bool
 	// leaving are the members whose delete was asked for and not seen yet.
 	leaving map[types.UID]bool
+	// hidden is since when members are seen to be hidden, where they have to be for a
+	// while before they go.
+	hidden map[types.UID]time.Time
 	// unseen: not every delete was seen when the last plan was carried out.
 	unseen bool
 	// doubted are the members that were judged with their whole Pods, by what was in

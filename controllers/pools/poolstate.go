@@ -53,6 +53,9 @@ func (p *Controller) look(ctx context.Context, m *poolMemory, pool, template *un
 	s.PoolState = inputs(pool, p.view.objects.Pool(pool))
 	s.Strategy, s.Now = inspection.Strategy(), p.clock.Now()
 	s.Members = m.asWritten(r, s.Now)
+	if s.HiddenFirst > 0 {
+		s.Members = m.asHidden(r, s.Members, s.Now)
+	}
 	for i := range s.members {
 		s.Hideable = s.Hideable && s.members[i].hideable
 	}
@@ -133,7 +136,7 @@ func (s *poolState) unknownPaths(ctx context.Context, inspection *platform.Inspe
 func inputs(pool *unstructured.Unstructured, is platform.Pool) freshness.PoolState {
 	said := settings.Pool(pool.GetAnnotations())
 	return freshness.PoolState{
-		Replicas: is.Replicas, Paused: said.Paused(), Hideable: !is.Recreates, Withholds: is.Withholds,
+		Replicas: is.Replicas, Paused: said.Paused(), Hideable: !is.Recreates, Withholds: is.Withholds, HiddenFirst: is.HiddenFirst,
 		Deadline: said.Deadline(), MaxUnavailable: said.MaxUnavailable(is.Replicas), MinReady: said.MinReady(),
 	}
 }

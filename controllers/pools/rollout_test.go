@@ -164,3 +164,55 @@ func TestStaleMembersAreServedOnlyWhenThereIsNoFreshOne(t *testing.T) {
 		t.Errorf("with no fresh member at all: admit %q, want any", got)
 	}
 }
+
+// patient is a platform of which members are hidden for a while before they are deleted.
+type patient struct {
+	Objects
+	first time.Duration
+}
+
+func (p patient) Pool(pool *unstructured.Unstructured) platform.Pool {
+	is := p.Objects.Pool(pool)
+	is.HiddenFirst = p.first
+	return is
+}
+
+// Since when a member is hidden nothing tells that is stored: it counts from when it is
+// seen, and goes on when the template is edited once more, which has all members judged anew.
+func TestMembersAreHiddenBeforeTheyGo(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Replicas(2).Annotation(settings.StrategyKey, "Recreate").Obj()
+	r := newHarness(t, history{v2, v1}, append(ofAll(pool, v1, 2), pool, v2)...)
+	r.view.objects = patient{r.view.objects, 2 * time.Second}
+	step := func(after, wantAgain time.Duration, want ...string) {
+		t.Helper()
+		r.clock.SetTime(r.clock.Now().Add(after))
+		writes, again := r.step(pool)
+		if diff := cmp.Diff(want, writes); diff != "" {
+			t.Errorf("writes (-want +got):\n%s", diff)
+		}
+		if wantAgain > 0 && again != wantAgain {
+			t.Errorf("again after %s, want %s", again, wantAgain)
+		}
+	}
+	step(0, 0, "hide m00", "hide m01")
+	step(time.Minute, 2*time.Second)
+	var v3 unstructured.Unstructured
+	v3.SetGroupVersionKind(poolKinds.Templates)
+	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(v2), &v3); err != nil {
+		t.Fatal(err)
+	}
+	v3.Object["spec"] = builders.MakeTemplate("ns", "python").Image("sandbox:v3").Obj().Object["spec"]
+	v3.SetGeneration(3)
+	if err := r.client.Update(t.Context(), &v3); err != nil {
+		t.Fatal(err)
+	}
+	step(1500*time.Millisecond, 500*time.Millisecond)
+	step(500*time.Millisecond, 0, "delete m00", "delete m01")
+	if m := r.memory[client.ObjectKeyFromObject(pool)]; len(m.hidden) != 2 {
+		t.Errorf("remembers %d hidden members, want 2", len(m.hidden))
+	}
+	step(time.Second, 0)
+	if m := r.memory[client.ObjectKeyFromObject(pool)]; len(m.hidden) != 0 {
+		t.Errorf("remembers %d members that are gone", len(m.hidden))
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"unique"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/members"
@@ -88,6 +89,25 @@ func (m *poolMemory) asWritten(r *roster, now time.Time) []freshness.MemberState
 		states[i].Leaving = states[i].Leaving || m.leaving[uid]
 		states[i].WriteFailed, states[i].BackedOff = m.failed(uid, now)
 	}
+	return states
+}
+
+// asHidden are the states of members with when each was first seen to be hidden, which
+// nothing that is stored tells.
+func (m *poolMemory) asHidden(r *roster, of []freshness.MemberState, now time.Time) []freshness.MemberState {
+	states, hidden := slices.Clone(of), map[types.UID]time.Time{}
+	for i := range states {
+		if states[i].Shown {
+			continue
+		}
+		uid := r.entries[i].UID
+		since, before := m.hidden[uid]
+		if !before {
+			since = now
+		}
+		states[i].HiddenSince, hidden[uid] = since, since
+	}
+	m.hidden = hidden
 	return states
 }
 

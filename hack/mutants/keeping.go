@@ -40,6 +40,13 @@ var keeping = slices.Concat(at("controllers/pools/controller.go", []mutant{
 	{check: "shows: nothing that was deleted", old: `!ok && !older(l.at, m.ResourceVersion) {`, broken: `!ok && false {`, test: "TestWhatACacheShows/one is gone"},
 	{check: "shows: younger than the list", old: `!ok && !older(l.at, m.ResourceVersion) {`, broken: `!ok {`, test: "TestWhatACacheShows/one is younger"},
 }), at("controllers/pools/roster.go", []mutant{
+	{check: "another template does not have members hidden anew", old: `since, before := m.hidden[uid]`, broken: `since, before := time.Time{}, false`, test: "TestMembersAreHiddenBeforeTheyGo"},
+	{check: "nothing is remembered of members that are gone", old: `	m.hidden = hidden
+`, broken: `	for uid, since := range m.hidden {
+		hidden[uid] = since
+	}
+	m.hidden = hidden
+`, test: "TestMembersAreHiddenBeforeTheyGo"},
 	{check: "a member is judged once", old: `known && r.entries[old].WithPod == is {`, broken: `false {`, test: "TestAMemberIsJudgedOnce/nothing"},
 	{check: "another Pod is judged", old: `known && r.entries[old].WithPod == is {`, broken: `known && r.entries[old].Member == is.Member {`, test: "TestAMemberIsJudgedOnce/another pod"},
 	{check: "another template is judged", old: `if r == nil || r.by != inspection {`, broken: `if r == nil {`, test: "TestAMemberIsJudgedOnce/another template"},

@@ -100,6 +100,13 @@ var planning = slices.Concat(at("internal/freshness/replacementpolicy.go", []mut
 	{check: "a failed rollout goes on when nothing is replaced", old: `== Failed && r.Deleted() > 0`, broken: `== Failed`, test: "TestAFailedRolloutReplacesNothing/overdue, and nothing is being replaced"},
 	{check: "what was not deleted is not replaced", old: `{ return p.before.deleting(deleted) }`, broken: `{ return p.Rollout.Replacing }`, test: "TestWhatIsReplacedWhenDeletesFail/none"},
 	{check: "a plan keeps to its grant", old: `most := max(already, p.Granted)`, broken: `most := len(p.Members)`, test: "TestAPlanKeepsToItsGrant"},
+	{check: "what may be asked for still is hidden first", old: ` && p.hiddenLongEnough(m)`, broken: ``, test: "TestMakePlan/hidden first: not for long enough"},
+	{check: "what is shown is not deleted for having been hidden once", old: `	if m.Shown {
+		return false
+	}
+	wait :=`, broken: `	wait :=`, test: "TestMakePlan/hidden first: what claims still see is hidden"},
+	{check: "what cannot be hidden goes all the same", old: `!p.Hideable || m.WriteFailed ||`, broken: `!p.Hideable ||`, test: "TestMakePlan/hidden first: one that cannot be written to might never be"},
+	{check: "what serves until it goes is not hidden first", old: `m.WriteFailed || p.served(m) {`, broken: `m.WriteFailed {`, test: "TestMakePlan/hidden first: what serves until it goes cannot be"},
 	{check: "what cannot be written to holds up nobody", old: `!m.BackedOff && which(m)`, broken: `which(m)`, test: "TestMakePlan/rolling: what claims have replaced is no progress"},
 	{check: "what claims have replaced is no progress", old: `p.awaits && m.ReadySince`, broken: `m.ReadySince`, test: "TestMakePlan/rolling: what claims have replaced is no progress"},
 	{check: "nobody is given what is of another template", old: `case m.Class == Unusable, m.Class == Former:`, broken: `case m.Class == Unusable:`, test: "TestFormerMembers/on replenish, paused"},

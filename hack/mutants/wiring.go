@@ -187,6 +187,7 @@ var kruiseGuard = slices.Concat(at("internal/platform/kruise/classify.go", []mut
 	{check: "kruise: a note that is no label keeps nothing hidden", old: ` || len(validation.IsValidLabelValue(was)) > 0`, broken: ``, test: "TestShowsWhateverIsNoted"},
 	{check: "kruise: hiding is of one version", old: `, "resourceVersion": sandbox.GetResourceVersion()`, broken: ``, test: "TestPatchesAreOfOneVersion"},
 }), at("internal/platform/kruise/objects.go", []mutant{
+	{check: "kruise: members are hidden before they go", old: `, HiddenFirst: hiddenFirst}`, broken: `}`, test: "TestWhoRollsAPool/#00"},
 	{check: "kruise: pools that nobody rolls withhold", old: `, Withholds: isLeftToItself(set)`, broken: ``, test: "TestWhoRollsAPool/#00"},
 }), at("internal/platform/kruise/member.go", []mutant{
 	{check: "kruise: a used member is of no use to anybody", old: `case freshness.Bind, freshness.Idle:`, broken: `case freshness.Bind:`, test: "TestIdleMembers/used"},

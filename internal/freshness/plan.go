@@ -91,6 +91,9 @@ type Counts struct {
 //   - a member on a former scheduler that is ready goes under every strategy, in such steps;
 //   - no more than Granted are in replacement, or than are already.
 //
+// Where HiddenFirst says so a member that claims are not given is hidden for that long
+// before it is deleted.
+//
 // Hidden is what claims must not be given now; whether a member waits for a grant
 // makes no difference. Under RollingUpdate, while older members serve because none
 // of the revision in force is ready, those of it that are not ready are hidden,
@@ -344,7 +347,7 @@ func (p *planner) stepwise(m MemberState) bool {
 func (p *planner) inOrder(which func(MemberState) bool) []int {
 	var out []int
 	for i, m := range p.Members {
-		if !m.BackedOff && which(m) {
+		if !m.BackedOff && which(m) && p.hiddenLongEnough(m) {
 			out = append(out, i)
 		}
 	}
@@ -352,6 +355,21 @@ func (p *planner) inOrder(which func(MemberState) bool) []int {
 		return cmp.Or(p.Members[a].Created.Compare(p.Members[b].Created), cmp.Compare(a, b))
 	})
 	return out
+}
+
+// hiddenLongEnough reports whether a member that is to go was hidden for as long as it
+// has to be. One that is given to claims until it goes cannot be, and one that cannot
+// be written to might never be.
+func (p *planner) hiddenLongEnough(m MemberState) bool {
+	if p.HiddenFirst == 0 || !p.Hideable || m.WriteFailed || p.served(m) {
+		return true
+	}
+	if m.Shown {
+		return false
+	}
+	wait := m.HiddenSince.Add(p.HiddenFirst).Sub(p.Now)
+	p.again(wait)
+	return wait <= 0
 }
 
 // served reports whether claims may be given the member.

@@ -84,6 +84,11 @@ func TestMakePlan(t *testing.T) {
 	withheld := func(s *PoolState) { s.Withholds = true }
 	late := func(s *PoolState) { s.Rollout = overdue }
 	unavailable := func(n int) change { return func(s *PoolState) { s.MaxUnavailable = n } }
+	first := func(s *PoolState) { s.HiddenFirst = 2 * time.Second }
+	hiddenFor := func(m MemberState, d time.Duration) MemberState {
+		m.Shown, m.HiddenSince = false, before(d)
+		return m
+	}
 	left := 10*time.Minute - 10*time.Second
 
 	cases := map[string]struct {
@@ -268,6 +273,34 @@ func TestMakePlan(t *testing.T) {
 			of(Recreate, 2, []MemberState{current, unready(Current, time.Second)}),
 			want{State: Progressing, Cause: MembersUpdating, Claimable: 1, Again: left},
 		},
+		"hidden first: what claims still see is hidden": {
+			of(Recreate, 2, []MemberState{stale, current}, first),
+			want{Hide: []int{0}, State: Progressing, Cause: MembersUpdating, Claimable: 1, Again: left},
+		},
+		"hidden first: what nobody can be given, too": {
+			of(OnReplenish, 2, []MemberState{ready(Unusable, hour), current}, first),
+			want{Hide: []int{0}, State: Progressing, Cause: MembersUpdating, Claimable: 1},
+		},
+		"hidden first: not for long enough": {
+			of(Recreate, 2, []MemberState{hiddenFor(stale, 1500*time.Millisecond), current}, first),
+			want{State: Progressing, Cause: MembersUpdating, Claimable: 1, Again: 500 * time.Millisecond},
+		},
+		"hidden first: each waits for itself": {
+			of(Recreate, 3, []MemberState{hiddenFor(stale, time.Second), hiddenFor(stale, 2*time.Second), hiddenFor(stale, time.Minute)}, first),
+			want{Delete: []int{1, 2}, State: Progressing, Cause: MembersUpdating, Again: time.Second},
+		},
+		"hidden first: what serves until it goes cannot be": {
+			of(RollingUpdate, 4, times(4, stale), first),
+			want{Delete: []int{0}, Admit: AdmitAny, State: Progressing, Cause: MembersUpdating, Claimable: 4, Again: left},
+		},
+		"hidden first: the platform would delete what is hidden": {
+			of(Recreate, 1, times(1, stale), first, notHideable),
+			want{Delete: []int{0}, State: Progressing, Cause: MembersUpdating, Again: left},
+		},
+		"hidden first: one that cannot be written to might never be": {
+			of(Recreate, 2, []MemberState{{Class: Stale, Created: before(hour), ReadySince: before(hour), Shown: true, WriteFailed: true}, current}, first),
+			want{Delete: []int{0}, State: Progressing, Cause: MembersUpdating, Claimable: 1, Again: left},
+		},
 		"a strategy of the platform's own": {
 			of(PlatformOwned, 1, times(1, stale)),
 			want{State: Progressing, Cause: StaleByStrategy, Claimable: 1},
@@ -298,11 +331,17 @@ func FuzzMakePlan(f *testing.F) {
 			Strategy: strategies[int(strategy)%len(strategies)], Replicas: int(replicas), MaxUnavailable: max(1, int(unavailable)),
 			Deadline: time.Hour, Now: noon, Rollout: Begin("r", "python", time.Time{}, noon), Granted: 1000, Hideable: strategy&4 != 0, Suspended: strategy&8 != 0, Paused: strategy&16 != 0,
 		}
+		if strategy&32 != 0 {
+			s.HiddenFirst = time.Minute
+		}
 		classes := []Class{Current, Stale, Unknown, Unusable, Unclassified}
 		for _, b := range raw {
 			m := MemberState{Class: classes[int(b)%len(classes)], Created: before(time.Duration(b) * time.Second), Shown: b&8 != 0, Leaving: b&16 != 0}
 			if b&32 != 0 {
 				m.ReadySince = m.Created
+			}
+			if !m.Shown {
+				m.HiddenSince = m.Created
 			}
 			s.Members = append(s.Members, m)
 		}
@@ -318,6 +357,8 @@ func FuzzMakePlan(f *testing.F) {
 				t.Fatalf("deletes member %d: %+v", i, m)
 			case m.Class == Unknown && s.Suspended:
 				t.Fatalf("deletes unknown member %d while attribution is suspended", i)
+			case s.HiddenFirst > 0 && s.Hideable && !ServesStale(s.Strategy, p.Admit == AdmitAny) && (m.Shown || m.HiddenSince.Add(s.HiddenFirst).After(s.Now)):
+				t.Fatalf("deletes member %d, which was not hidden for %s: %+v", i, s.HiddenFirst, m)
 			}
 			seen[i] = true
 			if s.Available(m) {

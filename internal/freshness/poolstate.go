@@ -8,8 +8,10 @@ type MemberState struct {
 	// ReadySince is when it became ready; zero when it is not.
 	ReadySince time.Time
 	Created    time.Time
-	// Shown: the platform offers it to claims.
-	Shown bool
+	// Shown: the platform offers it to claims. HiddenSince is when it was seen that it
+	// does not any more.
+	Shown       bool
+	HiddenSince time.Time
 	// Leaving: its deletion has begun, or was asked for.
 	Leaving bool
 	// Gated: somebody else decides when its Pod may be scheduled.
@@ -42,6 +44,9 @@ type PoolState struct {
 	// Hideable: the platform keeps members that are hidden. Where it replaces
 	// stale members itself it takes hidden ones for stale.
 	Hideable bool
+	// HiddenFirst is how long a member that claims are not given has to have been hidden
+	// before it is deleted: who does not see yet that it is hidden asks for it until then.
+	HiddenFirst time.Duration
 	// Withholds: claims are not given stale members, whoever replaces them.
 	Withholds bool
 	// Suspended: unknown members are not to be replaced.

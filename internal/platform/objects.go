@@ -3,6 +3,7 @@ package platform
 import (
 	"context"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -128,6 +129,10 @@ type Pool struct {
 	// Withholds: claims are not given its stale members, although the platform is the one
 	// to replace them.
 	Withholds bool
+	// HiddenFirst is how long a member is hidden before it is deleted: who still sees
+	// it as it was and asks for it is refused then and tries another one, where one that
+	// is gone would have been an error. 0 where nobody minds.
+	HiddenFirst time.Duration
 }
 
 // RefersTo reports whether a template of the platform's own kind is the pool's.

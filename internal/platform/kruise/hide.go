@@ -2,6 +2,7 @@ package kruise
 
 import (
 	"encoding/json"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -10,6 +11,11 @@ import (
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/settings"
 )
+
+// hiddenFirst is longer than the caches of the E2B server are late unless something is
+// wrong. It gives up at a member that is gone when it has locked it, and tries another
+// one after a Conflict.
+const hiddenFirst = 2 * time.Second
 
 // IsShown reports whether whoever looks for a member finds it: who picks one lists those
 // whose label names what is asked for (pickAnAvailableSandbox). The SandboxSet goes by who

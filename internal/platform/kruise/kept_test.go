@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -85,8 +86,9 @@ func TestWhoRollsAPool(t *testing.T) {
 			if annotation != "" {
 				c.set().SetAnnotations(map[string]string{settings.StrategyKey: annotation})
 			}
-			if got := (Objects{}).Pool(c.set()).Withholds; got != (annotation == "") {
-				t.Errorf("stale members are withheld: %t", got)
+			wantPool := platform.Pool{Template: "pool", Replicas: 2, Withholds: annotation == "", HiddenFirst: hiddenFirst}
+			if diff := cmp.Diff(wantPool, (Objects{}).Pool(c.set())); diff != "" {
+				t.Errorf("pool (-want +got):\n%s", diff)
 			}
 			i, err := c.platform().Inspect(t.Context(), c.set(), c.set())
 			if err != nil || i.Strategy() != want || i.Revision() == "" {

@@ -29,7 +29,7 @@ func (Objects) Kinds() platform.Kinds {
 // Pool reads a SandboxSet.
 func (Objects) Pool(set *unstructured.Unstructured) platform.Pool {
 	n, _, _ := unstructured.NestedInt64(set.Object, "spec", "replicas")
-	pool := platform.Pool{Template: templateOf(set), Replicas: int(n), Withholds: isLeftToItself(set)}
+	pool := platform.Pool{Template: templateOf(set), Replicas: int(n), Withholds: isLeftToItself(set), HiddenFirst: hiddenFirst}
 	if templateRef(set) != "" {
 		pool.TemplateKind = kindTemplate
 	}

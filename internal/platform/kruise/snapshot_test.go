@@ -373,7 +373,10 @@ func TestABindReadsEachObjectOnce(t *testing.T) {
 func TestPool(t *testing.T) {
 	inline, ref := newCluster(), newCluster()
 	byRef(ref)
-	want := []platform.Pool{{Template: "pool", Replicas: 2, Withholds: true}, {Template: "tpl", TemplateKind: kindTemplate, Replicas: 1, Withholds: true}}
+	want := []platform.Pool{
+		{Template: "pool", Replicas: 2, Withholds: true, HiddenFirst: hiddenFirst},
+		{Template: "tpl", TemplateKind: kindTemplate, Replicas: 1, Withholds: true, HiddenFirst: hiddenFirst},
+	}
 	if diff := cmp.Diff(want, []platform.Pool{Objects{}.Pool(inline.set()), Objects{}.Pool(ref.set())}); diff != "" {
 		t.Errorf("pools (-want,+got):\n%s", diff)
 	}
