@@ -45,7 +45,7 @@ func (f Floors) Enforces(namespace map[string]string) bool {
 func (f Floors) Strategy(namespace map[string]string) freshness.Strategy {
 	var least freshness.Strategy
 	for _, floor := range f {
-		if floor.strategy != "" && floor.namespaces.Matches(labels.Set(namespace)) {
+		if floor.namespaces.Matches(labels.Set(namespace)) {
 			least = stricter(least, floor.strategy)
 		}
 	}

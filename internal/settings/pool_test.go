@@ -61,7 +61,9 @@ func TestPool(t *testing.T) {
 			},
 			nothing,
 		},
-		"by name, misspelt": {Pool{ClaimsKey: "by name"}, said{Deadline: DefaultDeadline, ByName: true}},
+		"less than no time":    {Pool{MinReadySecondsKey: "-1", ProgressDeadlineKey: "0s"}, nothing},
+		"longer than a number": {Pool{MinReadySecondsKey: "3000000000"}, nothing},
+		"by name, misspelt":    {Pool{ClaimsKey: "by name"}, said{Deadline: DefaultDeadline, ByName: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := tc.pool

@@ -38,12 +38,12 @@ func resolveStrategy(annotation, spec string, byDefault freshness.Strategy) fres
 }
 
 // strictness orders strategies by what they let claims get. What is left to the
-// platform promises nothing.
+// platform promises nothing, and nor does "".
 var strictness = map[freshness.Strategy]int{freshness.OnReplenish: 1, freshness.RollingUpdate: 2, freshness.Recreate: 3}
 
 // stricter returns the stricter of two strategies; "" is none.
 func stricter(a, b freshness.Strategy) freshness.Strategy {
-	if b != "" && (a == "" || strictness[b] > strictness[a]) {
+	if a == "" || strictness[b] > strictness[a] {
 		return b
 	}
 	return a

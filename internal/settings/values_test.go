@@ -26,6 +26,7 @@ func TestCheck(t *testing.T) {
 		"more than all":                    {MaxUnavailableKey, "101%", "1% to 100%"},
 		"more members than a pool has":     {MaxUnavailableKey, "101", ""},
 		"no number of members":             {MaxUnavailableKey, "some", "1 or more"},
+		"more than a number":               {MaxUnavailableKey, "99999999999999999999", "1 or more"},
 		"seconds":                          {MinReadySecondsKey, "0", ""},
 		"less than none":                   {MinReadySecondsKey, "-1", "0 or more"},
 		"seconds with a unit":              {MinReadySecondsKey, "1s", "whole number"},
