@@ -31,7 +31,7 @@ func (d Discovery) Find(ctx context.Context, has Kinds) (Served, bool, error) {
 		found[kind.GroupKind], groups[kind.Group][kind.Kind] = into, into
 	}
 	for group, want := range groups {
-		if complete, err := d.find(ctx, group, has.Versions, want); err != nil || !complete {
+		if complete, err := d.find(ctx, group, has.Versions, want); !complete {
 			return Served{}, false, err
 		}
 	}
@@ -42,6 +42,8 @@ func (d Discovery) Find(ctx context.Context, has Kinds) (Served, bool, error) {
 	return k, true, nil
 }
 
+// find looks for the kinds of one group; false when one of them is missing, or with an
+// error.
 func (d Discovery) find(ctx context.Context, group string, versions []string, want map[string]*schema.GroupVersionKind) (bool, error) {
 	missing := len(want)
 	for _, version := range versions {

@@ -42,15 +42,16 @@ func TestServedKinds(t *testing.T) {
 		serves map[string][]string
 		err    error
 		found  bool
-		pools  string
+		// claims and pools are the versions that those are found in.
+		claims, pools string
 	}{
-		"nothing":            {nil, nil, false, ""},
-		"the newest version": {map[string][]string{core + "/v1beta1": {"Sandbox"}, ext + "/v1beta1": whole, ext + "/v1alpha1": whole}, nil, true, "v1beta1"},
-		"an old version":     {map[string][]string{core + "/v1alpha1": {"Sandbox"}, ext + "/v1alpha1": whole}, nil, true, "v1alpha1"},
-		"no extensions":      {map[string][]string{core + "/v1beta1": {"Sandbox"}}, nil, false, ""},
-		"no pools":           {map[string][]string{core + "/v1beta1": {"Sandbox"}, ext + "/v1beta1": whole[:2]}, nil, false, ""},
-		"each in some":       {map[string][]string{core + "/v1beta1": {"Sandbox"}, ext + "/v1beta1": whole[:2], ext + "/v1alpha1": whole}, nil, true, "v1alpha1"},
-		"no answer":          {nil, errors.New("no answer"), false, ""},
+		"nothing":            {nil, nil, false, "", ""},
+		"the newest version": {map[string][]string{core + "/v1beta1": {"Sandbox"}, ext + "/v1beta1": whole, ext + "/v1alpha1": whole}, nil, true, "v1beta1", "v1beta1"},
+		"an old version":     {map[string][]string{core + "/v1alpha1": {"Sandbox"}, ext + "/v1alpha1": whole}, nil, true, "v1alpha1", "v1alpha1"},
+		"no extensions":      {map[string][]string{core + "/v1beta1": {"Sandbox"}}, nil, false, "", ""},
+		"no pools":           {map[string][]string{core + "/v1beta1": {"Sandbox"}, ext + "/v1beta1": whole[:2]}, nil, false, "", ""},
+		"each in some":       {map[string][]string{core + "/v1beta1": {"Sandbox"}, ext + "/v1beta1": whole[:2], ext + "/v1alpha1": whole}, nil, true, "v1beta1", "v1alpha1"},
+		"no answer":          {nil, errors.New("no answer"), false, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ask := platform.Discovery(func(_ context.Context, gv string) (*metav1.APIResourceList, error) {
@@ -67,8 +68,8 @@ func TestServedKinds(t *testing.T) {
 				return list, nil
 			})
 			k, found, err := ask.Find(t.Context(), agentsandbox.Objects{}.Kinds())
-			if found != tc.found || !errors.Is(err, tc.err) || k.Pools.Version != tc.pools {
-				t.Errorf("%v, %t, %v; want pools %q, %t, %v", k, found, err, tc.pools, tc.found, tc.err)
+			if found != tc.found || !errors.Is(err, tc.err) || k.Pools.Version != tc.pools || k.Claims.Version != tc.claims {
+				t.Errorf("%v, %t, %v; want claims %q, pools %q, %t, %v", k, found, err, tc.claims, tc.pools, tc.found, tc.err)
 			}
 		})
 	}

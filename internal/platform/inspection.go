@@ -131,11 +131,8 @@ func (i *Inspection) Member(ctx context.Context, m *Member) (Judgement, error) {
 	i.mu.Unlock()
 	if known == nil {
 		content, ok, err := i.contentOf(ctx, m)
-		if err != nil {
-			return Judgement{}, err
-		}
 		if !ok {
-			return Judgement{Class: freshness.Unclassified}, nil
+			return Judgement{Class: freshness.Unclassified}, err
 		}
 		judgement, err := i.judge(m, content)
 		if err != nil {
@@ -167,7 +164,7 @@ func (i *Inspection) Pod(ctx context.Context, m *Member, pod *MemberPod, alone f
 		return class, nil
 	}
 	content, ok, err := i.contentOf(ctx, m)
-	if err != nil || !ok {
+	if !ok {
 		return freshness.Unclassified, err
 	}
 	s := i.facts
@@ -192,8 +189,7 @@ func (i *Inspection) Pod(ctx context.Context, m *Member, pod *MemberPod, alone f
 
 // keyOf is what the verdict on a member depends on.
 func (i *Inspection) keyOf(m *Member) judgedBy {
-	restarted := i.Restarted()
-	return judgedBy{traits: m.Traits, deleting: m.Deleting(), young: !restarted.IsZero() && m.Created().After(restarted)}
+	return judgedBy{traits: m.Traits, deleting: m.Deleting(), young: m.Created().After(i.Restarted())}
 }
 
 // Object returns the verdict on a member whose object was read in full, and on its Pod;
@@ -220,7 +216,7 @@ func (i *Inspection) judge(m *Member, content revision.Blueprint) (Judgement, er
 }
 
 // contentOf reads the member where its content was not kept; false when it is
-// another one by now.
+// another one by now, or with an error.
 func (i *Inspection) contentOf(ctx context.Context, m *Member) (content revision.Blueprint, ok bool, err error) {
 	switch c := m.Content; {
 	case c.unreadable != nil:
@@ -246,7 +242,7 @@ func (i *Inspection) contentOf(ctx context.Context, m *Member) (content revision
 // Differences are the paths at which the member differs from what is in force.
 func (i *Inspection) Differences(ctx context.Context, m *Member) ([]string, error) {
 	content, ok, err := i.contentOf(ctx, m)
-	if err != nil || !ok || i.facts.Template == nil {
+	if !ok || i.facts.Template == nil {
 		return nil, err
 	}
 	var paths []string

@@ -2,12 +2,49 @@ package platform
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// namespaceCache shows one namespace, or fails.
+type namespaceCache struct {
+	client.Reader
+	labels map[string]string
+	failed error
+}
+
+func (c namespaceCache) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	into.SetLabels(c.labels)
+	return c.failed
+}
+
+func TestCachedNamespaceLabels(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cache namespaceCache
+		want  map[string]string
+		err   error
+	}{
+		"shown":          {namespaceCache{labels: map[string]string{"a": "b"}}, map[string]string{"a": "b"}, nil},
+		"not there":      {namespaceCache{failed: apierrors.NewNotFound(corev1.Resource("namespaces"), "ns")}, nil, nil},
+		"cannot be read": {namespaceCache{failed: errAway}, nil, errAway},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := CachedNamespaceLabels(tc.cache)(t.Context(), "ns")
+			if diff := cmp.Diff(tc.want, got); diff != "" || !errors.Is(err, tc.err) {
+				t.Errorf("error %v, want %v; labels (-want,+got):\n%s", err, tc.err, diff)
+			}
+		})
+	}
+}
 
 func TestANamespaceThatCannotBeRead(t *testing.T) {
 	for name, n := range map[string]Namespace{

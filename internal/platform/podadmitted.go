@@ -102,7 +102,7 @@ func sameQuantity(a, b any) bool {
 func hostPorts(container string, c map[string]any) []string {
 	var paths []string
 	for _, port := range fields.Objects(c, "ports") {
-		if n, found, err := unstructured.NestedInt64(port, "containerPort"); found && err == nil {
+		if n, found, _ := unstructured.NestedInt64(port, "containerPort"); found {
 			paths = append(paths, fmt.Sprintf("%sports[containerPort=%d].hostPort=%d", container, n, n))
 		}
 	}
@@ -112,10 +112,10 @@ func hostPorts(container string, c map[string]any) []string {
 // limitRanged reads "LimitRanger plugin set: cpu, memory request for container c;
 // cpu limit for init container i".
 func limitRanged(said string) []string {
-	_, list, ok := strings.Cut(said, ": ")
-	if !ok || len(said) > maxLimitRanger {
+	if len(said) > maxLimitRanger {
 		return nil
 	}
+	_, list, _ := strings.Cut(said, ": ")
 	var paths []string
 	for _, one := range strings.Split(list, "; ") {
 		for _, kind := range []string{"request", "limit"} {

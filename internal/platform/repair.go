@@ -39,8 +39,8 @@ func IsRepaired(note string) bool {
 
 // ParseRepaired reads the value of RepairedKey; false when it is none.
 func ParseRepaired(note string) (from, to string, ok bool) {
-	from, to, ok = strings.Cut(note, repairArrow)
-	return from, to, ok && from != "" && to != "" && from != to
+	from, to, _ = strings.Cut(note, repairArrow)
+	return from, to, from != "" && to != "" && from != to
 }
 
 // Rewritten are the fields of a sandbox's spec, of those at these paths, that a spec has
