@@ -55,7 +55,7 @@ var answering = slices.Concat(at("internal/platform/agentsandbox/answers.go", []
 	{check: "mode: what is fresh asks for no namespace", old: `w.Operation == freshness.Bind && v.Reason == freshness.Fresh`, broken: `false && v.Reason == freshness.Fresh`, test: "TestGuard/mode unreadable, fresh in any"},
 }), at("internal/platform/agentsandbox/guess.go", []mutant{
 	{check: "rounds: the claim's own sandbox is read with the rest", old: `if w.Claim.Name != "" && w.Claim.Name != m.Name {`, broken: `if false {`, pkg: "webhooks", test: "TestRoundsOfReads/a bind"},
-	{check: "rounds: the node is read with the rest", old: `if p.CachedNode != nil && m.PodName != "" {`, broken: `if false {`, pkg: "webhooks", test: "TestRoundsOfReads/a bind"},
+	{check: "rounds: the node is read with the rest", old: `if p.CachedNode != nil {`, broken: `if false {`, pkg: "webhooks", test: "TestRoundsOfReads/a bind"},
 	{check: "rounds: what was guessed is not read again", old: `if begun, ok := g.guesses[guess{gr, namespace, name}]; ok {`, broken: `if begun, ok := g.guesses[guess{gr, namespace, name}]; ok && false {`, pkg: "webhooks", test: "TestRoundsOfReads/a bind"},
 	{check: "rounds: a late cache decides nothing", old: `begin(ctx, all, guess{nodes, "", node})
 	}`, broken: `begin(ctx, all, guess{nodes, "", node})

@@ -86,7 +86,7 @@ func (a *Adviser) TemplateChange(ctx context.Context, old, obj *unstructured.Uns
 		}
 	}
 	pools, err := a.poolsOf(ctx, obj.GetNamespace(), obj.GetName())
-	if err != nil || len(pools) == 0 {
+	if len(pools) == 0 {
 		return change, err
 	}
 	members, err := a.Lister.members(ctx, obj.GetNamespace(), pools, true)
@@ -118,7 +118,7 @@ func tally(count *advice.PoolChange, m unclaimed, template string, before *revis
 	}
 	next, known := m.is(after, injected)
 	now := true
-	if before != nil && known {
+	if before != nil {
 		now, _ = m.is(*before, injected)
 	}
 	switch {
@@ -134,7 +134,7 @@ func tally(count *advice.PoolChange, m unclaimed, template string, before *revis
 	}
 }
 
-// poolsOf lists the pools that refer to a template and want members.
+// poolsOf lists the pools that refer to a template and want members; none with an error.
 func (a *Adviser) poolsOf(ctx context.Context, namespace, template string) ([]*unstructured.Unstructured, error) {
 	all, err := a.Lister.pools(ctx, namespace)
 	if err != nil {

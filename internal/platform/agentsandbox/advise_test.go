@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +43,10 @@ func stampOf(t *testing.T, template *unstructured.Unstructured) string {
 type lister struct {
 	client.Client
 	full []string
+	// selected are the labels by which members are listed in full.
+	selected []string
+	// unlisted is the kind whose lists fail; "" for none.
+	unlisted string
 }
 
 func newLister(objs ...*unstructured.Unstructured) *lister {
@@ -60,8 +67,15 @@ func newLister(objs ...*unstructured.Unstructured) *lister {
 	}
 	l.Client = b.WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			kind := strings.TrimSuffix(list.GetObjectKind().GroupVersionKind().Kind, "List")
+			if l.unlisted != "" && kind == l.unlisted {
+				return errAway
+			}
 			if u, ok := list.(*unstructured.UnstructuredList); ok {
 				l.full = append(l.full, u.GetKind())
+				if kind == kindSandbox {
+					l.selected = append(l.selected, (&client.ListOptions{}).ApplyOptions(opts).LabelSelector.String())
+				}
 			}
 			return c.List(ctx, list, opts...)
 		},
@@ -135,7 +149,12 @@ func TestTemplateChange(t *testing.T) {
 		"a rollback":                {stored: all(one(node), idleMembers(node, adviseV1, "a", 3), idleMembers(node, adviseV2, "b", 1), idleMembers(node, adviseV3, "c", 2)), old: adviseV2, new: adviseV1, want: []counts{{"node", 6, 1, 3, 2, 0, advice.Kept}}},
 		"a rollback, by stamps":     {stored: all(one(node), idleMembers(node, adviseV1, "a", 3, stamped(v1)), idleMembers(node, adviseV2, "b", 1, stamped(v2)), idleMembers(node, adviseV3, "c", 2, stamped(v3))), old: adviseV2, new: adviseV1, want: []counts{{"node", 6, 1, 3, 2, 0, advice.Kept}}},
 		"stored for the first time": {stored: all(one(python), idleMembers(python, adviseV1, "a", 3), idleMembers(python, adviseV2, "b", 1)), new: adviseV2, want: []counts{{"python", 4, 3, 0, 0, 0, advice.Deleted}}},
+		"they name no template":     {stored: all(one(python), idleMembers(python, adviseV1, "a", 2, func(b *builders.Sandbox) { b.Unset("metadata", "annotations", templateRefAnnotation) })), old: adviseV1, new: adviseV2, want: []counts{{"python", 2, 2, 0, 0, 0, advice.Deleted}}},
 		"of another template":       {stored: all(one(python), idleMembers(python, builders.MakeTemplate("ns", "other").Obj(), "a", 2)), old: adviseV1, new: adviseV2, want: []counts{{"python", 2, 0, 0, 2, 0, advice.Deleted}}},
+		"another pool's that nobody understands": {
+			stored: all(one(python), idleMembers(python, adviseV1, "a", 2), idleMembers(builders.MakePool("ns", "other").Obj(), adviseV1, "b", 1, func(b *builders.Sandbox) { b.Set("x", "spec") })),
+			old:    adviseV1, new: adviseV2, want: []counts{{"python", 2, 2, 0, 0, 0, advice.Deleted}},
+		},
 		"no idle members": {
 			stored: all(one(python), idleMembers(python, adviseV1, "gone", 1, func(b *builders.Sandbox) {
 				b.Deleting(time.Unix(1, 0)).Set([]any{"example.com/f"}, "metadata", "finalizers")
@@ -191,18 +210,23 @@ func TestTemplateChangeReads(t *testing.T) {
 	type want struct {
 		Full           []string
 		Stale, Guessed int
+		Selected       []string
 	}
 	pools := kindPool + "List"
+	other := builders.MakePool("ns", "other").Template("other").Obj()
+	unstamped := []string{warmPoolLabel + ",!" + settings.StampKey}
 	cases := map[string]struct {
 		stored []*unstructured.Unstructured
 		new    *unstructured.Unstructured
 		want   want
 	}{
-		"nothing changes":      {all(one, idleMembers(python, adviseV1, "a", 2)), adviseV1, want{}},
-		"all stamped":          {all(one, idleMembers(python, adviseV1, "a", 2, stamped(stampOf(t, adviseV1)))), adviseV2, want{[]string{pools}, 2, 0}},
-		"one is not":           {all(one, idleMembers(python, adviseV1, "a", 2, stamped(stampOf(t, adviseV1))), idleMembers(python, adviseV1, "b", 1)), adviseV2, want{[]string{pools, kindSandbox + "List"}, 3, 0}},
-		"many are not":         {all(one, idleMembers(python, adviseV2, "b", maxUnstamped+1)), adviseV2, want{[]string{pools}, maxUnstamped + 1, maxUnstamped + 1}},
-		"no pool refers to it": {idleMembers(python, adviseV1, "a", 1), adviseV2, want{[]string{pools}, 0, 0}},
+		"nothing changes":       {all(one, idleMembers(python, adviseV1, "a", 2)), adviseV1, want{}},
+		"all stamped":           {all(one, idleMembers(python, adviseV1, "a", 2, stamped(stampOf(t, adviseV1)))), adviseV2, want{[]string{pools}, 2, 0, nil}},
+		"one is not":            {all(one, idleMembers(python, adviseV1, "a", 2, stamped(stampOf(t, adviseV1))), idleMembers(python, adviseV1, "b", 1)), adviseV2, want{[]string{pools, kindSandbox + "List"}, 3, 0, unstamped}},
+		"another pool's is not": {all(one, idleMembers(python, adviseV1, "a", 2, stamped(stampOf(t, adviseV1))), idleMembers(other, adviseV1, "b", 1)), adviseV2, want{[]string{pools}, 2, 0, nil}},
+		"many are not":          {all(one, idleMembers(python, adviseV2, "b", maxUnstamped+1)), adviseV2, want{[]string{pools}, maxUnstamped + 1, maxUnstamped + 1, nil}},
+		"as many as are read":   {all(one, idleMembers(python, adviseV1, "b", maxUnstamped)), adviseV2, want{[]string{pools, kindSandbox + "List"}, maxUnstamped, 0, unstamped}},
+		"no pool refers to it":  {idleMembers(python, adviseV1, "a", 1), adviseV2, want{[]string{pools}, 0, 0, nil}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -211,7 +235,7 @@ func TestTemplateChangeReads(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := want{Full: l.full, Stale: change.BecomeStale()}
+			got := want{Full: l.full, Stale: change.BecomeStale(), Selected: l.selected}
 			for _, p := range change.Pools {
 				got.Guessed += p.Guessed
 			}
@@ -224,27 +248,158 @@ func TestTemplateChangeReads(t *testing.T) {
 
 func TestPredictCannotTell(t *testing.T) {
 	python := builders.MakePool("ns", "python").Strategy("Recreate").Set(1, "status", "readyReplicas").Obj()
-	stored := all([]*unstructured.Unstructured{python, adviseV1}, idleMembers(python, adviseV1, "a", 1))
-	claim := builders.MakeClaim("ns", "c1").Obj()
-	away := errors.New("etcd is away")
+	member := idleMembers(python, adviseV1, "a", 1)[0]
+	claim, anyPool := builders.MakeClaim("ns", "c1").Obj(), builders.MakeClaimV1Alpha1("ns", "c1", "python", "default").Obj()
+	noPod := builders.TemplateFrom(adviseV1).Unset("spec", "podTemplate").Obj()
+	type objs = []*unstructured.Unstructured
+	usual := objs{python, adviseV1, member}
 	cases := map[string]struct {
-		mode, pool error
-		old, obj   *unstructured.Unstructured
+		stored objs
+		// unread is what cannot be read, and unlisted what cannot be listed.
+		unread, unlisted string
+		// unknown: nobody knows in which version to list.
+		unknown  bool
+		old, obj *unstructured.Unstructured
+		err      string
 	}{
-		"mode":             {mode: away, old: adviseV1, obj: adviseV2},
-		"mode, for claims": {mode: away, obj: claim},
-		"pool":             {pool: away, obj: claim},
-		"no pod template":  {old: adviseV1, obj: builders.TemplateFrom(adviseV1).Unset("spec", "podTemplate").Obj()},
+		"mode":                         {stored: usual, unread: "namespace/ns", old: adviseV1, obj: adviseV2},
+		"mode, for claims":             {stored: usual, unread: "namespace/ns", obj: claim},
+		"pool":                         {stored: usual, unread: "sandboxwarmpool/python", obj: claim},
+		"template":                     {stored: usual, unread: "sandboxtemplate/python", obj: claim},
+		"pools":                        {stored: usual, unlisted: kindPool, old: adviseV1, obj: adviseV2},
+		"pools, for claims":            {stored: usual, unlisted: kindPool, obj: anyPool},
+		"members":                      {stored: usual, unlisted: kindSandbox, old: adviseV1, obj: adviseV2},
+		"members, for claims":          {stored: usual, unlisted: kindSandbox, obj: claim},
+		"version":                      {stored: usual, unknown: true, old: adviseV1, obj: adviseV2},
+		"version, for claims":          {stored: usual, unknown: true, obj: claim},
+		"no pod template":              {stored: usual, old: adviseV1, obj: noPod, err: "spec.podTemplate"},
+		"no pod template before":       {stored: usual, old: noPod, obj: adviseV1, err: "spec.podTemplate"},
+		"no pod template, for claims":  {stored: objs{python, noPod, member}, obj: claim, err: "spec.podTemplate"},
+		"no pod template, no pool":     {stored: objs{noPod}, obj: builders.MakeClaimV1Alpha1("ns", "c1", "python", "none").Obj(), err: "spec.podTemplate"},
+		"what a member is":             {stored: objs{python, adviseV1, builders.SandboxFrom(member).Set("x", "spec").Obj()}, old: adviseV1, obj: adviseV2, err: "spec"},
+		"what a member is, for claims": {stored: objs{python, adviseV1, builders.SandboxFrom(member).Set("x", "spec").Obj()}, obj: claim, err: "spec"},
 	}
 	for name, tc := range cases {
+		failing := newLister(tc.stored...)
+		failing.unlisted = tc.unlisted
+		for cached, cache := range map[string]client.Reader{"no cache": nil, "a cache": newLister(tc.stored...), "a cache that fails": failing} {
+			t.Run(name+", "+cached, func(t *testing.T) {
+				s := newStore(tc.stored...)
+				s.fail[tc.unread] = errAway
+				a := &Adviser{Platform: newPlatform(s, nil), Lister: &Lister{Cache: cache, API: failing, Resolver: s}}
+				if tc.unknown {
+					a.Lister.Resolver = undiscovered{}
+				}
+				a.Platform.Defaults.Mode = settings.Enforce
+				switch effect, err := a.Predict(t.Context(), tc.old, tc.obj); {
+				case tc.err == "" && !errors.Is(err, errAway):
+					t.Errorf("Predict() = %v, error %v, want one that wraps the read's", effect, err)
+				case err == nil || !strings.Contains(err.Error(), tc.err):
+					t.Errorf("Predict() = %v, error %v, want one that says %q", effect, err, tc.err)
+				}
+			})
+		}
+	}
+}
+
+// Something is said on templates, and on claims that are new.
+func TestPredict(t *testing.T) {
+	claim, pool := builders.MakeClaim("ns", "c1").Obj(), builders.MakePool("ns", "python").Obj()
+	a, _ := newAdviser(true, true, pool, adviseV1)
+	for name, tc := range map[string]struct {
+		old, obj *unstructured.Unstructured
+		want     advice.Effect
+	}{
+		"a template":             {adviseV1, adviseV2, advice.TemplateChange{}},
+		"a new claim":            {nil, claim, advice.Claim{}},
+		"a claim that was there": {claim, claim, nil},
+		"a pool":                 {nil, pool, nil},
+	} {
 		t.Run(name, func(t *testing.T) {
-			a, _ := newAdviser(true, true, stored...)
-			s := newStore(stored...)
-			s.fail["sandboxwarmpool/python"], s.fail["namespace/ns"] = tc.pool, tc.mode
-			a.Platform = newPlatform(s, nil)
-			if effect, err := a.Predict(t.Context(), tc.old, tc.obj); err == nil {
-				t.Errorf("Predict() = %v, want an error", effect)
+			got, err := a.Predict(t.Context(), tc.old, tc.obj)
+			if err != nil || reflect.TypeOf(got) != reflect.TypeOf(tc.want) {
+				t.Errorf("Predict() = %T, error %v, want %T", got, err, tc.want)
 			}
 		})
+	}
+}
+
+func TestAdvisedKinds(t *testing.T) {
+	kinds := func(gk schema.GroupKind) string { return fmt.Sprint(IsTemplate(gk), IsClaim(gk), IsPool(gk)) }
+	for kind, want := range map[string]string{kindTemplate: "true false false", kindClaim: "false true false", kindPool: "false false true", kindSandbox: "false false false"} {
+		if got := kinds(schema.GroupKind{Group: ExtensionsGroup, Kind: kind}); got != want {
+			t.Errorf("%s is a template, a claim, a pool: %s, want %s", kind, got, want)
+		}
+		if got := kinds(schema.GroupKind{Group: "example.com", Kind: kind}); got != "false false false" {
+			t.Errorf("%s of another group is one: %s", kind, got)
+		}
+	}
+}
+
+// paged answers lists in pages of one.
+type paged struct {
+	client.Reader
+	names    []string
+	versions []string
+	limits   []int64
+}
+
+func (p *paged) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	var o client.ListOptions
+	o.ApplyOptions(opts)
+	version := ""
+	if o.Raw != nil {
+		version = o.Raw.ResourceVersion
+	}
+	p.versions, p.limits = append(p.versions, version), append(p.limits, o.Limit)
+	at := 0
+	if o.Continue != "" {
+		at = slices.Index(p.names, o.Continue)
+	}
+	list := into.(*unstructured.UnstructuredList)
+	list.Items = []unstructured.Unstructured{*builders.MakePool("ns", p.names[at]).Obj()}
+	if at+1 < len(p.names) {
+		list.SetContinue(p.names[at+1])
+	}
+	return nil
+}
+
+// Without a cache beside it a list is read page by page, as it is stored, and with one out
+// of the API server's memory, all at once.
+func TestListsAreRead(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cache   client.Reader
+		version string
+		limit   int64
+	}{
+		"no cache": {nil, "", pageSize},
+		"a cache":  {newLister(), "0", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &paged{names: []string{"a", "b", "c"}}
+			list, err := (&Lister{Cache: tc.cache, API: p, Resolver: newStore()}).pools(t.Context(), "ns")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, pool := range list {
+				names = append(names, pool.GetName())
+			}
+			if diff := cmp.Diff(p.names, names); diff != "" {
+				t.Errorf("pools (-want,+got):\n%s", diff)
+			}
+			for i := range p.versions {
+				if p.versions[i] != tc.version || p.limits[i] != tc.limit {
+					t.Errorf("page %d: at resource version %q up to %d, want %q and %d", i, p.versions[i], p.limits[i], tc.version, tc.limit)
+				}
+			}
+		})
+	}
+	going := builders.MakePool("ns", "going").Deleting(time.Unix(1, 0)).Obj()
+	shown := &Lister{Pools: func(context.Context, string) ([]*unstructured.Unstructured, error) {
+		return []*unstructured.Unstructured{testPool, going}, nil
+	}}
+	if list, err := shown.pools(t.Context(), "ns"); err != nil || len(list) != 1 || list[0] != testPool {
+		t.Errorf("of the cached ones %v stay, error %v", list, err)
 	}
 }

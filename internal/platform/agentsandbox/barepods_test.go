@@ -45,22 +45,26 @@ func TestClassifyPods(t *testing.T) {
 		old, obj *unstructured.Unstructured
 		want     freshness.Operation
 	}{
-		"taken by v0.1.0":            {admissionv1.Update, pod, released(pod, nil), freshness.Release},
-		"taken by v0.2.1":            {admissionv1.Update, pod, given, freshness.Release},
-		"an orphan, taken":           {admissionv1.Update, builders.PodFrom(pod).Owners().Obj(), given, freshness.Release},
-		"taken again":                {admissionv1.Update, given, released(pod, other), freshness.Release},
-		"orphaned":                   {admissionv1.Update, pod, builders.PodFrom(pod).Owners().Obj(), ""},
-		"label lost, in its pool":    {admissionv1.Update, pod, builders.PodFrom(pod).NoLabel(PodPoolLabel).Obj(), ""},
-		"taken again by its claim":   {admissionv1.Update, given, builders.PodFrom(given).Label("x", "y").Obj(), ""},
-		"given to its sandbox":       {admissionv1.Update, given, running, ""},
-		"relabelled while it runs":   {admissionv1.Update, running, builders.PodFrom(running).Label(PodClaimLabel, "x").Obj(), ""},
-		"label of a member":          {admissionv1.Update, pod, builders.PodFrom(pod).Label("x", "y").Obj(), ""},
-		"born":                       {admissionv1.Create, nil, pod, freshness.Birth},
-		"made by hand":               {admissionv1.Create, nil, builders.PodFrom(pod).Owners().Obj(), ""},
-		"by hand, it names a pod":    {admissionv1.Create, nil, builders.SandboxFrom(builders.MakeColdStart(testClaim, testTemplate).Obj()).Owners().PodName("python-abc").Obj(), ""},
-		"a member that names a pod":  {admissionv1.Create, nil, builders.SandboxFrom(testMember).PodName("other").Obj(), freshness.Birth},
-		"sandbox that names a pod":   {admissionv1.Create, nil, builders.MakeColdStart(testClaim, testTemplate).PodName("python-abc").Obj(), freshness.WarmStart},
-		"sandbox that names its own": {admissionv1.Create, nil, builders.MakeColdStart(testClaim, testTemplate).PodName(testClaim.GetName()).Obj(), freshness.ColdStart},
+		"taken by v0.1.0":             {admissionv1.Update, pod, released(pod, nil), freshness.Release},
+		"taken by v0.2.1":             {admissionv1.Update, pod, given, freshness.Release},
+		"an orphan, taken":            {admissionv1.Update, builders.PodFrom(pod).Owners().Obj(), given, freshness.Release},
+		"taken again":                 {admissionv1.Update, given, released(pod, other), freshness.Release},
+		"orphaned":                    {admissionv1.Update, pod, builders.PodFrom(pod).Owners().Obj(), ""},
+		"label lost, in its pool":     {admissionv1.Update, pod, builders.PodFrom(pod).NoLabel(PodPoolLabel).Obj(), ""},
+		"taken again by its claim":    {admissionv1.Update, given, builders.PodFrom(given).Label("x", "y").Obj(), ""},
+		"given to its sandbox":        {admissionv1.Update, given, running, ""},
+		"relabelled while it runs":    {admissionv1.Update, running, builders.PodFrom(running).Label(PodClaimLabel, "x").Obj(), ""},
+		"label of a member":           {admissionv1.Update, pod, builders.PodFrom(pod).Label("x", "y").Obj(), ""},
+		"labelled for the first time": {admissionv1.Update, released(pod, nil), builders.PodFrom(released(pod, nil)).Label(PodClaimLabel, "x").Obj(), ""},
+		"label of its claim lost":     {admissionv1.Update, given, builders.PodFrom(given).NoLabel(PodClaimLabel).Obj(), ""},
+		"deleted":                     {admissionv1.Delete, pod, released(pod, nil), ""},
+		"nobody knows what it was":    {admissionv1.Update, nil, given, ""},
+		"born":                        {admissionv1.Create, nil, pod, freshness.Birth},
+		"made by hand":                {admissionv1.Create, nil, builders.PodFrom(pod).Owners().Obj(), ""},
+		"by hand, it names a pod":     {admissionv1.Create, nil, builders.SandboxFrom(builders.MakeColdStart(testClaim, testTemplate).Obj()).Owners().PodName("python-abc").Obj(), ""},
+		"a member that names a pod":   {admissionv1.Create, nil, builders.SandboxFrom(testMember).PodName("other").Obj(), freshness.Birth},
+		"sandbox that names a pod":    {admissionv1.Create, nil, builders.MakeColdStart(testClaim, testTemplate).PodName("python-abc").Obj(), freshness.WarmStart},
+		"sandbox that names its own":  {admissionv1.Create, nil, builders.MakeColdStart(testClaim, testTemplate).PodName(testClaim.GetName()).Obj(), freshness.ColdStart},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -92,8 +96,16 @@ func TestSnapshotOfBarePods(t *testing.T) {
 		w, _ := (&Platform{}).Classify(admissionv1.Create, nil, b.PodName(pod).Obj())
 		return w
 	}
+	marked := func(w platform.Write) platform.Write {
+		w.New = builders.SandboxFrom(w.New).Label(claimUIDLabel, "u").Obj()
+		return w
+	}
 	ours := func(w platform.Write) platform.Write {
 		w.New = builders.SandboxFrom(w.New).Annotation(settings.BoundToKey, "u").Obj()
+		return w
+	}
+	editing := func(w platform.Write) platform.Write {
+		w.New = builders.PodFrom(w.New).Set([]any{map[string]any{"name": "c", "image": "odd"}}, "spec", "containers").Obj()
 		return w
 	}
 	birth := func(pod *unstructured.Unstructured) platform.Write {
@@ -111,6 +123,7 @@ func TestSnapshotOfBarePods(t *testing.T) {
 	}{
 		"release, v0.2.1":                       {release(fresh, claim), objs{strict, v2}, freshness.Fresh},
 		"release, v0.1.0":                       {release(fresh, nil), objs{strict, v2}, freshness.Fresh},
+		"release that edits the pod":            {editing(release(fresh, claim)), objs{strict, v2}, freshness.BlueprintChanged},
 		"release of a stale pod":                {release(stale, claim), objs{strict, v2}, freshness.StaleRevision},
 		"release, pool switched":                {release(fresh, claim), objs{builders.PoolFrom(strict).Template("other").Obj(), builders.MakeTemplate("ns", "other").Image("sandbox:v2").Obj()}, freshness.TemplateMismatch},
 		"release, pool gone":                    {release(fresh, claim), objs{v2}, freshness.PoolGone},
@@ -126,6 +139,7 @@ func TestSnapshotOfBarePods(t *testing.T) {
 		"start in a pod that is gone":           {start(v2), objs{claim, strict, v2}, freshness.PodFinished},
 		"cold start, v0.1.0":                    {plainStart(v2, ""), objs{claim, v2}, freshness.Fresh},
 		"cold start, v0.1.0, with our mark":     {ours(plainStart(v2, "")), objs{claim, v2}, freshness.Fresh},
+		"cold start, no secure defaults":        {marked(plainStart(v2, "")), objs{claim, v2}, freshness.UnknownRevision},
 		"cold start, v0.1.0, late cache":        {plainStart(v1, ""), objs{claim, v2}, freshness.StaleRevision},
 		"birth":                                 {birth(fresh), objs{strict, v2}, freshness.Fresh},
 		"birth from a late cache":               {birth(stale), objs{strict, v2}, freshness.StaleRevision},
@@ -134,6 +148,11 @@ func TestSnapshotOfBarePods(t *testing.T) {
 		"birth, pool gone":                      {birth(stale), objs{v2}, freshness.Fresh},
 		"idle":                                  {idle(freshness.Idle, fresh), objs{strict, v2}, freshness.Fresh},
 		"idle, stale":                           {idle(freshness.Idle, stale), objs{strict, v2}, freshness.StaleRevision},
+		"idle, named by somebody":               {idle(freshness.Idle, builders.PodFrom(fresh).Unset("metadata", "generateName").Obj()), objs{strict, v2}, freshness.Fresh},
+		"idle, it had a claim":                  {idle(freshness.Idle, builders.PodFrom(fresh).Label(PodClaimLabel, "u").Obj()), objs{strict, v2}, freshness.MemberUsed},
+		"idle, it had a sandbox":                {idle(freshness.Idle, builders.PodFrom(fresh).Label(sandboxNameHashLabel, "u").Obj()), objs{strict, v2}, freshness.MemberUsed},
+		"idle, its node is set aside":           {idle(freshness.Idle, fresh), objs{strict, v2, dedicatedNode}, freshness.NodeLeaving},
+		"idle, on no node":                      {idle(freshness.Idle, builders.PodFrom(fresh).Unset("spec", "nodeName").Obj()), objs{strict, v2}, freshness.Fresh},
 		"released, fresh":                       {idle(freshness.Released, released(fresh, claim)), objs{strict, v2}, freshness.Fresh},
 		"released, stale":                       {idle(freshness.Released, released(stale, claim)), objs{strict, v2}, freshness.StaleRevision},
 		"cold start of a claim that names none": {plainStart(v2, ""), objs{builders.MakeClaimV1Alpha1("ns", "c1", "python", "gone").Obj(), v2}, freshness.Fresh},
@@ -260,12 +279,36 @@ func TestWasMember(t *testing.T) {
 		"orphan of a pool":      {builders.PodFrom(pod).Owners().Obj(), nil, true},
 		"named by somebody":     {builders.PodFrom(released(pod, nil)).Unset("metadata", "generateName").Obj(), pool, false},
 		"label of another pool": {builders.PodFrom(pod).Owners().Label(PodPoolLabel, NameHash("other")).Obj(), nil, false},
+		"of another pool":       {released(pod, nil), &freshness.Pool{Name: "other"}, false},
+		"not as pools name it":  {builders.PodFrom(released(pod, nil)).Set("python", "metadata", "generateName").Obj(), pool, false},
+		"label of no pool":      {builders.PodFrom(pod).Owners().Unset("metadata", "generateName").Label(PodPoolLabel, NameHash("")).Obj(), nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := WasMember(tc.pod, tc.pool); got != tc.want {
 				t.Errorf("WasMember() = %t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestIsPod(t *testing.T) {
+	object := func(apiVersion, kind string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{}
+		u.SetAPIVersion(apiVersion)
+		u.SetKind(kind)
+		return u
+	}
+	for name, tc := range map[string]struct {
+		obj  *unstructured.Unstructured
+		want bool
+	}{
+		"a Pod":              {object("v1", "Pod"), true},
+		"a Pod of a group's": {object("example.com/v1", "Pod"), false},
+		"another kind":       {object("v1", "Node"), false},
+	} {
+		if got := IsPod(tc.obj); got != tc.want {
+			t.Errorf("%s: IsPod() = %t, want %t", name, got, tc.want)
+		}
 	}
 }
 

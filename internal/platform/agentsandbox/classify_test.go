@@ -2,6 +2,7 @@ package agentsandbox
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -106,6 +107,9 @@ func TestBesides(t *testing.T) {
 			}
 		})
 	}
+	if w, _ := (&Platform{}).Classify(admissionv1.Create, nil, testMember); besides(w) != nil {
+		t.Errorf("a birth is no claim's, and is beside %v", besides(w))
+	}
 }
 
 func TestClaimOf(t *testing.T) {
@@ -113,6 +117,7 @@ func TestClaimOf(t *testing.T) {
 		claim *unstructured.Unstructured
 		want  *freshness.Claim
 	}{
+		"being deleted":      {builders.MakeClaim("ns", "c").Pool("p").UID("u").Deleting(time.Unix(1, 0)).Obj(), &freshness.Claim{UID: "u", Pool: "p", Deleting: true}},
 		"v1beta1":            {builders.MakeClaim("ns", "c").Pool("p").UID("u").Obj(), &freshness.Claim{UID: "u", Pool: "p"}},
 		"annotation":         {builders.MakeClaim("ns", "c").Pool("p").UID("u").Names("m").Obj(), &freshness.Claim{UID: "u", Pool: "p", Names: []string{"m"}}},
 		"v1alpha1, a pool":   {builders.MakeClaimV1Alpha1("ns", "c", "t", "p").UID("u").Obj(), &freshness.Claim{UID: "u", Pool: "p", Template: "t"}},
@@ -161,6 +166,7 @@ func TestAnswer(t *testing.T) {
 		"bind, passes by itself":    {freshness.Bind, freshness.PodNotYet, 409, metav1.StatusReasonConflict},
 		"cold start, whatever":      {freshness.ColdStart, freshness.StaleRevision, 409, metav1.StatusReasonAlreadyExists},
 		"birth of a stale member":   {freshness.Birth, freshness.StaleRevision, 403, metav1.StatusReasonForbidden},
+		"another controller":        {freshness.ForeignController, freshness.OwnerMismatch, 403, metav1.StatusReasonForbidden},
 		"birth, template of before": {freshness.Birth, freshness.TemplateMismatch, 403, metav1.StatusReasonForbidden},
 	}
 	for name, tc := range cases {

@@ -32,7 +32,7 @@ func (p *Platform) foreignController(ctx context.Context, w platform.Write) (pla
 		return platform.Facts{}, fmt.Errorf("looking for a claim with the controller's UID: %w", err)
 	}
 	claim, err := p.Get(ctx, Claims, sandbox.GetNamespace(), found.GetName())
-	if err != nil || claim == nil {
+	if claim == nil {
 		return f, err
 	}
 	f.Claim, f.ClaimRef.Name = claimOf(claim), claim.GetName()
@@ -44,7 +44,7 @@ func (p *Platform) foreignController(ctx context.Context, w platform.Write) (pla
 // nothing, and when there is no such claim or pool.
 func (p *Platform) EnforcementFor(ctx context.Context, namespace, claim string) (string, error) {
 	stored, err := p.Get(ctx, Claims, namespace, claim)
-	if err != nil || stored == nil {
+	if stored == nil {
 		return "", err
 	}
 	return p.enforcementOf(ctx, stored)
@@ -56,7 +56,7 @@ func (p *Platform) enforcementOf(ctx context.Context, claim *unstructured.Unstru
 		return "", nil
 	}
 	pool, err := p.Get(ctx, Pools, claim.GetNamespace(), name)
-	if err != nil || pool == nil {
+	if pool == nil {
 		return "", err
 	}
 	return pool.GetAnnotations()[settings.EnforcementKey], nil

@@ -32,7 +32,7 @@ func (p *Platform) guessed(ctx context.Context, w platform.Write, m freshness.Me
 	if w.Claim.Name != "" && w.Claim.Name != m.Name {
 		p.begin(ctx, all, guess{Sandboxes, namespace, w.Claim.Name})
 	}
-	if p.CachedNode != nil && m.PodName != "" {
+	if p.CachedNode != nil {
 		if node := p.CachedNode(namespace, m.PodName); node != "" {
 			p.begin(ctx, all, guess{nodes, "", node})
 		}

@@ -103,8 +103,8 @@ func Recreates(pool *unstructured.Unstructured) bool {
 // Replicas is how many members the pool is to have; 1 where it does not say, as
 // the CRD defaults it.
 func Replicas(pool *unstructured.Unstructured) int {
-	n, found, err := unstructured.NestedInt64(pool.Object, "spec", "replicas")
-	if err != nil || !found {
+	n, found, _ := unstructured.NestedInt64(pool.Object, "spec", "replicas")
+	if !found {
 		return 1
 	}
 	return int(n)

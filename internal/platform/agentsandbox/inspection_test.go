@@ -68,6 +68,17 @@ func (i *inspected) asStored(sandbox, pod *unstructured.Unstructured) (platform.
 	return platform.Judgement{Class: freshness.ClassOf(v), Found: alone.Found}, err
 }
 
+func TestInspectWithoutATemplate(t *testing.T) {
+	i := inspect(t, false)
+	p := newPlatform(newStore(), history{i.v1})
+	if inspection, err := p.Inspect(t.Context(), i.pool, nil); err != nil || inspection.Revision() != "" {
+		t.Errorf("the revision in force is %v, error %v", inspection, err)
+	}
+	if inspection, err := p.Inspect(t.Context(), i.pool, builders.TemplateFrom(i.v2).Unset("spec", "podTemplate").Obj()); err == nil {
+		t.Errorf("of what nobody understands: %v", inspection)
+	}
+}
+
 // A member that caches keep some of is what it is when all of it is read.
 func TestMembersAreTheSameHoweverTheyAreRead(t *testing.T) {
 	i := inspect(t, false)

@@ -96,7 +96,7 @@ func (s *Lister) members(ctx context.Context, namespace string, pools []*unstruc
 			return nil, err
 		}
 		for i := range cached {
-			if m, ok := unclaimedOf(&cached[i]); ok && wanted[m.pool] {
+			if m := unclaimedOf(&cached[i]); wanted[m.pool] {
 				found[m.uid] = m
 				if m.stamp == "" {
 					unstamped++
@@ -135,8 +135,8 @@ func (s *Lister) readFull(ctx context.Context, namespace string, pools map[types
 		return err
 	}
 	for _, sandbox := range list {
-		m, ok := unclaimedOf(sandbox)
-		if !ok || !pools[m.pool] {
+		m := unclaimedOf(sandbox)
+		if !pools[m.pool] {
 			continue
 		}
 		if m.content, err = ContentOf(sandbox); err != nil {
@@ -198,13 +198,13 @@ func (s *Lister) kind(ctx context.Context, gr schema.GroupResource, kind string)
 	return gvr.GroupVersion().WithKind(kind + "List"), nil
 }
 
-// unclaimedOf reads what metadata says; ok is false when a claim has the
+// unclaimedOf reads what metadata says. It is of no pool when a claim has the
 // Sandbox, no pool does, or it is being deleted.
-func unclaimedOf(sandbox metav1.Object) (m unclaimed, ok bool) {
+func unclaimedOf(sandbox metav1.Object) unclaimed {
 	owner := metav1.GetControllerOfNoCopy(sandbox)
 	if owner == nil || sandbox.GetDeletionTimestamp() != nil || len(ClaimsOf(sandbox)) > 0 ||
 		groupKind(owner.APIVersion, owner.Kind) != (schema.GroupKind{Group: ExtensionsGroup, Kind: kindPool}) {
-		return unclaimed{}, false
+		return unclaimed{}
 	}
 	carried := sandbox.GetLabels()
 	return unclaimed{
@@ -212,7 +212,7 @@ func unclaimedOf(sandbox metav1.Object) (m unclaimed, ok bool) {
 		shown:    carried[warmPoolLabel] != "" && carried[TemplateRefHashLabel] != "",
 		template: sandbox.GetAnnotations()[templateRefAnnotation],
 		stamp:    carried[settings.StampKey],
-	}, true
+	}
 }
 
 // isReady reads the condition that Sandboxes and Pods both have.

@@ -116,6 +116,9 @@ func TestListsOfPathsAreParsedOnceAndBounded(t *testing.T) {
 		t.Errorf("%d paths out of nothing", got)
 	}
 	kept := m.lists.Len()
+	if kept != 2 {
+		t.Errorf("%d lists are kept, want the two that are not empty", kept)
+	}
 	for _, n := range []int{revision.MaxPathBytes + 1, 30 * revision.MaxPathBytes} {
 		if got := m.injected(pool(path + strings.Repeat(" ", n-len(path)))); got.Len() != 0 {
 			t.Errorf("%d paths of a list of %d bytes, which is too long", got.Len(), n)

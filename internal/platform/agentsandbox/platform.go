@@ -44,8 +44,8 @@ type Platform struct {
 	paths pathsMemo
 }
 
-// Get returns an object as it is stored now; nil when it does not exist. Any
-// other outcome is an error: it could not be read.
+// Get returns an object as it is stored now; nil when it does not exist, and with
+// an error: it could not be read.
 func (p *Platform) Get(ctx context.Context, gr schema.GroupResource, namespace, name string) (*unstructured.Unstructured, error) {
 	return p.stored().Get(ctx, gr, namespace, name)
 }

@@ -54,6 +54,9 @@ func TestDeletion(t *testing.T) {
 			if v := freshness.JudgeDelete(d); v.Allowed != tc.allowed {
 				t.Errorf("allowed is %t (%s), want %t", v.Allowed, v.Detail, tc.allowed)
 			}
+			if tc.sandbox == testMember && len(s.read) > 0 {
+				t.Errorf("for a member %v is read", s.read)
+			}
 		})
 	}
 	t.Run("unreadable", func(t *testing.T) {

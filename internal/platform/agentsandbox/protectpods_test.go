@@ -55,6 +55,8 @@ func TestPodDeletion(t *testing.T) {
 	marked := released(barePod(testTemplate), claim)
 	unmarked := released(barePod(testTemplate), nil)
 	owned := builders.PodFrom(marked).Owners(builders.ControllerRef(sandbox().Obj())).Obj()
+	poolsOwn := builders.ControllerRef(sandbox().Obj())
+	poolsOwn.APIVersion, poolsOwn.Kind = ExtensionsGroup+"/v1alpha1", kindPool
 	elsewhere := builders.MakeColdStart(claim, testTemplate).Obj()
 	other := builders.MakeClaimV1Alpha1("ns", "c2", "python", "").Obj()
 	others := builders.MakeColdStart(other, testTemplate).Obj()
@@ -80,6 +82,8 @@ func TestPodDeletion(t *testing.T) {
 		"its claim is being deleted":            {owned, objs{sandbox().Obj(), alpha().Deleting(now).Obj()}, true},
 		"its claim's time is up":                {owned, objs{sandbox().Obj(), ended(alpha()).Obj()}, true},
 		"it is being deleted already":           {builders.PodFrom(owned).Deleting(now).Obj(), objs{sandbox().Obj(), claim}, true},
+		"a pool's of its sandbox's name":        {builders.PodFrom(owned).Owners(poolsOwn).Obj(), objs{sandbox().Obj(), claim}, true},
+		"promised, both claims have another":    {marked, objs{elsewhere, others, claim, other}, true},
 		"it is an idle member":                  {barePod(testTemplate), objs{sandbox().Obj(), claim}, true},
 		"nobody's yet, a sandbox names it":      {unmarked, objs{sandbox().Obj(), claim}, false},
 		"nobody's yet, that sandbox is going":   {unmarked, objs{sandbox().Deleting(now).Obj(), claim}, true},
@@ -103,6 +107,12 @@ func TestPodDeletion(t *testing.T) {
 				t.Errorf("allowed is %t (%s), want %t", v.Allowed, v.Detail, tc.allowed)
 			}
 		})
+	}
+
+	// Nobody promised it: there is no claim to look for.
+	d := &PodDeletions{Platform: newPlatform(newStore(), nil), API: listing(kindClaim)}
+	if got, err := d.Deletion(t.Context(), unmarked, now); err != nil || got.Claim != nil {
+		t.Errorf("a Pod that nobody was promised: %+v, error %v", got, err)
 	}
 
 	unreadable := map[string]struct {

@@ -128,7 +128,7 @@ func (g *readGroup) creator(out *stored, sandbox string) {
 	}
 	g.Go(func() error {
 		owner, err := g.p.Get(g.ctx, Sandboxes, g.namespace, sandbox)
-		if err == nil && owner != nil && string(owner.GetUID()) == platform.ControllerUID(pod) {
+		if owner != nil && string(owner.GetUID()) == platform.ControllerUID(pod) {
 			out.pod = nil
 		}
 		return err
@@ -199,7 +199,7 @@ func (g *readGroup) held(out *stored, member string, more []string) {
 		}
 		g.Go(func() error {
 			sandbox, err := g.read(Sandboxes, g.namespace, name)
-			if err != nil || sandbox == nil || sandbox.GetDeletionTimestamp() != nil {
+			if sandbox == nil || sandbox.GetDeletionTimestamp() != nil {
 				return err
 			}
 			if slices.ContainsFunc(owners(sandbox), func(o freshness.Owner) bool { return o.UID == uid }) {

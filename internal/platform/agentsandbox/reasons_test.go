@@ -38,6 +38,7 @@ func TestSnapshotHasWhatEachReasonDependsOn(t *testing.T) {
 		"claim being deleted":               {claim: claim().Deleting(long).Obj(), want: freshness.ClaimGone},
 		"claim of that name, another one":   {claim: claim().UID("another").Obj(), want: freshness.ClaimReplaced},
 		"claim names nothing":               {claim: builders.MakeClaim("ns", "c1").Obj(), want: freshness.ClaimNamesAnother},
+		"claim names nothing, nor need it":  {claim: builders.MakeClaim("ns", "c1").Obj(), member: member().NoLabel(podTemplateHashLabel).Obj(), want: freshness.Fresh},
 		"two claims in one write":           {bound: builders.SandboxFrom(builders.Bound(fresh, theClaim, v2).Obj()).Owners(unmarkedRef(theClaim), builders.ControllerRef(builders.MakeClaim("ns", "c2").Obj())).Obj(), want: freshness.OwnerMismatch},
 		"its pool stays an owner":           {bound: builders.SandboxFrom(builders.Bound(fresh, theClaim, v2).Obj()).Owners(builders.ControllerRef(theClaim), unmarkedRef(recreate)).Obj(), want: freshness.OwnerMismatch},
 		"the bind changes the pod":          {bound: builders.SandboxFrom(builders.Bound(fresh, theClaim, v2).Obj()).PodName("other").Obj(), want: freshness.BlueprintChanged},

@@ -38,6 +38,7 @@ func TestRenderMemberIsWhatUpstreamBuilds(t *testing.T) {
 		"own DNS policy":             template().PodSpec("Default", "dnsPolicy"),
 		"token wanted":               template().PodSpec(true, "automountServiceAccountToken"),
 		"token refused":              template().PodSpec(false, "automountServiceAccountToken"),
+		"network policy managed":     template().Set("Managed", "spec", "networkPolicyManagement"),
 		"network policy unmanaged":   template().Unmanaged(),
 		"network policy of its own":  template().Set(map[string]any{}, "spec", "networkPolicy"),
 		"own DNS config is replaced": template().PodSpec(map[string]any{"nameservers": []any{"10.0.0.10"}}, "dnsConfig"),
@@ -78,9 +79,12 @@ func TestRenderMemberRefusesWhatNothingCanBeBuiltFrom(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := RenderMember(tc.template)
-			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "python") {
-				t.Errorf("RenderMember() error = %v, want one that names the template and %s", err, tc.want)
+			_, asMember := RenderMember(tc.template)
+			_, plain := RenderPlain(tc.template)
+			for what, err := range map[string]error{"RenderMember": asMember, "RenderPlain": plain} {
+				if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "python") {
+					t.Errorf("%s() error = %v, want one that names the template and %s", what, err, tc.want)
+				}
 			}
 		})
 	}
@@ -120,6 +124,7 @@ func TestRenderCold(t *testing.T) {
 		"env for an init container":    {two().EnvPolicy("Allowed"), claim().Env("init", "X", "1"), in("initContainers", 0, env("X", "1"))},
 		"env that overrides":           {two().EnvPolicy("Overrides"), claim().Env("side", "A", "claim"), in("containers", 1, env("A", "claim"))},
 		"empty value":                  {two().EnvPolicy("Allowed"), claim().Env("", "X", ""), in("containers", 0, map[string]any{"name": "X"})},
+		"volumes, the template's only": {two().VolumeClaim("data", "1Gi").VolumeClaimPolicy("Overrides"), claim(), func(*unstructured.Unstructured) {}},
 		"volumes beside the template":  {two().VolumeClaim("data", "1Gi").VolumeClaimPolicy("Allowed"), claim().VolumeClaim("more", "2Gi"), claims(disk("data", "1Gi"), disk("more", "2Gi"))},
 		"volume instead of a template": {two().VolumeClaim("data", "1Gi").VolumeClaim("z", "1Gi").VolumeClaimPolicy("Overrides"), claim().VolumeClaim("data", "2Gi"), claims(disk("data", "2Gi"), disk("z", "1Gi"))},
 	}
@@ -138,6 +143,20 @@ func TestRenderCold(t *testing.T) {
 				t.Error("rendering changed the template")
 			}
 		})
+	}
+}
+
+// A container that gets no variable has no empty list of them either: a repair would
+// write it.
+func TestRenderColdLeavesOtherContainersAlone(t *testing.T) {
+	source := template().Container("side", "side:1").EnvPolicy("Allowed").Obj()
+	spec, err := coldSpec(source, builders.MakeClaim("ns", "c1").Env("side", "X", "1").Obj())
+	if err != nil {
+		t.Fatal(err)
+	}
+	containers := objects(spec["podTemplate"].(map[string]any)["spec"].(map[string]any), "containers")
+	if _, has := containers[0]["env"]; has || len(objects(containers[1], "env")) != 1 {
+		t.Errorf("containers are %v", containers)
 	}
 }
 
@@ -185,6 +204,8 @@ func TestRenderColdSaysWhatTheTemplateRefuses(t *testing.T) {
 		"env disallowed":               {template(), claim().Env("", "X", "1"), "envVarsInjectionPolicy"},
 		"env override under Allowed":   {template().Container("side", "s", "A", "1").EnvPolicy("Allowed"), claim().Env("side", "A", "2"), `env "A"`},
 		"env for an unknown container": {template().EnvPolicy("Allowed"), claim().Env("nope", "A", "2"), `container "nope"`},
+		"env, nobody says how":         {template().EnvPolicy("Sometimes"), claim().Env("", "X", "1"), "envVarsInjectionPolicy"},
+		"volumes, nobody says how":     {template().VolumeClaimPolicy("Sometimes"), claim().VolumeClaim("d", "1Gi"), "volumeClaimTemplatesPolicy"},
 		"volumes disallowed":           {template(), claim().VolumeClaim("d", "1Gi"), "volumeClaimTemplatesPolicy"},
 		"volume override, Allowed":     {template().VolumeClaim("d", "1Gi").VolumeClaimPolicy("Allowed"), claim().VolumeClaim("d", "1Gi"), `volume "d"`},
 	}

@@ -26,7 +26,7 @@ func (p *Platform) repair(ctx context.Context, sandbox *unstructured.Unstructure
 		return nil, nil
 	}
 	found, err := freshness.RepairWithin(f.Snapshot, revision.NewBudget(freshness.MaxWork, ctx.Err))
-	if found == nil || err != nil {
+	if found == nil {
 		return nil, err
 	}
 	var spec map[string]any

@@ -87,6 +87,7 @@ func TestRouteOfPod(t *testing.T) {
 		"finished":      {pod().Phase("Succeeded").Obj(), with(func(o *routes.Pod) { o.Ended = true })},
 		"being deleted": {pod().Deleting(at).Obj(), with(func(o *routes.Pod) { o.Ended = true })},
 		"on the host":   {pod().Set(true, "spec", "hostNetwork").Obj(), with(func(o *routes.Pod) { o.SharesAddress = true })},
+		"of a pool":     {pod().Owners(builders.ControllerRef(builders.MakePool("team-a", "pool").Obj())).Obj(), with(func(o *routes.Pod) { o.Sandbox, o.SandboxUID = "", routes.UID{} })},
 		"of no Sandbox": {pod().Owners().Obj(), with(func(o *routes.Pod) { o.Sandbox, o.SandboxUID = "", routes.UID{} })},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,5 +99,8 @@ func TestRouteOfPod(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+	if _, err := RouteOfPod(pod().Set("x", "metadata", "resourceVersion").Obj()); err == nil {
+		t.Error("no error for a resourceVersion without an order")
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -135,6 +134,8 @@ func TestSnapshotJudged(t *testing.T) {
 	claim := builders.MakeClaim("ns", "c1").Names("python-abc").Obj()
 	stale, stalePod := running(v1)
 	fresh, freshPod := running(v2)
+	plain := builders.SandboxFrom(fresh).Unset("spec", "podTemplate", "spec", "automountServiceAccountToken").
+		Unset("spec", "podTemplate", "spec", "dnsPolicy").Unset("spec", "podTemplate", "spec", "dnsConfig").Obj()
 	held := builders.MakeColdStart(claim, v2).Obj()
 	heldElsewhere := builders.SandboxFrom(held).Name("elsewhere").Obj()
 	bind := func(m *unstructured.Unstructured) platform.Write {
@@ -177,6 +178,9 @@ func TestSnapshotJudged(t *testing.T) {
 		"cold start, late cache":         {create(builders.MakeColdStart(claim, v1).Obj()), []*unstructured.Unstructured{claim, recreate, v2}, freshness.StaleRevision},
 		"cold start with env, late":      {create(lateEnv), []*unstructured.Unstructured{withEnv, recreate, open}, freshness.StaleRevision},
 		"cold start, pool switched":      {create(builders.MakeColdStart(claim, v2).Obj()), []*unstructured.Unstructured{claim, builders.PoolFrom(recreate).Template("other").Obj(), v2, other}, freshness.TemplateMismatch},
+		"cold start, claim gone":         {create(builders.MakeColdStart(claim, v2).Obj()), []*unstructured.Unstructured{recreate, v2}, freshness.ClaimGone},
+		"stale, for a claim with env":    {bind(stale), []*unstructured.Unstructured{builders.ClaimFrom(claim).Env("", "TOKEN", "1").Obj(), recreate, v2, stalePod}, freshness.StaleRevision},
+		"without secure defaults":        {bind(plain), []*unstructured.Unstructured{claim, recreate, v2, freshPod}, freshness.UnknownRevision},
 		"cold start beside a warm one":   {create(builders.MakeColdStart(claim, v2).Obj()), []*unstructured.Unstructured{claim, recreate, v2, builders.Bound(fresh, claim, v2).Obj()}, freshness.ClaimHoldsAnother},
 		"cold start without a pool":      {create(builders.MakeColdStart(alpha, v1).Obj()), []*unstructured.Unstructured{alpha, v2}, freshness.StaleRevision},
 		"birth":                          {create(builders.MakeMember(recreate, v2).Obj()), []*unstructured.Unstructured{recreate, v2}, freshness.Fresh},
@@ -193,6 +197,9 @@ func TestSnapshotJudged(t *testing.T) {
 			}
 			if v := freshness.Judge(f.Snapshot); v.Reason != tc.want {
 				t.Errorf("judged %s (%s), want %s", v.Reason, v.Detail, tc.want)
+			}
+			if f.Taken != nil {
+				t.Errorf("it takes pod %s", f.Taken.GetName())
 			}
 		})
 	}
@@ -261,132 +268,6 @@ func TestANamespaceThatCannotBeReadIsForTheModeToTell(t *testing.T) {
 	}
 }
 
-func TestStamps(t *testing.T) {
-	v1 := builders.MakeTemplate("ns", "python").Image("sandbox:v1").Obj()
-	v2 := builders.MakeTemplate("ns", "python").Image("sandbox:v2").EnvPolicy("Allowed").Obj()
-	hash := func(template *unstructured.Unstructured) string {
-		b, err := RenderMember(template)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b.Hash()
-	}
-	claim := builders.MakeClaim("ns", "c1").Obj()
-	stale, _ := running(v1)
-	fresh, _ := running(v2)
-	enforcing := builders.MakePool("ns", "python").Annotation(settings.EnforcementKey, "enforce").Obj()
-	p := newPlatform(newStore(claim, enforcing, v2, fresh), history{v2, v1})
-	v3 := builders.TemplateFrom(v2).PodSpec("mine", "schedulerName").Obj()
-	byHand, _ := running(v3)
-	placed := newPlatform(newStore(claim, enforcing, v3, byHand), history{v3})
-	cold := builders.MakeColdStart(claim, v2).Obj()
-	given := newPlatform(newStore(claim, v2, cold), history{v2})
-
-	cases := map[string]struct {
-		find func(context.Context, *unstructured.Unstructured) (platform.Stamp, error)
-		obj  *unstructured.Unstructured
-		want platform.Stamp
-	}{
-		"member":                  {p.SandboxRevision, fresh, platform.Stamp{Hash: hash(v2), Enforcement: "enforce"}},
-		"member of a late cache":  {p.SandboxRevision, stale, platform.Stamp{Hash: hash(v1), Enforcement: "enforce"}},
-		"cold start":              {p.SandboxRevision, builders.MakeColdStart(claim, v2).Obj(), platform.Stamp{Hash: hash(v2), Enforcement: "enforce"}},
-		"pod":                     {p.PodRevision, builders.MakePod(fresh).Stored("node-1").Obj(), platform.Stamp{Hash: hash(v2), Enforcement: "enforce", Sendable: true}},
-		"pod older than its spec": {p.PodRevision, builders.MakePod(stale).Stored("node-1").Obj(), platform.Stamp{Hash: hash(v1), Enforcement: "enforce", Sendable: true}},
-		"pod whose template names a scheduler": {
-			placed.PodRevision, builders.MakePod(byHand).Obj(), platform.Stamp{Hash: hash(v3), Enforcement: "enforce"},
-		},
-		"pod of a claim's": {
-			given.PodRevision, builders.MakePod(cold).Obj(), platform.Stamp{Hash: hash(v2)},
-		},
-		"pod of nobody": {p.PodRevision, builders.MakePod(fresh).Owners().Obj(), platform.Stamp{}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got, err := tc.find(t.Context(), tc.obj)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(platform.Stamp{}, "Namespace")); diff != "" {
-				t.Errorf("(-want,+got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// A Pod that is what its stamped Sandbox says needs no template, and one that may be
-// something else is looked at in full.
-func TestReadsForThePodOfAStampedSandbox(t *testing.T) {
-	v2 := builders.MakeTemplate("ns", "python").Image("sandbox:v2").Obj()
-	pool := builders.MakePool("ns", "python").Obj()
-	member, _ := running(v2)
-	stamped := func() *builders.Sandbox {
-		return builders.SandboxFrom(member).Label(settings.StampKey, "v1-said").Label(settings.EnforcementKey, "enforce")
-	}
-	pod := builders.MakePod(member).Stored("node-1").Obj()
-	b, err := RenderMember(v2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	inFull := []string{"sandbox/python-abc", "sandboxtemplate/python", "sandboxwarmpool/python"}
-	otherMember, _ := running(builders.TemplateFrom(v2).Image("sandbox:v3").Obj())
-	edited := builders.MakePod(otherMember).Stored("node-1").Obj()
-	other, err := platform.ReadPod(edited)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cases := map[string]struct {
-		sandbox, pod *unstructured.Unstructured
-		want         platform.Stamp
-		reads        []string
-	}{
-		"what it says":       {stamped().Obj(), pod, platform.Stamp{Hash: "v1-said", Enforcement: "enforce", Sendable: true}, []string{"sandbox/python-abc"}},
-		"something else":     {stamped().Obj(), edited, platform.Stamp{Hash: other.Content.Hash(), Sendable: true}, inFull},
-		"the Sandbox edited": {stamped().Generation(2).Obj(), pod, platform.Stamp{Hash: b.Hash(), Sendable: true}, inFull},
-		"not stamped":        {member, pod, platform.Stamp{Hash: b.Hash(), Sendable: true}, inFull},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			s := newStore(pool, v2, tc.sandbox)
-			got, err := newPlatform(s, history{v2}).PodRevision(t.Context(), tc.pod)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(platform.Stamp{}, "Namespace")); diff != "" {
-				t.Errorf("(-want,+got):\n%s", diff)
-			}
-			if _, err := got.Namespace.Labels(); err != nil {
-				t.Fatal(err)
-			}
-			reads := slices.DeleteFunc(slices.Sorted(slices.Values(s.read)), func(key string) bool { return key == "namespace/ns" })
-			if diff := cmp.Diff(tc.reads, slices.Compact(reads)); diff != "" {
-				t.Errorf("reads (-want,+got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// A cold start says whose it is from the beginning.
-func TestAColdStartIsBoundWhenItIsCreated(t *testing.T) {
-	v2 := builders.MakeTemplate("ns", "python").Obj()
-	claim := builders.MakeClaim("ns", "c1").Obj()
-	member, _ := running(v2)
-	p := newPlatform(newStore(claim, v2, builders.MakePool("ns", "python").Obj()), history{v2})
-	for name, tc := range map[string]struct {
-		sandbox *unstructured.Unstructured
-		want    string
-	}{
-		"a cold start": {builders.MakeColdStart(claim, v2).Obj(), string(claim.GetUID())},
-		"a member":     {member, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := p.NewSandbox(t.Context(), tc.sandbox)
-			if err != nil || got.BoundTo != tc.want {
-				t.Errorf("NewSandbox() = bound to %q, %v, want %q", got.BoundTo, err, tc.want)
-			}
-		})
-	}
-}
-
 func makeNode(change func(*unstructured.Unstructured)) *unstructured.Unstructured {
 	n := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": "node-1"},
@@ -423,6 +304,10 @@ func TestSnapshotNamesTheNodeThatWasRead(t *testing.T) {
 	idle := func(o *unstructured.Unstructured) platform.Write {
 		return platform.Write{Operation: freshness.Idle, New: o}
 	}
+	create := func(o *unstructured.Unstructured) platform.Write {
+		w, _ := (&Platform{}).Classify(admissionv1.Create, nil, o)
+		return w
+	}
 	cases := map[string]struct {
 		write platform.Write
 		pod   *unstructured.Unstructured
@@ -431,6 +316,8 @@ func TestSnapshotNamesTheNodeThatWasRead(t *testing.T) {
 		"a node":             {write: idle(fresh), pod: on(node.GetName()), want: &platform.Node{Name: node.GetName(), ResourceVersion: "7"}},
 		"one that is gone":   {write: idle(fresh), pod: on("gone"), want: &platform.Node{Name: "gone"}},
 		"none yet":           {write: idle(fresh), pod: builders.PodFrom(freshPod).Unset("spec", "nodeName").Obj()},
+		"a cold start's":     {write: create(builders.MakeColdStart(builders.MakeClaim("ns", "python-abc").Obj(), v2).Obj()), pod: on(node.GetName())},
+		"none of a bare Pod": {write: idle(builders.PodFrom(bare).Unset("spec", "nodeName").Obj())},
 		"that of a bare Pod": {write: idle(bare), want: &platform.Node{Name: node.GetName(), ResourceVersion: "7"}},
 	}
 	for name, tc := range cases {

@@ -39,10 +39,7 @@ func (p *Platform) newSandbox(ctx context.Context, namespace platform.Namespace,
 	if err != nil {
 		return platform.Stamp{}, fmt.Errorf("finding the revision of sandbox %s: %w", sandbox.GetName(), err)
 	}
-	stamp := platform.Stamp{Enforcement: f.Enforcement}
-	if f.Operation == freshness.ColdStart {
-		stamp.BoundTo = f.ClaimRef.UID
-	}
+	stamp := platform.Stamp{Enforcement: f.Enforcement, BoundTo: f.ClaimRef.UID}
 	done, err := p.Turns.Take(ctx, sandbox.GetNamespace())
 	if err != nil {
 		return stamp, err
@@ -155,7 +152,7 @@ func (p *Platform) asItsSandbox(ctx context.Context, sandbox, pod *unstructured.
 	}
 	defer done()
 	as, err := freshness.PodAsSaidWithin(s, revision.NewBudget(freshness.MaxWork, ctx.Err))
-	if err != nil || !as {
+	if !as {
 		return nil, err
 	}
 	return &platform.Stamp{

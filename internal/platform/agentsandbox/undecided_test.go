@@ -6,14 +6,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/freshbind/freshbind/internal/fair"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -184,4 +188,145 @@ func containersIn(key string) []string {
 		return []string{"spec", "containers"}
 	}
 	return []string{"spec", "podTemplate", "spec", "containers"}
+}
+
+// What is written is understood, too, before it is judged.
+func TestAWriteThatNobodyUnderstandsDecidesNothing(t *testing.T) {
+	template := builders.MakeTemplate("ns", "python").Obj()
+	claim := builders.MakeClaim("ns", "c1").Names("python-abc").Obj()
+	member, pod := running(template)
+	bound, cold := builders.Bound(member, claim, template).Obj(), builders.MakeColdStart(claim, template).Obj()
+	bare := barePod(template)
+	given := released(bare, claim)
+	broken := func(obj *unstructured.Unstructured) *unstructured.Unstructured {
+		return builders.SandboxFrom(obj).Set("nonsense", "spec").Obj()
+	}
+	orphan := builders.PodFrom(broken(pod)).Owners(builders.ControllerRef(builders.SandboxFrom(member).Name("gone").Obj())).Obj()
+	p := newPlatform(newStore(claim, testPool, template, member, pod), nil)
+	judge := func(w platform.Write) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := p.Snapshot(ctx, w)
+			return err
+		}
+	}
+	write := func(op freshness.Operation, old, obj *unstructured.Unstructured) func(context.Context) error {
+		return judge(platform.Write{Operation: op, Old: old, New: obj})
+	}
+	stamp := func(of func(context.Context, *unstructured.Unstructured) (platform.Stamp, error), obj *unstructured.Unstructured) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := of(ctx, obj)
+			return err
+		}
+	}
+	for name, ask := range map[string]func(context.Context) error{
+		"a bind of it":             write(freshness.Bind, broken(member), bound),
+		"a bind that breaks it":    write(freshness.Bind, member, broken(bound)),
+		"a cold start":             write(freshness.ColdStart, nil, broken(cold)),
+		"a birth":                  write(freshness.Birth, nil, broken(member)),
+		"a release of it":          write(freshness.Release, broken(bare), given),
+		"a release that breaks it": write(freshness.Release, bare, broken(given)),
+		"the birth of a bare Pod":  write(freshness.Birth, nil, broken(bare)),
+		"a stamp":                  stamp(p.NewSandbox, broken(cold)),
+		"a revision":               stamp(p.SandboxRevision, broken(cold)),
+		"the stamp of a Pod":       stamp(p.PodRevision, broken(pod)),
+		"that of an orphan":        stamp(p.PodRevision, orphan),
+		"the stamp of a bare Pod":  stamp(p.PodRevision, broken(bare)),
+		"a bare Pod as it is": func(ctx context.Context) error {
+			_, err := p.InspectBarePod(ctx, testPool, template, broken(bare))
+			return err
+		},
+		"a bare Pod whose template is broken": func(ctx context.Context) error {
+			_, err := p.InspectBarePod(ctx, testPool, broken(template), bare)
+			return err
+		},
+	} {
+		if err := ask(t.Context()); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if got := p.Question(platform.Write{Operation: freshness.ColdStart, New: broken(cold)}); got != (platform.Question{}) {
+		t.Errorf("it makes the question %x", got)
+	}
+}
+
+func TestAClaimThatNobodyUnderstandsDecidesNothing(t *testing.T) {
+	template := builders.MakeTemplate("ns", "python").VolumeClaimPolicy("Allowed").Obj()
+	claim := builders.MakeClaim("ns", "c1").VolumeClaim("data", "much").Obj()
+	p := newPlatform(newStore(claim, testPool, template), nil)
+	w, _ := p.Classify(admissionv1.Create, nil, builders.MakeColdStart(claim, template).Obj())
+	if _, err := p.Snapshot(t.Context(), w); err == nil {
+		t.Error("no error")
+	}
+}
+
+// What waits for its turn until nobody waits for the answer any more is not decided.
+func TestATurnThatNeverComesDecidesNothing(t *testing.T) {
+	all := questions()
+	// That of a Sandbox that was stamped is told by itself.
+	told := all["the stamp of its Pod"]
+	last := len(told.stored) - 1
+	told.stored = append(slices.Clone(told.stored[:last]), builders.SandboxFrom(told.stored[last]).Label(settings.StampKey, "v1-said").Obj())
+	all["the stamp of the Pod of a stamped one"] = told
+	for name, q := range all {
+		// Those take no time.
+		if q.understood == nil {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				ask := q.ask
+				q.ask = func(_ context.Context, p *Platform) error { return ask(ctx, p) }
+				if _, err := q.asked(t, "", func(p *Platform, _ *store) { p.Turns = fair.NewTurns(0, 0) }); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("error %v, want that the time is up", err)
+				}
+			})
+		})
+	}
+}
+
+// endsWhenAsked ends a context when somebody asks for a history.
+type endsWhenAsked struct {
+	history
+	end context.CancelFunc
+}
+
+func (h endsWhenAsked) Revisions(ctx context.Context, template *unstructured.Unstructured) ([]platform.Recorded, error) {
+	h.end()
+	return h.history.Revisions(ctx, template)
+}
+
+// An answer that nobody waits for any more is not looked for.
+func TestAnAnswerThatNobodyWaitsForIsNotGiven(t *testing.T) {
+	template, old := builders.MakeTemplate("ns", "python").Image("sandbox:v2").Obj(), builders.MakeTemplate("ns", "python").Image("sandbox:v1").Obj()
+	claim := builders.MakeClaim("ns", "c1").Obj()
+	member, pod := running(old)
+	cold := builders.MakeColdStart(claim, old).Obj()
+	for name, tc := range map[string]struct {
+		sandbox, pod *unstructured.Unstructured
+	}{
+		"a member":              {sandbox: member},
+		"a cold start":          {sandbox: cold},
+		"a cold start in a Pod": {sandbox: builders.SandboxFrom(cold).PodName("python-abc").Obj()},
+		"a Pod":                 {pod: pod},
+		"a bare Pod":            {pod: barePod(old)},
+	} {
+		for turns, shared := range map[string]*fair.Turns{"alone": nil, "beside others": fair.NewTurns(1, 1)} {
+			t.Run(name+", "+turns, func(t *testing.T) {
+				ctx, end := context.WithCancel(t.Context())
+				defer end()
+				p := newPlatform(newStore(claim, testPool, template, member), nil)
+				p.History, p.Turns = endsWhenAsked{history{template}, end}, shared
+				find, obj := p.NewSandbox, tc.sandbox
+				if tc.pod != nil {
+					find, obj = p.PodRevision, tc.pod
+				}
+				stamp, err := find(ctx, obj)
+				if !errors.Is(err, context.Canceled) || stamp.Hash != "" || stamp.Refused != nil {
+					t.Errorf("stamp %q, refused %v, error %v, want none but that it was given up", stamp.Hash, stamp.Refused, err)
+				}
+			})
+		}
+	}
 }
