@@ -294,7 +294,7 @@ func (c *comparer) eachLeaf(v any, root int, visit func(leaf any, root int), ski
 	}
 	switch v := v.(type) {
 	case *object:
-		if root == len(c.steps) && c.abovePodFields() {
+		if c.abovePodFields() {
 			root++
 		}
 		for _, f := range v.fields {

@@ -72,6 +72,13 @@ func TestCompare(t *testing.T) {
 			"{containers: [{name: c, ports: [{hostPort: 1}]}]}", "{containers: [{name: c, ports: [{hostPort: 2}]}]}",
 			[]string{`containers[name=c].ports[0].hostPort: 1 -> 2`}, nil,
 		},
+		"one key is missing: by position": {
+			"{containers: [{name: c, ports: [{hostPort: 1}, {containerPort: 80}]}]}", "{containers: [{name: c, ports: [{containerPort: 80}, {hostPort: 1}]}]}",
+			[]string{
+				`containers[name=c].ports[0].containerPort: (absent) -> 80`, `containers[name=c].ports[0].hostPort: 1 -> (absent)`,
+				`containers[name=c].ports[1].containerPort: 80 -> (absent)`, `containers[name=c].ports[1].hostPort: (absent) -> 1`,
+			}, nil,
+		},
 		"keys that are numbers": {
 			"{containers: [{name: c, ports: [{containerPort: 80}]}]}", "{containers: [{name: c, ports: [{containerPort: 80, name: http}]}]}",
 			[]string{`containers[name=c].ports[containerPort=80].name: (absent) -> "http"`}, nil,
@@ -99,6 +106,13 @@ func TestCompare(t *testing.T) {
 		"another type in an unknown field": {
 			"{x: {a: 1}}", "{x: [2]}",
 			[]string{`x.a: 1 -> (absent)`, `x[0]: (absent) -> 2`}, []string{"podTemplate.spec.x", "podTemplate.spec.x"},
+		},
+		"a tree in place of a list": {
+			"{x: [2]}", "{x: {a: 1}}",
+			[]string{`x[0]: 2 -> (absent)`, `x.a: (absent) -> 1`}, []string{"podTemplate.spec.x", "podTemplate.spec.x"},
+		},
+		"a field without a name is no key": {
+			"{x: [{'': a, b: c}]}", "{x: [{'': a, b: d}]}", []string{`x[0].b: "c" -> "d"`}, nil,
 		},
 		"a scalar in place of a tree": {"{x: {a: 1}}", "{x: 1}", []string{`x.a: 1 -> (absent)`, `x: (absent) -> 1`}, []string{"podTemplate.spec.x", "podTemplate.spec.x"}},
 		"null in an unknown list":     {"{x: [null]}", "{x: [1]}", []string{`x[0]: null -> 1`}, nil},
@@ -176,6 +190,8 @@ func TestAllowedPaths(t *testing.T) {
 			"{containers: [{name: c, env: [{}, {}]}]}", "{containers: [{name: c, env: [{}, {name: I, value: x}]}]}",
 			[]string{"podTemplate.spec.containers[*].env[name=I]"}, []string{"podTemplate.spec.containers[name=c].env[1].name"},
 		},
+		"a field without a name is no key": {"{x: [{}]}", "{x: [{'': 1}]}", []string{`podTemplate.spec.x[0][""]`}, nil},
+		"an element has no name":           {"{}", "{tolerations: [{key: a}]}", []string{`podTemplate.spec.tolerations[""]`}, []string{"podTemplate.spec.tolerations[0].key"}},
 		"by a field that is no key": {
 			"{containers: [{name: c}]}", "{containers: [{name: c, volumeMounts: [{name: token-1, mountPath: /t}]}]}",
 			[]string{"podTemplate.spec.containers[*].volumeMounts[name=token-*]"}, nil,

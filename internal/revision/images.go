@@ -32,11 +32,10 @@ func imagesIn(l *list) *list {
 	out := &list{mergeKey: l.mergeKey, items: make([]any, 0, len(l.items))}
 	for _, item := range l.items {
 		container := &object{}
-		if in, ok := item.(*object); ok {
-			for _, f := range in.fields {
-				if f.name == imageKey || f.name == l.mergeKey {
-					container.fields = append(container.fields, f)
-				}
+		in, _ := item.(*object) // as its type says
+		for _, f := range in.fields {
+			if f.name == imageKey || f.name == l.mergeKey {
+				container.fields = append(container.fields, f)
 			}
 		}
 		out.items = append(out.items, container)

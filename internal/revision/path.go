@@ -70,9 +70,7 @@ func SplitPaths(list string) []string {
 			add(i)
 		}
 	}
-	if start < len(list) {
-		add(len(list))
-	}
+	add(len(list))
 	return paths
 }
 
@@ -161,10 +159,10 @@ func (p *pathParser) selector() (segment, error) {
 	}
 	name := p.field()
 	if p.take('=') {
-		value, err := p.value()
-		if name == "" && err == nil {
-			err = fmt.Errorf(`a field name is missing before "="`)
+		if name == "" {
+			return segment{}, fmt.Errorf(`a field name is missing before "="`)
 		}
+		value, err := p.value()
 		return segment{kind: segmentSelector, name: name, value: value}, err
 	}
 	index, err := strconv.Atoi(name)

@@ -65,6 +65,9 @@ func TestParsePathsRefuses(t *testing.T) {
 		"an empty value":         {`podTemplate.spec.nodeName=`, `path "podTemplate.spec.nodeName=": a value is missing before "": write "" for the empty string, and quotes around a value with white space or any of , [ ] = " \ *`},
 		"more behind a value":    {`podTemplate.spec.nodeName=a=b`, `path "podTemplate.spec.nodeName=a=b": unexpected "=b" behind the value`},
 		"quotes not closed":      {`podTemplate.spec.nodeName="a\"`, `path "podTemplate.spec.nodeName=\"a\\\"": the quotes around "a\" are not closed`},
+		"brackets in front":      {`["podTemplate"].spec.hostname`, `path "[\"podTemplate\"].spec.hostname": a field name is missing before "[\"podTemplate\"].spec.hostname": names are made of A-Z a-z 0-9 _ -, others are written ["name"]`},
+		"another root of a pod":  {`template.spec.hostname`, `path "template.spec.hostname": ` + roots},
+		"another of a sandbox":   {`spec.replicas`, `path "spec.replicas": ` + roots},
 		"no JSON string":         {`podTemplate.spec["\x"]`, `path "podTemplate.spec[\"\\x\"]": "\x" is not a JSON string`},
 	}
 	for name, tc := range cases {
@@ -92,6 +95,7 @@ func TestSplitPaths(t *testing.T) {
 		"one":                        {"a", []string{"a"}},
 		"commas and lines":           {"a, b\n\tc,,d\r\n", []string{"a", "b", "c", "d"}},
 		"commas in quotes":           {`a["b, c"],d="e \", f"`, []string{`a["b, c"]`, `d="e \", f"`}},
+		"a backslash outside quotes": {`a\,b`, []string{`a\`, "b"}},
 		"white space in brackets":    {"a[b = c], d", []string{"a[b = c]", "d"}},
 		"brackets that do not close": {"a[b, c", []string{"a[b, c"}},
 		"too many closing brackets":  {"a]], b", []string{"a]]", "b"}},

@@ -9,12 +9,12 @@ import (
 )
 
 func TestRedactHidesEverythingButNames(t *testing.T) {
-	b := mustPod(t, `{hostname: h, priority: 5, containers: [{name: c, image: i, env: [{name: A, value: s3cret}], ports: [{containerPort: 80, protocol: TCP}]}],
+	b := mustPod(t, `{hostname: h, nodeSelector: {'': s3cret}, priority: 5, containers: [{name: c, image: i, env: [{name: A, value: s3cret}], ports: [{containerPort: 80, protocol: TCP}]}],
 		volumes: [{name: v, emptyDir: {}}], tolerations: [{key: k}], x: {w: [z, null, 1.5]}}`)
 	r := b.Redact()
 	got := regexp.MustCompile(`sha256:[0-9a-f]{16}`).ReplaceAllString(string(r.JSON()), "#")
 	want := `{"podTemplate":{"spec":{"containers":[{"env":[{"name":"A","value":"#"}],"image":"#","name":"c","ports":[{"containerPort":80,"protocol":"#"}]}],` +
-		`"hostname":"#","priority":"#","tolerations":[{"key":"#"}],"volumes":[{"emptyDir":{},"name":"v"}],"x":{"w":["#","#","#"]}}},` +
+		`"hostname":"#","nodeSelector":{"":"#"},"priority":"#","tolerations":[{"key":"#"}],"volumes":[{"emptyDir":{},"name":"v"}],"x":{"w":["#","#","#"]}}},` +
 		`"redacted":{"hash":"` + b.Hash() + `","podHash":"` + b.PodOnly().Hash() + `"}}`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("JSON (-want,+got):\n%s", diff)

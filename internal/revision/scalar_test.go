@@ -66,6 +66,8 @@ func TestQuantityText(t *testing.T) {
 	for in, want := range map[string]string{
 		"0":                     "0",
 		strings.Repeat("0", 30): "0",
+		"0Ei":                   "0",
+		"0.00Ei":                "0",
 		"1000":                  "1000",
 		"1Mi":                   "1Mi",
 		"1048577":               "1048577",

@@ -39,10 +39,7 @@ func (l *list) keys() ([]any, bool) {
 	keys := make([]any, 0, len(l.items))
 	seen := make(map[any]struct{}, len(l.items))
 	for _, item := range l.items {
-		o, ok := item.(*object)
-		if !ok {
-			return nil, false
-		}
+		o, _ := item.(*object) // nothing else has a merge key
 		key := o.get(l.mergeKey)
 		if key == nil {
 			return nil, false

@@ -117,16 +117,14 @@ func (ft fieldTables) fieldsOf(t reflect.Type) map[string]*typeInfo {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Anonymous && name == "" {
+		if name == "" { // embedded
 			for inlined, info := range ft.fieldsOf(f.Type) {
 				fields[inlined] = info
 			}
 			continue
 		}
 		info := ft.of(f.Type)
-		if info.kind == kindList {
-			info.mergeKey = f.Tag.Get("patchMergeKey")
-		}
+		info.mergeKey = f.Tag.Get("patchMergeKey")
 		fields[name] = info
 	}
 	return fields

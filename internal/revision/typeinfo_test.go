@@ -39,6 +39,9 @@ func TestEveryTypeIsKnown(t *testing.T) {
 				if name != "" {
 					names[name] = true
 				}
+				if f.Tag.Get("patchMergeKey") != "" && (f.Type.Kind() != reflect.Slice || f.Type.Elem().Kind() != reflect.Struct) {
+					found = append(found, path+"."+f.Name+" has a merge key, and is no list of structs")
+				}
 				walk(f.Type, path+"."+f.Name)
 			}
 		case reflect.String, reflect.Bool, reflect.Int32, reflect.Int64:
