@@ -69,7 +69,7 @@ func (g *uidGetter) Get(ctx context.Context, ref Ref) (*unstructured.Unstructure
 
 func (g *uidGetter) page(ctx context.Context, ref Ref, from string) (found *unstructured.Unstructured, more string, err error) {
 	request := g.client.Get().AbsPath("/apis", ref.GVR.Group, ref.GVR.Version).
-		NamespaceIfScoped(ref.Namespace, ref.Namespace != "").Resource(ref.GVR.Resource).
+		Namespace(ref.Namespace).Resource(ref.GVR.Resource).
 		Param("limit", strconv.Itoa(listPage)).SetHeader("Accept", metadataOnly)
 	if from != "" {
 		request = request.Param("continue", from)

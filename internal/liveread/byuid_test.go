@@ -2,12 +2,15 @@ package liveread
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -70,6 +73,9 @@ func TestAnObjectIsFoundByItsUID(t *testing.T) {
 			if IsAbsent(err) != tc.wantAbsent || (err == nil) != (tc.want != "") {
 				t.Fatalf("Get() error = %v, absent %t, want %q, absent %t", err, IsAbsent(err), tc.want, tc.wantAbsent)
 			}
+			if err != nil && strings.Contains(err.Error(), "panic") {
+				t.Errorf("Get() error = %v", err)
+			}
 			if err == nil && (got.GetName() != tc.want || got.GetUID() != types.UID(tc.uid)) {
 				t.Errorf("Get() = %s %s, want %s", got.GetName(), got.GetUID(), tc.want)
 			}
@@ -99,9 +105,24 @@ func TestAListThatIsNotWholeProvesNoAbsence(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{`{"items":{}}`, `{"items":[1]}`, `{"items":"[]"}`, `{"metadata":[],"items":[]}`, `{"metadata":{"continue":1},"items":[]}`} {
+	for _, text := range []string{`{"items":{}}`, `{"items":[1]}`, `{"items":"[]"}`, `{"metadata":[],"items":[]}`, `{"metadata":{"continue":1},"items":[]}`, `["items",[]]`, `{1 "items":[]}`} {
 		if _, _, err := scanList(strings.NewReader(text), "uid-9"); err == nil {
 			t.Errorf("no error for %s", text)
 		}
+	}
+	reset := errors.New("connection reset")
+	if _, _, err := scanList(iotest.ErrReader(reset), "uid-9"); !errors.Is(err, reset) {
+		t.Errorf("scanList() of what cannot be read = %v, want %v", err, reset)
+	}
+}
+
+// Nothing but the 404 of a list could be taken for that of an object.
+func TestWhyAListIsNotServed(t *testing.T) {
+	notFound, forbidden := apierrors.NewNotFound(gvr.GroupResource(), "uid-2"), apierrors.NewForbidden(gvr.GroupResource(), "", nil)
+	if err := unnamed(notFound); apierrors.IsNotFound(err) {
+		t.Errorf("unnamed(%v) = %v, which is a 404", notFound, err)
+	}
+	if err := unnamed(forbidden); !errors.Is(err, forbidden) {
+		t.Errorf("unnamed(%v) = %v", forbidden, err)
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -90,6 +92,20 @@ func TestReadsAskForNoResourceVersion(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"freshbind (live reads)", "guard (live reads)"}, agents); diff != "" {
 		t.Errorf("user agents (-want,+got):\n%s", diff)
+	}
+}
+
+// What cannot be asked is an error at the start, and not in each read.
+func TestConfigurationsThatCannotBeUsed(t *testing.T) {
+	cfg := &rest.Config{Host: "https://127.0.0.1:1", TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(t.TempDir(), "ca.crt")}}
+	for name, start := range map[string]func(*rest.Config) error{
+		"reads":         func(cfg *rest.Config) error { _, err := NewDynamicGetter(cfg); return err },
+		"reads by UIDs": func(cfg *rest.Config) error { _, err := NewUIDGetter(cfg); return err },
+		"discovery":     func(cfg *rest.Config) error { _, err := NewResolver(cfg); return err },
+	} {
+		if err := start(cfg); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: the error is %v, want that the CA is missing", name, err)
+		}
 	}
 }
 

@@ -197,29 +197,35 @@ freshbind_live_reads_joined_total 9
 }
 
 func TestGetRefusesWhatIsNoGet(t *testing.T) {
-	r := NewReader(getterFunc(func(context.Context, Ref) (*unstructured.Unstructured, error) {
-		t.Error("a read was made")
-		return nil, nil
-	}), nil)
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
 	cases := map[string]struct {
-		ctx  context.Context
+		over bool
 		ref  Ref
 		want string
 	}{
-		"no name":       {t.Context(), ref(""), "could not decide: get sandboxtemplates.v1beta1.extensions.agents.x-k8s.io ns/: the name is empty"},
-		"caller's over": {over, ref("x"), "could not decide: get sandboxtemplates.v1beta1.extensions.agents.x-k8s.io ns/x: context canceled"},
+		"no name":       {false, ref(""), "could not decide: get sandboxtemplates.v1beta1.extensions.agents.x-k8s.io ns/: the name is empty"},
+		"caller's over": {true, ref("x"), "could not decide: get sandboxtemplates.v1beta1.extensions.agents.x-k8s.io ns/x: context canceled"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := r.Get(tc.ctx, tc.ref)
-			if !errors.Is(err, ErrUndecided) || IsAbsent(err) {
-				t.Fatalf("Get: %v, want ErrUndecided", err)
-			}
-			if diff := cmp.Diff(tc.want, err.Error()); diff != "" {
-				t.Errorf("error (-want,+got):\n%s", diff)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				r := NewReader(getterFunc(func(context.Context, Ref) (*unstructured.Unstructured, error) {
+					t.Error("a read was made")
+					return nil, nil
+				}), nil)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if tc.over {
+					cancel()
+				}
+				_, err := r.Get(ctx, tc.ref)
+				synctest.Wait()
+				if !errors.Is(err, ErrUndecided) || IsAbsent(err) {
+					t.Fatalf("Get: %v, want ErrUndecided", err)
+				}
+				if diff := cmp.Diff(tc.want, err.Error()); diff != "" {
+					t.Errorf("error (-want,+got):\n%s", diff)
+				}
+			})
 		})
 	}
 }

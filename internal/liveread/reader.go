@@ -132,9 +132,8 @@ func (r *Reader) leave(ref Ref, left *read) {
 		left.cancel()
 		return
 	}
-	if of := r.objects[ref]; of != nil && of.next == left {
-		of.next = nil
-	}
+	// What has not started is the object's next read.
+	r.objects[ref].next = nil
 }
 
 // start runs the read that of.running is. The lock is held.

@@ -90,8 +90,9 @@ func (r *Resolver) choose(mapper meta.RESTMapper, gr schema.GroupResource) (sche
 	if mapper == nil {
 		return schema.GroupVersionResource{}, false
 	}
-	served, err := mapper.ResourcesFor(gr.WithVersion(""))
-	if err != nil || len(served) == 0 {
+	// Its error says nothing but that there are none.
+	served, _ := mapper.ResourcesFor(gr.WithVersion(""))
+	if len(served) == 0 {
 		return schema.GroupVersionResource{}, false
 	}
 	for _, version := range r.versions {
