@@ -47,7 +47,7 @@ func (a *Advise) Handle(ctx context.Context, req admission.Request) admission.Re
 	}
 	before, after := a.inputs(req, old), a.inputs(req, obj)
 	if errs := advice.Refusals(before, after); len(errs) > 0 {
-		return refused(schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}, req.Name, errs)
+		return refused(kindOf(req), req.Name, errs)
 	}
 	lines := advice.Ignored(before, after)
 	ctx, cancel := context.WithTimeout(ctx, a.Timeout)
@@ -66,13 +66,17 @@ func (a *Advise) Handle(ctx context.Context, req admission.Request) admission.Re
 
 // inputs: a namespace is nobody's platform.
 func (a *Advise) inputs(req admission.Request, obj *unstructured.Unstructured) advice.Inputs {
-	if req.Kind.Group == "" && req.Kind.Kind == namespaceKind {
+	if kindOf(req) == (schema.GroupKind{Kind: namespaceKind}) {
 		if obj == nil {
 			return advice.Inputs{}
 		}
 		return advice.Inputs{Labels: obj.GetLabels()}
 	}
 	return a.Adviser.Inputs(obj)
+}
+
+func kindOf(req admission.Request) schema.GroupKind {
+	return schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}
 }
 
 // refused answers as the API server answers fields of its own that are wrong.

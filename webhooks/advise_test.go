@@ -69,7 +69,7 @@ func TestAdvise(t *testing.T) {
 		"an effect that is calm": {op: admissionv1.Update, old: template, obj: template, effect: advice.TemplateChange{}, want: want{Allowed: true, Code: 200, Asked: true}},
 		"a warning":              {op: admissionv1.Update, old: template, obj: template, effect: stale, want: want{Allowed: true, Code: 200, Asked: true, Warnings: []string{staleLine}}},
 		"an input that is none":  {op: admissionv1.Update, old: template, obj: misspelt, effect: stale, want: want{Allowed: true, Code: 200, Asked: true, Warnings: []string{advice.Ignored(advice.Inputs{}, (&agentsandbox.Adviser{}).Inputs(misspelt))[0], staleLine}}},
-		"could not be told":      {op: admissionv1.Create, obj: claim, err: errors.New("etcd is away"), want: want{Allowed: true, Code: 200, Asked: true}},
+		"could not be told":      {op: admissionv1.Create, obj: claim, effect: stale, err: errors.New("etcd is away"), want: want{Allowed: true, Code: 200, Asked: true}},
 		"a bad input":            {op: admissionv1.Create, obj: rolling, effect: stale, want: want{Code: 422, Fields: []string{"metadata.annotations[freshbind.dev/rollout-strategy]"}}},
 		"a bad input, as before": {op: admissionv1.Update, old: rolling, obj: rolling, want: want{Allowed: true, Code: 200, Asked: true}},
 		"a key of ours on pods":  {op: admissionv1.Update, old: template, obj: onPod, want: want{Code: 422, Fields: []string{"spec.podTemplate.metadata.labels[freshbind.dev/a]"}}},

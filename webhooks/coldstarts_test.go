@@ -38,6 +38,7 @@ func TestColdStarts(t *testing.T) {
 		"a bare pod refused":         {[]step{{freshness.Release, "u1", enforced(deny)}, cold}, map[coldCause]float64{memberRefused: 1}},
 		"to another claim":           {[]step{{freshness.Bind, "u2", enforced(deny)}, cold}, map[coldCause]float64{poolEmpty: 1}},
 		"to nobody that is known":    {[]step{{freshness.Release, "", enforced(deny)}, cold}, map[coldCause]float64{poolEmpty: 1}},
+		"nobody's, after that":       {[]step{{freshness.Release, "", enforced(deny)}, {freshness.ColdStart, "", enforced(pass)}}, map[coldCause]float64{poolEmpty: 1}},
 		"refused, then bound":        {[]step{{freshness.Bind, "u1", enforced(deny)}, {freshness.Bind, "u1", enforced(pass)}, cold}, map[coldCause]float64{poolEmpty: 1}},
 		"would be refused":           {[]step{{freshness.Bind, "u1", audited(deny)}, cold}, map[coldCause]float64{poolEmpty: 1}},
 		"a bind not decided":         {[]step{{freshness.Bind, "u1", undecided}, cold}, map[coldCause]float64{poolEmpty: 1}},

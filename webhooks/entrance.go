@@ -144,11 +144,8 @@ func (e *Entrance) refuse(w http.ResponseWriter, code int, reason, message strin
 // not read stands in their way.
 func (e *Entrance) large(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	head := make([]byte, headBytes)
-	n, err := io.ReadFull(r.Body, head)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
-		e.unread(w, err)
-		return
-	}
+	// A body that cannot be read cannot be read any further, and is answered below.
+	n, _ := io.ReadFull(r.Body, head)
 	namespace, size := namespaceOf(head[:n]), r.ContentLength
 	if size < 0 {
 		size = maxBody
@@ -206,35 +203,24 @@ func (e *Entrance) release(namespace string, size int64) {
 func namespaceOf(head []byte) string {
 	d := json.NewDecoder(bytes.NewReader(head))
 	for _, key := range []string{"request", "namespace"} {
-		if token, err := d.Token(); err != nil || token != json.Delim('{') {
+		if token, _ := d.Token(); token != json.Delim('{') {
 			return ""
 		}
-		if !skipTo(d, key) {
-			return ""
-		}
+		skipTo(d, key)
 	}
-	token, err := d.Token()
-	namespace, ok := token.(string)
-	if err != nil || !ok {
-		return ""
-	}
+	token, _ := d.Token()
+	namespace, _ := token.(string)
 	return namespace
 }
 
-// skipTo reads an object up to the value of a key.
-func skipTo(d *json.Decoder, key string) bool {
+// skipTo reads an object up to the value of a key; to its end, which is neither an
+// object nor a string, when it has no such key.
+func skipTo(d *json.Decoder, key string) {
 	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return false
+		if name, err := d.Token(); err != nil || name == key {
+			return
 		}
-		if name == key {
-			return true
-		}
-		var skipped json.RawMessage
-		if err := d.Decode(&skipped); err != nil {
-			return false
-		}
+		// Where this fails the next token does, too.
+		_ = d.Decode(&json.RawMessage{})
 	}
-	return false
 }

@@ -60,6 +60,8 @@ func TestNamespaceOfAReview(t *testing.T) {
 		"not an object":                {[]byte(`[]`), ""},
 		"nothing":                      {nil, ""},
 		"inside of something else":     {[]byte(`{"other":{"request":{"namespace":"x"}},"request":{"kind":{"namespace":"y"},"namespace":"ns"}}`), "ns"},
+		"a list that looks like one":   {[]byte(`["request",{"namespace":"ns"}]`), ""},
+		"a key that is no string":      {[]byte(`{1 "request":{"namespace":"ns"}}`), ""},
 		"the request is not an object": {[]byte(`{"request":"namespace"}`), ""},
 	}
 	for name, tc := range cases {
@@ -223,17 +225,42 @@ func TestWhatIsHeldOfAllNamespacesIsBounded(t *testing.T) {
 	}
 }
 
-// Only what is larger than a large body waits for room.
+// Only what is larger than a large body waits for room, and what may be.
 func TestTheLargestSmallBodyWaitsForNobody(t *testing.T) {
-	for size, want := range map[int]int{largeBody: 200, largeBody + 1: 503} {
-		e := NewEntrance(prometheus.NewRegistry(), fair.NewTurns(1, 1))
-		e.total = maxWaitingBytes
-		w := httptest.NewRecorder()
-		e.Before(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).
-			ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/bind", bytes.NewReader(make([]byte, size))))
-		if w.Code != want {
-			t.Errorf("%d bytes: answered %d, want %d", size, w.Code, want)
-		}
+	for name, tc := range map[string]struct {
+		size    int
+		chunked bool
+		want    int
+	}{
+		"the largest small one":      {largeBody, false, 200},
+		"the smallest large one":     {largeBody + 1, false, 503},
+		"a small one, not announced": {10, true, 503},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := NewEntrance(prometheus.NewRegistry(), fair.NewTurns(1, 1))
+			e.total = maxWaitingBytes
+			r := httptest.NewRequest(http.MethodPost, "/bind", bytes.NewReader(make([]byte, tc.size)))
+			if tc.chunked {
+				r.ContentLength = -1
+			}
+			w := httptest.NewRecorder()
+			e.Before(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)
+			if w.Code != tc.want {
+				t.Errorf("answered %d, want %d", w.Code, tc.want)
+			}
+		})
+	}
+}
+
+func TestWhoIsGoneTakesNoTurn(t *testing.T) {
+	e := NewEntrance(prometheus.NewRegistry(), fair.NewTurns(1, 1))
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := httptest.NewRecorder()
+	e.Before(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("asked") })).
+		ServeHTTP(w, httptest.NewRequestWithContext(gone, http.MethodPost, "/bind", bytes.NewReader(make([]byte, largeBody+1))))
+	if w.Code != http.StatusServiceUnavailable || e.total != 0 {
+		t.Errorf("answered %d, %d bytes are held", w.Code, e.total)
 	}
 }
 
@@ -266,14 +293,26 @@ func TestTheLargestBodyIsServed(t *testing.T) {
 
 // A caller that goes away in the middle is answered, and nothing is asked for it.
 func TestABodyThatEndsEarlyIsRefused(t *testing.T) {
-	for _, from := range []int{0, headBytes, headBytes + largeBody} {
-		e := NewEntrance(prometheus.NewRegistry(), fair.NewTurns(1, 1))
-		r := httptest.NewRequest(http.MethodPost, "/bind", io.MultiReader(bytes.NewReader(make([]byte, from)), iotest.ErrReader(io.ErrClosedPipe)))
-		r.ContentLength = largeBody * 4
-		w := httptest.NewRecorder()
-		e.Before(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("asked") })).ServeHTTP(w, r)
-		if w.Code != http.StatusBadRequest || e.total != 0 {
-			t.Errorf("broken off at %d: answered %d, %d bytes are held", from, w.Code, e.total)
-		}
+	for name, tc := range map[string]struct {
+		announced int64
+		sent      int
+		want      int
+	}{
+		"a small one":                    {1000, 10, http.StatusBadRequest},
+		"a large one, at once":           {4 * largeBody, 0, http.StatusBadRequest},
+		"a large one, behind its head":   {4 * largeBody, headBytes, http.StatusBadRequest},
+		"a large one, later":             {4 * largeBody, headBytes + largeBody, http.StatusBadRequest},
+		"one too large, which none read": {maxBody + 1, 0, http.StatusRequestEntityTooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := NewEntrance(prometheus.NewRegistry(), fair.NewTurns(1, 1))
+			r := httptest.NewRequest(http.MethodPost, "/bind", io.MultiReader(bytes.NewReader(make([]byte, tc.sent)), iotest.ErrReader(io.ErrClosedPipe)))
+			r.ContentLength = tc.announced
+			w := httptest.NewRecorder()
+			e.Before(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("asked") })).ServeHTTP(w, r)
+			if w.Code != tc.want || e.total != 0 {
+				t.Errorf("answered %d, want %d; %d bytes are held", w.Code, tc.want, e.total)
+			}
+		})
 	}
 }

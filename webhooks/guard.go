@@ -182,7 +182,7 @@ func (g *Guard) Handle(ctx context.Context, req admission.Request) admission.Res
 }
 
 func (g *Guard) judge(ctx context.Context, namespace string, w platform.Write) outcome {
-	if w.Operation == freshness.ColdStart && g.KnownRefusals != nil {
+	if w.Operation == freshness.ColdStart {
 		// It was predicted in mode enforce only.
 		if v, refused := g.KnownRefusals.take(g.Platform.Question(w)); refused {
 			return outcome{mode: settings.Enforce, Verdict: v}
@@ -199,8 +199,9 @@ func (g *Guard) judge(ctx context.Context, namespace string, w platform.Write) o
 		v, err = g.verdict(ctx, namespace, facts.Snapshot)
 	}
 	mode, modeErr := g.modeFor(ctx, w, v, namespace, facts.Namespace, asked)
-	if err = errors.Join(err, modeErr); err == nil && v.Allowed && settings.Mode(asked) == settings.Enforce {
-		err = g.policiesHold(ctx, namespace, facts, w)
+	err = errors.Join(err, modeErr)
+	if v.Allowed && settings.Mode(asked) == settings.Enforce {
+		err = errors.Join(err, g.policiesHold(ctx, namespace, facts, w))
 	}
 	return outcome{
 		mode: mode, pool: facts.Pool, claim: facts.ClaimRef.Name, taken: facts.Taken, alwaysCold: facts.AlwaysCold,
@@ -318,7 +319,7 @@ func (g *Guard) denied(w platform.Write, o outcome) admission.Response {
 	}
 	code, reason := g.Platform.Answer(w.Operation, fault)
 	message := fmt.Sprintf("%s: %s", v.Reason, v.Detail)
-	if v.Found != "" && v.Found != v.Expected {
+	if v.Found != v.Expected {
 		message += fmt.Sprintf(" (is %s, in force is %s)", v.Found, v.Expected)
 	}
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -202,6 +203,7 @@ func TestGuard(t *testing.T) {
 		"tightened by the pool":         {facts: tightened, mode: settings.Audit, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc its own"}, Denied: []string{"enforce c1 PodTerminating python"}, Observed: 1}},
 		"dry run leaves nothing behind": {facts: dead, mode: settings.Enforce, dryRun: true, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny"}},
 		"undecided":                     {err: broken, mode: settings.Enforce, want: want{Code: 500, Reason: "", Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
+		"the member's fault, all open":  {facts: dead, mode: settings.Enforce, failOpen: true, want: want{Code: 404, Reason: metav1.StatusReasonNotFound, Verdict: "deny", Refused: []string{"python-abc its own"}, Denied: []string{"enforce c1 PodTerminating python"}, Observed: 1}},
 		"undecided, failing open":       {err: broken, mode: settings.Enforce, failOpen: true, want: want{Allowed: true, Code: 200, Verdict: "error", Warned: true, Waiting: []string{"ns/c1"}, Observed: 1}},
 		"undecided, audited":            {err: broken, mode: settings.Audit, want: want{Allowed: true, Code: 200, Verdict: "error", Observed: 1}},
 		"undecided, the pool enforces":  {err: broken, mode: settings.Audit, pool: "enforce", want: want{Code: 500, Verdict: "error", Waiting: []string{"ns/c1"}, Observed: 1}},
@@ -283,15 +285,20 @@ func TestGuardLetsPassWhatIsNotItsOwn(t *testing.T) {
 }
 
 func TestGuardRefusesWhatItCannotDecode(t *testing.T) {
-	cases := map[string]string{"no object": "", "no JSON": "{", "null": "null", "a list": "[]"}
-	for name, body := range cases {
+	cases := map[string]struct{ body, want string }{
+		"no object": {"", "the request holds no object"},
+		"no JSON":   {"{", "unexpected end of JSON input"},
+		"null":      {"null", "the request's object is null"},
+		"a list":    {"[]", "cannot unmarshal array"},
+	}
+	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			req := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-				Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(body)},
+				Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(tc.body)},
 			}}
 			resp := (&Guard{Platform: &fakePlatform{}}).Handle(t.Context(), req)
-			if resp.Allowed || resp.Result.Code != 400 {
-				t.Errorf("Handle() = allowed %t, code %d, want a 400", resp.Allowed, resp.Result.Code)
+			if resp.Allowed || resp.Result.Code != 400 || !strings.Contains(resp.Result.Message, tc.want) {
+				t.Errorf("Handle() = allowed %t, code %d: %s; want a 400: %s", resp.Allowed, resp.Result.Code, resp.Result.Message, tc.want)
 			}
 		})
 	}

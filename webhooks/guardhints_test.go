@@ -139,6 +139,9 @@ func TestARepairedBirthIsCounted(t *testing.T) {
 	if got := testutil.ToFloat64(g.Metrics.cold.repairs.WithLabelValues("birth", repairAdmitted)); got != 1 {
 		t.Errorf("%v are counted, want 1", got)
 	}
+	if len(h.repaired) > 0 {
+		t.Errorf("told of a claim's: %v", h.repaired)
+	}
 }
 
 // A repair that went wrong is refused like anything else that is stale.

@@ -114,3 +114,12 @@ func TestGuardOfBarePods(t *testing.T) {
 		})
 	}
 }
+
+func TestNobodyWantsToKnowWhatIsReleased(t *testing.T) {
+	pod := builders.MakePod(member).Owners(builders.ControllerRef(pool)).Label(agentsandbox.PodPoolLabel, "1").Obj()
+	released := builders.PodFrom(pod).Owners().NoLabel(agentsandbox.PodPoolLabel).Obj()
+	g := guardOn(t, &fakePlatform{facts: facts(func(*platform.Facts) {})}, settings.Enforce, &hints{})
+	if resp := g.Handle(t.Context(), request(t, admissionv1.Update, pod, released)); !resp.Allowed {
+		t.Errorf("a fresh release is denied: %v", resp.Result)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
@@ -161,5 +162,21 @@ func TestHandlersAnswerBeforeTheAPIServerGivesUp(t *testing.T) {
 		if h.HandlerTimeout() >= h.Timeout || h.HandlerTimeout() <= 0 {
 			t.Errorf("%s: handler may take %s of %s", h.Name, h.HandlerTimeout(), h.Timeout)
 		}
+	}
+}
+
+func TestWhatAPlatformHasNoUseForIsNotInstalled(t *testing.T) {
+	a := agentsandbox.Admission()
+	delete(a.Requests, platform.NewPods)
+	mutating, _ := Configurations(a, Endpoint{URL: "https://h:1"}, Scope{Restamp: true, Self: "us"})
+	var names []string
+	for _, w := range mutating.Webhooks {
+		names = append(names, w.Name)
+	}
+	if diff := cmp.Diff([]string{StampHook.Name, StampBirthHook.Name}, names); diff != "" {
+		t.Errorf("webhooks (-want,+got):\n%s", diff)
+	}
+	if p := NewPolicies(a, Scope{}); len(p.Mutating) > 0 || len(p.MutatingBinding) > 0 {
+		t.Errorf("stamps of Pods are put back, and there are none: %v", p.Mutating)
 	}
 }

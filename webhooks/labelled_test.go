@@ -35,19 +35,20 @@ func TestNoClaimGetsASandboxThatNoPolicyHoldsFor(t *testing.T) {
 		create    *builders.Sandbox
 		want      string
 	}{
-		"not labelled":                             {facts: by("enforce", false), namespace: settings.Audit, want: waits},
-		"labelled":                                 {facts: by("enforce", false), namespace: settings.Audit, label: "enforce", want: passes},
-		"labelled otherwise":                       {facts: by("enforce", false), namespace: settings.Audit, label: "audit", want: waits},
-		"a cold start":                             {facts: by("enforce", false), namespace: settings.Audit, create: start, want: waits},
-		"a cold start, labelled":                   {facts: by("enforce", false), namespace: settings.Audit, create: start, label: "enforce", want: passes},
-		"a sandbox in a bare pod":                  {facts: bare, namespace: settings.Audit, create: inAPod, want: waits},
-		"the namespace enforces":                   {facts: by("enforce", false), namespace: settings.Enforce, want: passes},
-		"nobody enforces":                          {facts: by("", false), namespace: settings.Audit, want: passes},
-		"nobody enforces, and nothing can be read": {facts: by("", false), namespace: settings.Audit, readErr: broken, want: passes},
-		"denied in any case":                       {facts: by("enforce", true), namespace: settings.Audit, want: denied},
-		"the namespace cannot be read":             {facts: by("enforce", false), namespace: settings.Enforce, readErr: broken, want: waits},
-		"the namespace need not be read":           {facts: by("enforce", false), namespace: settings.Audit, readErr: broken, label: "enforce", want: passes},
-		"the namespace enforces, labelled as well": {facts: by("enforce", false), namespace: settings.Enforce, label: "enforce", want: passes},
+		"not labelled":                                  {facts: by("enforce", false), namespace: settings.Audit, want: waits},
+		"labelled":                                      {facts: by("enforce", false), namespace: settings.Audit, label: "enforce", want: passes},
+		"labelled otherwise":                            {facts: by("enforce", false), namespace: settings.Audit, label: "audit", want: waits},
+		"a cold start":                                  {facts: by("enforce", false), namespace: settings.Audit, create: start, want: waits},
+		"a cold start, labelled":                        {facts: by("enforce", false), namespace: settings.Audit, create: start, label: "enforce", want: passes},
+		"a sandbox in a bare pod":                       {facts: bare, namespace: settings.Audit, create: inAPod, want: waits},
+		"the namespace enforces":                        {facts: by("enforce", false), namespace: settings.Enforce, want: passes},
+		"nobody enforces":                               {facts: by("", false), namespace: settings.Audit, want: passes},
+		"nobody enforces, and nothing can be read":      {facts: by("", false), namespace: settings.Audit, readErr: broken, want: passes},
+		"denied in any case":                            {facts: by("enforce", true), namespace: settings.Audit, want: denied},
+		"the namespace cannot be read":                  {facts: by("enforce", false), namespace: settings.Enforce, readErr: broken, want: waits},
+		"the namespace, audited so far, cannot be read": {facts: by("enforce", false), namespace: settings.Audit, readErr: broken, want: waits},
+		"the namespace need not be read":                {facts: by("enforce", false), namespace: settings.Audit, readErr: broken, label: "enforce", want: passes},
+		"the namespace enforces, labelled as well":      {facts: by("enforce", false), namespace: settings.Enforce, label: "enforce", want: passes},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := guard(&fakePlatform{facts: tc.facts}, modes(t, tc.namespace, tc.readErr))
@@ -66,6 +67,9 @@ func TestNoClaimGetsASandboxThatNoPolicyHoldsFor(t *testing.T) {
 			}
 			if got != tc.want {
 				t.Errorf("it %s, want %s: %+v", got, tc.want, resp.Result)
+			}
+			if got == waits && tc.readErr != nil && !strings.Contains(resp.Result.Message, tc.readErr.Error()) {
+				t.Errorf("it does not say why: %s", resp.Result.Message)
 			}
 			if wantCode := int32(500); got == waits && resp.Result.Code != wantCode {
 				t.Errorf("code is %d, want %d", resp.Result.Code, wantCode)

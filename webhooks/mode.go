@@ -52,9 +52,9 @@ func (m *Modes) mayBeAsked(ctx context.Context, obj *unstructured.Unstructured) 
 	if asked := obj.GetLabels()[settings.EnforcementKey]; settings.Mode(asked) == settings.Enforce || m.Pools == nil {
 		return asked
 	}
-	pools, err := m.Pools(context.WithoutCancel(ctx), obj.GetNamespace())
-	enforces := func(pool *unstructured.Unstructured) bool { return settings.Pool(pool.GetAnnotations()).Enforces() }
-	if err == nil && slices.ContainsFunc(pools, enforces) {
+	// A cache that cannot be read shows none.
+	pools, _ := m.Pools(context.WithoutCancel(ctx), obj.GetNamespace())
+	if slices.ContainsFunc(pools, func(pool *unstructured.Unstructured) bool { return settings.Pool(pool.GetAnnotations()).Enforces() }) {
 		return string(settings.Enforce)
 	}
 	return ""
@@ -73,11 +73,8 @@ func (m *Modes) Acts(ctx context.Context, namespace, pool string) (bool, error) 
 }
 
 // lastKnown reads the cache even when the caller's time is up: the cache needs
-// none.
+// none. Of what it cannot read it knows no labels.
 func (m *Modes) lastKnown(ctx context.Context, namespace string) settings.Mode {
-	labels, err := m.Cached(context.WithoutCancel(ctx), namespace)
-	if err != nil {
-		labels = nil
-	}
+	labels, _ := m.Cached(context.WithoutCancel(ctx), namespace)
 	return m.Defaults.ModeOf(labels, "")
 }

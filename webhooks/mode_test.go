@@ -47,6 +47,10 @@ func TestNoLabelGoesBelowAFloor(t *testing.T) {
 			if known, err := m.Known(t.Context(), "ns", ""); err != nil || known != (tc.want == settings.Enforce) {
 				t.Errorf("Known = %t, %v", known, err)
 			}
+			acts := tc.want == settings.Enforce && tc.err == nil
+			if got, err := m.Acts(t.Context(), "ns", ""); got != acts || !errors.Is(err, tc.err) {
+				t.Errorf("Acts = %t, %v, want %t, %v", got, err, acts, tc.err)
+			}
 		})
 	}
 }

@@ -59,6 +59,37 @@ func TestOwnPoliciesOfAPlatformThatOffersNothingAgain(t *testing.T) {
 	}
 }
 
+// Freshbind is held where it writes, and only there.
+func TestWhatOwnPoliciesAreAbout(t *testing.T) {
+	bare := agentsandbox.Admission()
+	delete(bare.Requests, platform.NewPods)
+	bare.Own.Status, bare.Own.IdlePod, bare.Own.Template = admissionregistrationv1.RuleWithOperations{}, "", ""
+	for name, tc := range map[string]struct {
+		of   platform.Admission
+		want map[string][]string
+	}{
+		"agent-sandbox": {agentsandbox.Admission(), map[string][]string{
+			"freshbind-own-writes": {"sandboxes", "sandboxclaims", "sandboxwarmpools", "pods"}, "freshbind-own-status": {"sandboxes/status"},
+			"freshbind-own-members": {"sandboxes"}, "freshbind-own-pods": {"pods"}, "freshbind-own-revisions": {"controllerrevisions"},
+		}},
+		"without Pods, status and revisions": {bare, map[string][]string{
+			"freshbind-own-writes": {"sandboxes", "sandboxclaims", "sandboxwarmpools"}, "freshbind-own-members": {"sandboxes"},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := map[string][]string{}
+			for _, policy := range NewOwnPolicies(tc.of, "self").Validating {
+				for _, rule := range policy.Spec.MatchConstraints.ResourceRules {
+					got[policy.Name] = append(got[policy.Name], rule.Resources...)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("resources of policies (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // A write has to pass all policies, so that one for each platform would let no write of
 // revisions pass.
 func TestOnePolicyIsOnTheRevisionsOfAllPlatforms(t *testing.T) {

@@ -54,7 +54,7 @@ func (g *RecentBinds) hints(ctx context.Context, w platform.Write) []string {
 // note takes note of a write that passes. Whether it is stored in the end is not
 // known here.
 func (g *RecentBinds) note(w platform.Write) {
-	if g == nil || w.Operation != freshness.Bind || w.Claim.UID == "" {
+	if g == nil || w.Operation != freshness.Bind {
 		return
 	}
 	g.mu.Lock()

@@ -111,3 +111,15 @@ func TestNoRefusalIsKeptInModeAudit(t *testing.T) {
 		t.Error("a refusal is predicted")
 	}
 }
+
+// Nobody predicts what becomes of a bind.
+func TestABindIsReadForWhateverIsKnown(t *testing.T) {
+	f := &fakePlatform{facts: facts(func(*platform.Facts) {})}
+	w, _ := f.Classify(admissionv1.Update, member, builders.Bound(member, claim, template).Obj())
+	g := guardOn(t, f, settings.Enforce, &hints{})
+	g.KnownRefusals = NewRefusalCache(g.Clock)
+	g.KnownRefusals.note(f.Question(w), freshness.Verdict{Reason: freshness.StaleRevision})
+	if resp := g.Handle(t.Context(), bindRequest(t)); !resp.Allowed || f.asked.New == nil {
+		t.Errorf("allowed %t, read for %v: %v", resp.Allowed, f.asked.New, resp.Result)
+	}
+}

@@ -28,8 +28,9 @@ func (r Restamp) Handle(ctx context.Context, req admission.Request) admission.Re
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	// Its webhook's failurePolicy is Ignore: what the cache knows will do.
-	if act, err := r.Modes.Known(ctx, req.Namespace, old.GetLabels()[settings.EnforcementKey]); err != nil || !act {
+	// Its webhook's failurePolicy is Ignore: what the cache knows will do. That is
+	// never an error.
+	if act, _ := r.Modes.Known(ctx, req.Namespace, old.GetLabels()[settings.EnforcementKey]); !act {
 		return admission.Allowed("")
 	}
 	return admission.Patched("", stampPatch(obj.GetLabels(), old.GetLabels()[settings.StampKey])...)

@@ -1,6 +1,8 @@
 package webhooks
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"testing"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
@@ -84,5 +87,37 @@ func TestAClaimThatInsistsIsTurnedAway(t *testing.T) {
 	}
 	if len(h.refused) != 3 {
 		t.Errorf("%d hints that the member was refused, want one each time", len(h.refused))
+	}
+}
+
+// What was let through, or could not be decided, was no try in vain.
+func TestWhatIsNotRefusedIsNoTry(t *testing.T) {
+	holds := facts(func(f *platform.Facts) { f.Held = []string{"c1"} })
+	broken := errors.New("etcd is away")
+	for name, first := range map[string]func(*Guard) admission.Response{
+		"undecided": func(g *Guard) admission.Response {
+			live := g.Modes.Live
+			defer func() { g.Modes.Live = live }()
+			g.Modes.Live = func(context.Context, string) (map[string]string, error) { return nil, broken }
+			return g.Handle(t.Context(), bindRequest(t))
+		},
+		"let through": func(g *Guard) admission.Response {
+			w, _ := g.Platform.Classify("UPDATE", member, builders.Bound(member, claim, template).Obj())
+			g.Retries.exceeded(w, freshness.Verdict{Allowed: true, Reason: freshness.ClaimHoldsAnother})
+			return admission.Errored(http.StatusInternalServerError, broken)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := testingclock.NewFakePassiveClock(time.Unix(0, 0))
+			g := guard(&fakePlatform{facts: holds}, modes(t, settings.Enforce, nil))
+			g.Retries = NewRetryLimiter(c)
+			if resp := first(g); resp.Result.Code != http.StatusInternalServerError {
+				t.Fatalf("answered %v", resp.Result)
+			}
+			c.SetTime(c.Now().Add(retryFor))
+			if resp := g.Handle(t.Context(), bindRequest(t)); resp.Result.Code != http.StatusConflict {
+				t.Errorf("answered %v, want a conflict", resp.Result)
+			}
+		})
 	}
 }

@@ -247,6 +247,26 @@ func TestHowManyNamespacesAreClosedByName(t *testing.T) {
 	}
 }
 
+// What others stored may select all namespaces.
+func TestAHookOfAllNamespacesIsClosedByName(t *testing.T) {
+	_, c := Configurations(agentsandbox.Admission(), service, Scope{})
+	for i := range c.Webhooks {
+		c.Webhooks[i].NamespaceSelector = nil
+	}
+	ClosePools(c, []string{"a"})
+	want := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: []string{"a"}},
+	}}
+	for _, w := range c.Webhooks {
+		if !strings.HasPrefix(w.Name, PoolPrefix) {
+			continue
+		}
+		if diff := cmp.Diff(want, w.NamespaceSelector); diff != "" {
+			t.Errorf("%s: namespaces (-want,+got):\n%s", w.Name, diff)
+		}
+	}
+}
+
 func TestUnlike(t *testing.T) {
 	edit := func(name string, change func(h *admissionregistrationv1.ValidatingWebhook)) func(*admissionregistrationv1.ValidatingWebhookConfiguration) {
 		return func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {

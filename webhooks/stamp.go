@@ -57,7 +57,7 @@ func (s *Stamp) Handle(ctx context.Context, req admission.Request) admission.Res
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	find, isPod := s.Revisions.NewSandbox, (schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}) == podKind
+	find, isPod := s.Revisions.NewSandbox, kindOf(req) == podKind
 	if isPod {
 		find = s.Revisions.PodRevision
 	}

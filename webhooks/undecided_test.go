@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -9,7 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/freshbind/freshbind/internal/fair"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/settings"
+	"github.com/freshbind/freshbind/test/builders"
 )
 
 // A mode that is only remembered is enough to know how to fail, not to write.
@@ -31,5 +35,25 @@ func TestWhatCannotBeDecodedIsRefused(t *testing.T) {
 		if resp := h.Handle(t.Context(), req); resp.Allowed || resp.Result.Code != 400 {
 			t.Errorf("%s: allowed %t, code %d, want a 400", name, resp.Allowed, resp.Result.Code)
 		}
+	}
+}
+
+// What is fresh for a bind passes in every mode; a cold start waits for the mode that is
+// stored.
+func TestAColdStartIsUndecidedWhileTheModeIsUnread(t *testing.T) {
+	g := guard(&fakePlatform{facts: facts(func(*platform.Facts) {})}, modes(t, settings.Enforce, errors.New("etcd is away")))
+	resp := g.Handle(t.Context(), request(t, admissionv1.Create, nil, builders.MakeColdStart(claim, template).Obj()))
+	if resp.Allowed || resp.AuditAnnotations["verdict"] != "error" {
+		t.Errorf("allowed %t, said %v", resp.Allowed, resp.AuditAnnotations)
+	}
+}
+
+func TestWhatGetsNoTurnIsUndecided(t *testing.T) {
+	g := guard(&fakePlatform{facts: facts(func(*platform.Facts) {})}, modes(t, settings.Enforce, nil))
+	g.Turns = fair.NewTurns(1, 1)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if resp := g.Handle(gone, bindRequest(t)); resp.Allowed || resp.AuditAnnotations["verdict"] != "error" {
+		t.Errorf("allowed %t, said %v", resp.Allowed, resp.AuditAnnotations)
 	}
 }

@@ -33,8 +33,8 @@ var answering = slices.Concat(at("internal/platform/agentsandbox/answers.go", []
 	{check: "not in mode audit", old: `if o.mode == settings.Enforce && w.Operation == freshness.Release && !o.byPerson && g.Released != nil {`, broken: `if w.Operation == freshness.Release && !o.byPerson && g.Released != nil {`, test: "TestGuardOfBarePods/release, audited"},
 	{check: "a Pod that a person took out of its pool is theirs", old: `freshness.Release && !o.byPerson && g.Released`, broken: `freshness.Release && g.Released`, test: "TestGuardOfBarePods/release, by a person"},
 }), at("webhooks/guard.go", []mutant{
-	{check: "no claim gets what no policy holds for", old: `err == nil && v.Allowed && settings.Mode(asked) == settings.Enforce {`, broken: `false {`, test: "TestNoClaimGetsASandboxThatNoPolicyHoldsFor/not labelled"},
-	{check: "not labelled: a denial stays one", old: `err == nil && v.Allowed && settings.Mode(asked) == settings.Enforce {`, broken: `err == nil && mode == settings.Enforce {`, test: "TestNoClaimGetsASandboxThatNoPolicyHoldsFor/denied in any case"},
+	{check: "no claim gets what no policy holds for", old: `if v.Allowed && settings.Mode(asked) == settings.Enforce {`, broken: `if false {`, test: "TestNoClaimGetsASandboxThatNoPolicyHoldsFor/not labelled"},
+	{check: "not labelled: a denial stays one", old: `if v.Allowed && settings.Mode(asked) == settings.Enforce {`, broken: `if mode == settings.Enforce {`, test: "TestNoClaimGetsASandboxThatNoPolicyHoldsFor/denied in any case"},
 	{check: "not labelled: where the namespace enforces policies hold", old: `err != nil || mode == settings.Enforce {
 		return err`, broken: `err != nil || mode == "" {
 		return err`, test: "TestNoClaimGetsASandboxThatNoPolicyHoldsFor/the namespace enforces"},
@@ -114,7 +114,7 @@ var installing = slices.Concat(at("webhooks/install.go", []mutant{
 	{check: "a birth is marked where it is the pool's", old: `if s.Birth {`, broken: `if true {`, test: "TestStamp/a member"},
 	{check: "a pool's mode is on what it was made for", old: `if settings.Mode(stamp.Enforcement) == settings.Enforce {`, broken: `if false {`, test: "TestStamp/tightened"},
 }), at("webhooks/restamp.go", []mutant{
-	{check: "stamps are put back where binds are enforced", old: `err != nil || !act {`, broken: `err != nil || !act && false {`, test: "TestRestamp/audited"},
+	{check: "stamps are put back where binds are enforced", old: `); !act {`, broken: `); !act && false {`, test: "TestRestamp/audited"},
 }))
 
 // asked is what the API server evaluates by itself.
