@@ -32,11 +32,14 @@ type Recorder struct {
 	client    client.Client
 	live      client.Reader
 	templates schema.GroupVersionKind
-	members   schema.GroupVersionKind
-	limit     int
-	renders   platform.Renderer
-	values    *values
-	pending   *pending
+	// sharedKind is the kind of templates that pools refer to where they have one of their
+	// own kind; "" for that kind.
+	sharedKind string
+	members    schema.GroupVersionKind
+	limit      int
+	renders    platform.Renderer
+	values     *values
+	pending    *pending
 }
 
 // Platform reads templates and pools.
@@ -47,8 +50,9 @@ type Platform interface {
 
 // Options configure a Recorder.
 type Options struct {
-	// Templates, Pools and Members are the kinds to watch and to look for use in.
-	Templates, Pools, Members schema.GroupVersionKind
+	// Templates, Pools and Members are the kinds to watch and to look for use in,
+	// SharedTemplates what pools can refer to besides; empty where that is nothing.
+	Templates, SharedTemplates, Pools, Members schema.GroupVersionKind
 	// Platform renders templates, and reads which one a pool refers to.
 	Platform Platform
 	// Limit is how many unused revisions are kept; at least 1.
@@ -59,15 +63,24 @@ type Options struct {
 	Enforced Enforced
 }
 
-// Setup adds a Recorder to the manager.
+// Setup adds a Recorder of each kind of templates to the manager.
 func Setup(mgr manager.Manager, o Options) error {
+	if err := setup(mgr, o, "history", o.Templates, ""); err != nil || o.SharedTemplates.Empty() {
+		return err
+	}
+	return setup(mgr, o, "history-shared", o.SharedTemplates, o.SharedTemplates.Kind)
+}
+
+func setup(mgr manager.Manager, o Options, name string, templates schema.GroupVersionKind, sharedKind string) error {
 	r := &Recorder{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), templates: o.Templates, members: o.Members, limit: o.Limit, renders: o.Platform,
-		values:  &values{never: o.Digests, enforced: o.Enforced, cached: mgr.GetCache(), live: mgr.GetAPIReader(), pools: o.Pools, reads: o.Platform},
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), templates: templates, sharedKind: sharedKind, members: o.Members, limit: o.Limit, renders: o.Platform,
+		values: &values{
+			never: o.Digests, enforced: o.Enforced, cached: mgr.GetCache(), live: mgr.GetAPIReader(), pools: o.Pools, sharedKind: sharedKind, reads: o.Platform,
+		},
 		pending: newPending(),
 	}
-	err := ctrl.NewControllerManagedBy(mgr).Named("history").
-		Watches(objectOf(o.Templates), handler.Funcs{
+	err := ctrl.NewControllerManagedBy(mgr).Named(name).
+		Watches(objectOf(templates), handler.Funcs{
 			CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { r.note(e.Object, q) },
 			UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { r.noteUpdate(e, q) },
 			DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) {
@@ -77,11 +90,11 @@ func Setup(mgr manager.Manager, o Options) error {
 		Watches(&appsv1.ControllerRevision{}, handler.Funcs{
 			DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { r.missed(e.Object, q) },
 		}).
-		Watches(objectOf(o.Pools), poolEvents(o.Platform)).
-		Watches(&corev1.Namespace{}, namespaceEvents(mgr.GetCache(), o.Templates)).
+		Watches(objectOf(o.Pools), poolEvents(o.Platform, sharedKind)).
+		Watches(&corev1.Namespace{}, namespaceEvents(mgr.GetCache(), templates)).
 		Complete(r)
 	if err != nil {
-		return fmt.Errorf("setting up the history controller: %w", err)
+		return fmt.Errorf("setting up the controller %s: %w", name, err)
 	}
 	return nil
 }
@@ -96,12 +109,19 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 func (r *Recorder) note(obj client.Object, q queue) {
 	template, ok := obj.(*unstructured.Unstructured)
-	if !ok {
+	if !ok || isDerived(template) {
 		return
 	}
 	key := client.ObjectKeyFromObject(template)
 	r.pending.add(key, template)
 	q.Add(reconcile.Request{NamespacedName: key})
+}
+
+// isDerived reports whether the platform itself has made a template, of a pool's revision
+// or of a snapshot: each is written once, and there may be thousands.
+func isDerived(template *unstructured.Unstructured) bool {
+	owner := metav1.GetControllerOfNoCopy(template)
+	return owner != nil && schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group == template.GroupVersionKind().Group
 }
 
 // noteUpdate passes over writes of metadata: they are no version.
@@ -155,7 +175,7 @@ func (r *Recorder) recordInForce(ctx context.Context, key types.NamespacedName) 
 	if err != nil {
 		return fmt.Errorf("reading template %s: %w", key, err)
 	}
-	if template.GetDeletionTimestamp() != nil {
+	if template.GetDeletionTimestamp() != nil || isDerived(template) {
 		return nil
 	}
 	return r.record(ctx, template)
@@ -191,7 +211,7 @@ func (r *Recorder) record(ctx context.Context, template *unstructured.Unstructur
 	if same != nil && hasValues(same) == keep {
 		return r.renumber(ctx, same, newest)
 	}
-	cr, err := encode(template, rendered, newest+1, !keep)
+	cr, err := r.encode(template, rendered, newest+1, !keep)
 	if err != nil {
 		return err
 	}

@@ -250,7 +250,7 @@ func TestRevisionNameFits(t *testing.T) {
 	long[maxName-21] = '.'
 	const hash = "v1-0123456789abcdef"
 	for _, template := range []string{"python", string(long)} {
-		got := revisionName(template, hash)
+		got := revisionName(template, "", hash)
 		if len(got) > maxName || got[len(got)-len(hash):] != hash || strings.Contains(got, ".-") {
 			t.Errorf("revisionName(%q) = %q", template, got)
 		}

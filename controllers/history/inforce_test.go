@@ -136,7 +136,7 @@ func TestRevisionsOfOthersAskForNothing(t *testing.T) {
 
 func TestNamesOfOthersAreLeftAlone(t *testing.T) {
 	a := version("a", 1)
-	taken := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: revisionName("python", hashOf(t, a))}}
+	taken := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: revisionName("python", "", hashOf(t, a))}}
 	c := newClient(t, taken)
 	r := newRecorder(c, limit)
 	if err := r.record(t.Context(), a); err == nil || !strings.Contains(err.Error(), "something else has this name") {

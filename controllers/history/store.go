@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"github.com/freshbind/freshbind/internal/platform"
@@ -35,17 +36,23 @@ type payload struct {
 	Digests json.RawMessage `json:"digests,omitempty"`
 }
 
-// revisionName is <template>-<hash>; an overlong template name is cut, since
-// the owner reference and the labels identify the template.
-func revisionName(template, hash string) string {
-	if room := maxName - len(hash) - 1; len(template) > room {
+// revisionName is <template>-<hash>, and <template>.<kind>-<hash> for what pools refer to
+// although they have templates of their own kind: two can have one name, and the same
+// content. An overlong template name is cut, since the owner reference and the labels
+// identify the template.
+func revisionName(template, sharedKind, hash string) string {
+	end := "-" + hash
+	if sharedKind != "" {
+		end = "." + strings.ToLower(sharedKind) + end
+	}
+	if room := maxName - len(end); len(template) > room {
 		template = strings.TrimRight(template[:room], ".-")
 	}
-	return template + "-" + hash
+	return template + end
 }
 
 // encode returns the ControllerRevision that records the template as it is.
-func encode(template *unstructured.Unstructured, rendered revision.Blueprint, number int64, digests bool) (*appsv1.ControllerRevision, error) {
+func (r *Recorder) encode(template *unstructured.Unstructured, rendered revision.Blueprint, number int64, digests bool) (*appsv1.ControllerRevision, error) {
 	var p payload
 	if digests {
 		p.Digests = rendered.Redact().JSON()
@@ -59,7 +66,7 @@ func encode(template *unstructured.Unstructured, rendered revision.Blueprint, nu
 	hash := rendered.Hash()
 	return &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:      revisionName(template.GetName(), hash),
+			Name:      revisionName(template.GetName(), r.sharedKind, hash),
 			Namespace: template.GetNamespace(),
 			Labels: map[string]string{
 				settings.TemplateUIDLabel: string(template.GetUID()),
@@ -103,6 +110,9 @@ func decode(cr *appsv1.ControllerRevision, renders platform.Renderer) (platform.
 		"metadata": map[string]any{"name": cr.Name, "namespace": cr.Namespace},
 		"spec":     p.Spec,
 	}}
+	if of := metav1.GetControllerOfNoCopy(cr); of != nil {
+		template.SetGroupVersionKind(schema.FromAPIVersionAndKind(of.APIVersion, of.Kind))
+	}
 	b, err := renders.Render(template)
 	if err != nil {
 		return platform.Recorded{}, fmt.Errorf("rendering revision %s/%s: %w", cr.Namespace, cr.Name, err)

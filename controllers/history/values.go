@@ -32,7 +32,9 @@ type values struct {
 	// cached has the pools; it may be late, so live has the last word.
 	cached, live client.Reader
 	pools        schema.GroupVersionKind
-	reads        platform.Pools
+	// sharedKind is that of Recorder.
+	sharedKind string
+	reads      platform.Pools
 }
 
 // of reports whether this template's values are kept.
@@ -51,7 +53,7 @@ func (v *values) of(ctx context.Context, template *unstructured.Unstructured) (b
 	}
 	for i := range list.Items {
 		pool := &list.Items[i]
-		if !v.reads.Pool(pool).RefersTo(template.GetName()) || pool.GetAnnotations()[settings.EnforcementKey] == "" {
+		if !v.reads.Pool(pool).RefersTo(v.sharedKind, template.GetName()) || pool.GetAnnotations()[settings.EnforcementKey] == "" {
 			continue
 		}
 		if kept, err := v.byPool(ctx, pool, template); kept || err != nil {
@@ -72,7 +74,7 @@ func (v *values) byPool(ctx context.Context, cached, template *unstructured.Unst
 	if err != nil {
 		return false, fmt.Errorf("reading pool %s: %w", cached.GetName(), err)
 	}
-	if !v.reads.Pool(pool).RefersTo(template.GetName()) {
+	if !v.reads.Pool(pool).RefersTo(v.sharedKind, template.GetName()) {
 		return false, nil
 	}
 	kept, err := v.enforced(ctx, pool.GetNamespace(), pool.GetAnnotations()[settings.EnforcementKey])
@@ -87,14 +89,14 @@ func wrapMode(err error, template *unstructured.Unstructured) error {
 }
 
 // poolEvents ask for the templates of a pool whose mode, or whose template, is
-// another one now.
-func poolEvents(pools platform.Pools) handler.EventHandler {
+// another one now. sharedKind is that of Recorder.
+func poolEvents(pools platform.Pools, sharedKind string) handler.EventHandler {
 	ask := func(pool client.Object, q queue) {
 		u, ok := pool.(*unstructured.Unstructured)
 		if !ok || u.GetAnnotations()[settings.EnforcementKey] == "" {
 			return
 		}
-		if name := pools.Pool(u).Template; pools.Pool(u).RefersTo(name) && name != "" {
+		if name := pools.Pool(u).Template; pools.Pool(u).RefersTo(sharedKind, name) && name != "" {
 			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: u.GetNamespace(), Name: name}})
 		}
 	}
@@ -131,7 +133,9 @@ func namespaceEvents(cached client.Reader, templates schema.GroupVersionKind) ha
 		}
 		var out []reconcile.Request
 		for i := range list.Items {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+			if !isDerived(&list.Items[i]) {
+				out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+			}
 		}
 		return out
 	}

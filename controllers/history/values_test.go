@@ -149,7 +149,7 @@ func TestWhatAsksForTemplatesAgain(t *testing.T) {
 	plain := pool("p").Obj()
 	enforcing := pool("p").Annotation(settings.EnforcementKey, "enforce").Obj()
 	switched := builders.PoolFrom(enforcing).Template("node").Obj()
-	pools, namespaces := poolEvents(agentsandbox.Objects{}), namespaceEvents(c, templateKind)
+	pools, namespaces := poolEvents(agentsandbox.Objects{}, ""), namespaceEvents(c, templateKind)
 	cases := map[string]struct {
 		to       handler.EventHandler
 		old, obj client.Object

@@ -87,7 +87,7 @@ func (r *Recorder) redact(ctx context.Context, list []appsv1.ControllerRevision,
 			}
 			continue
 		}
-		cr, err := encode(template, recorded.Rendered, old.Revision, true)
+		cr, err := r.encode(template, recorded.Rendered, old.Revision, true)
 		if err != nil {
 			return err
 		}

@@ -56,7 +56,11 @@ var remembering = slices.Concat(at("internal/platform/agentsandbox/memo.go", []m
 	{check: "history: one that fails blocks no other", old: `errs = append(errs, err)`, broken: `return reconcile.Result{}, err`, test: "TestARevisionThatCannotBeRecordedBlocksNoOther"},
 	{check: "history: in force again is the newest", old: `if cr.Revision == newest {`, broken: `if true {`, test: "TestARevisionInForceAgainIsTheNewest"},
 	{check: "history: metadata is no version", old: `e.ObjectOld.GetGeneration() == e.ObjectNew.GetGeneration()`, broken: `false`, test: "TestWhatAWatchDeliversAsAVersion/a label"},
+	{check: "history: what the platform makes is not recorded", old: `return owner != nil && schema.FromAPIVersionAndKind`, broken: `return false && schema.FromAPIVersionAndKind`, test: "TestWhatThePlatformMakesIsNotRecorded/of a snapshot"},
 	{check: "history: it follows the mode", old: `if same != nil && hasValues(same) == keep {`, broken: `if same != nil {`, test: "TestHistoryFollowsTheMode"},
+}), at("controllers/history/store.go", []mutant{
+	{check: "history: namesakes have names of their own", old: `if sharedKind != "" {`, broken: `if false {`, test: "TestNamesakesHaveEachTheirHistory"},
+	{check: "history: a revision is of its owner's kind", old: `of := metav1.GetControllerOfNoCopy(cr); of != nil {`, broken: `of := metav1.GetControllerOfNoCopy(cr); of != nil && false {`, test: "TestARevisionIsReadAsOneOfItsKind"},
 }), at("controllers/history/write.go", []mutant{
 	{check: "history: what others named stays", old: `if !sameTemplateName(&found, cr) {`, broken: `if false {`, test: "TestNamesOfOthersAreLeftAlone"},
 	{check: "history: the place of the template before is taken", old: `case !apierrors.IsAlreadyExists(err):`, broken: `case apierrors.IsAlreadyExists(err):

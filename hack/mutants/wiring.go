@@ -130,6 +130,10 @@ var kruiseGuard = slices.Concat(at("internal/platform/kruise/classify.go", []mut
 	{check: "kruise: not back yet", old: `== phaseRecycling`, broken: `== "never"`, test: "TestBindsByReason/not back yet"},
 	{check: "kruise: the pool recycles", old: `"annotations", cleanupAnnotation) == yes`, broken: `"annotations", cleanupAnnotation) == "never"`, test: "TestBindsByReason/used, and the pool recycles"},
 	{check: "kruise: owners of the same word in other groups", old: `GroupKind() == schema.GroupKind{Group: Group, Kind: kindSet}`, broken: `Kind == kindSet`, test: "TestClassify/another's, of the same word"},
+	{check: "kruise: of a template the Pod alone counts", old: `	if template.GetKind() == kindTemplate {
+`, broken: `	if false {
+`, pkg: "controllers/history", test: "TestARevisionIsReadAsOneOfItsKind"},
+	{check: "kruise: what a pool says beside its reference", old: `append([]string{"volumeClaimTemplates"}, ownFields...)`, broken: `[]string{}`, test: "TestBindsByReference/stale runtimes"},
 }), at("internal/platform/kruise/content.go", []mutant{
 	{check: "kruise: volumes count", old: `out["volumeClaimTemplates"] = volumes`, broken: `_ = volumes`, test: "TestBindsByReason/stale volumes"},
 	{check: "kruise: runtimes count", old: `"runtimes", `, broken: ``, test: "TestBindsByReason/stale runtimes"},
@@ -145,6 +149,8 @@ var kruiseGuard = slices.Concat(at("internal/platform/kruise/classify.go", []mut
 	{check: "kruise: a cold start changes what was asked", old: `content, err = undone(w.New, s.inForce(), by)`, broken: `_ = by`, test: "TestBindsByReason/cold, changed as asked"},
 	{check: "kruise: claims of another pool", old: `Pool: poolAsked(s.claim)}`, broken: `AnyPool: true}`, test: "TestBindsByReason/claim of another pool"},
 	{check: "kruise: an empty name is a claim's too", old: `; !isClaim || w.Claim.UID == "" {`, broken: `; !isClaim || w.New.GetLabels()[claimNameLabel] == "" || w.Claim.UID == "" {`, test: "TestBindsByReason/claim that hides its name"},
+	{check: "kruise: a reference that its pool has not", old: `(built || s.refers())`, broken: `(built || true)`, test: "TestBindsByReference/cold to a namesake of the pool"},
+	{check: "kruise: the Pod shows what a reference does not", old: `(built || s.refers())`, broken: `(false && built || s.refers())`, test: "TestBindsByReference/and the pool is inline"},
 	{check: "kruise: for nobody", old: `if w.Operation == freshness.Bind && w.Claim.UID == "" {`, broken: `if false {`, test: "TestBindsByReason/for nobody"},
 }), at("internal/platform/kruise/reads.go", []mutant{
 	{check: "kruise: a claim's name is a hint", old: `found, err := p.ByUID.Get(`, broken: `found, err := p.Reader.Get(`, test: "TestBindsByReason/claim renamed by its own label"},
@@ -155,7 +161,8 @@ var kruiseGuard = slices.Concat(at("internal/platform/kruise/classify.go", []mut
 }), at("internal/platform/kruise/history.go", []mutant{
 	{check: "kruise: older revisions are known", old: `out = append(out, k)`, broken: `_ = k`, test: "TestWhatIsStaleIsNamed/a member"},
 	{check: "kruise: without a history nobody decides", old: `return nil, fmt.Errorf("reading history of %s: %w", objs.inForce().GetName(), err)`, broken: `return nil, nil`, test: "TestAHistoryThatCannotBeReadIsNoVerdict"},
-	{check: "kruise: an older cold start has what was asked", old: `if r.Template != nil && !by.empty() {`, broken: `if false {`, test: "TestWhatIsStaleIsNamed/a cold start as its claim asks"},
+	{check: "kruise: an older cold start has what was asked", old: `return undone(carried(r.Template, sandbox, by), objs.inForce(), by)`, broken: `return r.Rendered, nil`, test: "TestWhatIsStaleIsNamed/a cold start as its claim asks"},
+	{check: "kruise: an older template has what its pool says besides", old: `return contentOf(referring(objs.set, r.Template))`, broken: `return r.Rendered, nil`, test: "TestWhatIsStaleIsNamed/of a pool that refers to a template, and says more"},
 	{check: "kruise: a cold start has what was asked, and no more", old: `if image, is := from["image"]; is && by.allowsImage(image) {`, broken: `if image, is := from["image"]; is {`, test: "TestWhatIsStaleIsNamed/a cold start as another claim asks"},
 	{check: "kruise: a user's cold start has nothing of its own", old: `		return ask{}
 	}
@@ -164,7 +171,7 @@ var kruiseGuard = slices.Concat(at("internal/platform/kruise/classify.go", []mut
 	return asked(s.claim)`, test: "TestWhatIsStaleIsNamed/a cold start as a user likes"},
 	{check: "kruise: amounts that were asked for", old: `inner(inner(to, "resources"), list)[name] = amount`, broken: `_ = amount`, test: "TestWhatIsStaleIsNamed/a cold start of other amounts"},
 }), at("internal/platform/objects.go", []mutant{
-	{check: "a template of another kind is another one", old: `return p.TemplateKind == "" && p.Template == template`, broken: `return p.Template == template`, pkg: "controllers/history", test: "TestValuesOfAPoolThatIsItsOwnTemplate/one enforces with a namesake"},
+	{check: "a template of another kind is another one", old: `return p.TemplateKind == kind && p.Template == template`, broken: `return p.Template == template`, pkg: "controllers/history", test: "TestValuesOfAPoolThatIsItsOwnTemplate/one enforces with a namesake"},
 }), at("internal/platform/kruise/platform.go", []mutant{
 	{check: "kruise: another Pod than the status shows", old: `shown != "" && shown != string(objs.pod.GetUID())`, broken: `shown == "never"`, test: "TestBindsByReason/pod exchanged"},
 	{check: "kruise: stale ones are not wanted", old: `Strategy: freshness.Recreate}`, broken: `Strategy: freshness.OnReplenish}`, test: "TestWhoServesStaleMembers"},

@@ -59,7 +59,7 @@ func (o *process) assemble(mgr manager.Manager, platformServed served, store *me
 	}
 	if a.Admission.Own.Template != "" {
 		err = history.Setup(mgr, history.Options{
-			Templates: a.Templates, Pools: a.Pools, Members: a.Sandboxes, Platform: a.Objects, Limit: o.RevisionLimit, Digests: o.RevisionDigests,
+			Templates: a.Templates, SharedTemplates: a.SharedTemplates, Pools: a.Pools, Members: a.Sandboxes, Platform: a.Objects, Limit: o.RevisionLimit, Digests: o.RevisionDigests,
 			Enforced: a.modes.Acts,
 		})
 		if err != nil {

@@ -11,15 +11,16 @@ import (
 )
 
 // Served are the kinds of a platform, each in the version that the API server is asked in.
-// There is no Claims where claims have no object.
-type Served struct{ Templates, Sandboxes, Claims, Pools schema.GroupVersionKind }
+// There is no Claims where claims have no object, and no SharedTemplates where pools can
+// refer to none.
+type Served struct{ Templates, SharedTemplates, Sandboxes, Claims, Pools schema.GroupVersionKind }
 
 // Discovery lists the resources of a group and version; NotFound when it is not
 // served.
 type Discovery func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 
 // Find finds these kinds, each in its preferred version; false when one of them is
-// missing. An error says that it could not be found out.
+// missing that has to be there. An error says that it could not be found out.
 func (d Discovery) Find(ctx context.Context, has Kinds) (Served, bool, error) {
 	found := map[schema.GroupKind]*schema.GroupVersionKind{}
 	groups := map[string]map[string]*schema.GroupVersionKind{}
@@ -31,20 +32,27 @@ func (d Discovery) Find(ctx context.Context, has Kinds) (Served, bool, error) {
 		found[kind.GroupKind], groups[kind.Group][kind.Kind] = into, into
 	}
 	for group, want := range groups {
-		if complete, err := d.find(ctx, group, has.Versions, want); !complete {
+		if err := d.find(ctx, group, has.Versions, want); err != nil {
 			return Served{}, false, err
+		}
+	}
+	for _, kind := range has.required() {
+		if found[kind.GroupKind].Empty() {
+			return Served{}, false, nil
 		}
 	}
 	k := Served{Templates: *found[has.Template.GroupKind], Sandboxes: *found[has.Member.GroupKind], Pools: *found[has.Pool.GroupKind]}
 	if has.HasClaims() {
 		k.Claims = *found[has.Claim.GroupKind]
 	}
+	if !has.SharedTemplate.Empty() {
+		k.SharedTemplates = *found[has.SharedTemplate.GroupKind]
+	}
 	return k, true, nil
 }
 
-// find looks for the kinds of one group; false when one of them is missing, or with an
-// error.
-func (d Discovery) find(ctx context.Context, group string, versions []string, want map[string]*schema.GroupVersionKind) (bool, error) {
+// find finds those of a group that are served.
+func (d Discovery) find(ctx context.Context, group string, versions []string, want map[string]*schema.GroupVersionKind) error {
 	missing := len(want)
 	for _, version := range versions {
 		gv := schema.GroupVersion{Group: group, Version: version}
@@ -53,7 +61,7 @@ func (d Discovery) find(ctx context.Context, group string, versions []string, wa
 			continue
 		}
 		if err != nil {
-			return false, fmt.Errorf("asking for the resources of %s: %w", gv, err)
+			return fmt.Errorf("asking for the resources of %s: %w", gv, err)
 		}
 		for kind, into := range want {
 			is := func(r metav1.APIResource) bool { return r.Kind == kind }
@@ -63,8 +71,8 @@ func (d Discovery) find(ctx context.Context, group string, versions []string, wa
 			}
 		}
 		if missing == 0 {
-			return true, nil
+			return nil
 		}
 	}
-	return false, nil
+	return nil
 }

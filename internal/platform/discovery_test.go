@@ -12,6 +12,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/platform/kruise"
 )
 
 // Where a pool is its own template both are found by one, and claims without objects
@@ -31,6 +32,37 @@ func TestServedKindsOfAPoolThatIsItsOwnTemplate(t *testing.T) {
 		t.Errorf("Find() = %v, %t, %v; want %v", k, found, err, want)
 	}
 	if diff := cmp.Diff([]string{"boxes", "fleets"}, has.Resources()); diff != "" {
+		t.Errorf("resources (-want,+got):\n%s", diff)
+	}
+}
+
+// What pools can refer to besides need not be served.
+func TestServedSharedTemplates(t *testing.T) {
+	for name, tc := range map[string]struct {
+		serves  []string
+		found   bool
+		version string
+	}{
+		"all":            {[]string{"Sandbox", "SandboxSet", "SandboxTemplate"}, true, "v1alpha1"},
+		"no templates":   {[]string{"Sandbox", "SandboxSet"}, true, ""},
+		"templates only": {[]string{"SandboxTemplate"}, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ask := platform.Discovery(func(context.Context, string) (*metav1.APIResourceList, error) {
+				list := &metav1.APIResourceList{}
+				for _, kind := range tc.serves {
+					list.APIResources = append(list.APIResources, metav1.APIResource{Kind: kind})
+				}
+				return list, nil
+			})
+			k, found, err := ask.Find(t.Context(), kruise.Objects{}.Kinds())
+			if err != nil || found != tc.found || k.SharedTemplates.Version != tc.version {
+				t.Errorf("%v, %t, %v; want templates %q, %t", k, found, err, tc.version, tc.found)
+			}
+		})
+	}
+	want := []string{"sandboxes", "sandboxsets", "sandboxtemplates"}
+	if diff := cmp.Diff(want, kruise.Objects{}.Kinds().Resources()); diff != "" {
 		t.Errorf("resources (-want,+got):\n%s", diff)
 	}
 }

@@ -37,6 +37,9 @@ type Catalog interface {
 // kind, and where claims have no object there is no Claim.
 type Kinds struct {
 	Member, Claim, Template, Pool Kind
+	// SharedTemplate is the kind of templates that pools can refer to where a pool is its own
+	// template otherwise; none elsewhere. A cluster need not serve it.
+	SharedTemplate Kind
 	// Product is what has to be installed, in messages.
 	Product string
 	// Versions are the API versions of all of them, the preferred one first.
@@ -46,13 +49,21 @@ type Kinds struct {
 // HasClaims reports whether claims have objects.
 func (k Kinds) HasClaims() bool { return !k.Claim.Empty() }
 
-// all are the kinds that there are.
-func (k Kinds) all() []Kind {
+// required are the kinds without which there is nothing to guard.
+func (k Kinds) required() []Kind {
 	out := []Kind{k.Member, k.Template, k.Pool}
 	if k.HasClaims() {
 		out = append(out, k.Claim)
 	}
 	return out
+}
+
+// all are the kinds that there can be.
+func (k Kinds) all() []Kind {
+	if k.SharedTemplate.Empty() {
+		return k.required()
+	}
+	return append(k.required(), k.SharedTemplate)
 }
 
 // Resources are the plurals of all kinds, each one once.
@@ -135,8 +146,11 @@ type Pool struct {
 	HiddenFirst time.Duration
 }
 
-// RefersTo reports whether a template of the platform's own kind is the pool's.
-func (p Pool) RefersTo(template string) bool { return p.TemplateKind == "" && p.Template == template }
+// RefersTo reports whether a template is the pool's: one of the platform's own kind where
+// the kind is "".
+func (p Pool) RefersTo(kind, template string) bool {
+	return p.TemplateKind == kind && p.Template == template
+}
 
 // Renderer renders templates.
 type Renderer interface {

@@ -249,9 +249,18 @@ func (w *kruiseWorld) references() {
 		w.t.Errorf("a fresh member is refused: %v", err)
 	}
 	w.edit("SandboxTemplate", kruiseSpace, "template")
-	if err := refused(w.take(stale, "a-user", ""), "UnknownRevision: "); err != nil {
+	if err := refusedForContent(w.take(stale, "a-user", "")); err != nil {
 		w.t.Error(err)
 	}
+}
+
+// refusedForContent is nil when a member was refused for what it is built from. Whether that
+// has a name already is a matter of moments.
+func refusedForContent(err error) error {
+	if refused(err, "StaleRevision: ") == nil {
+		return nil
+	}
+	return refused(err, "UnknownRevision: ")
 }
 
 // staleOnesAreRefused where somebody enforces: the namespace, or the SandboxSet.
@@ -262,11 +271,8 @@ func (w *kruiseWorld) staleOnesAreRefused() {
 		m := w.member(set, "stale-in-"+in)
 		w.edit("SandboxSet", in, "edited")
 		err := w.take(m, "a-user", "")
-		// The history is a matter of moments.
-		if in == kruiseSpace && refused(err, "StaleRevision: ") != nil {
-			err = refused(err, "UnknownRevision: ")
-		} else if in == kruiseSpace {
-			err = nil
+		if in == kruiseSpace {
+			err = refusedForContent(err)
 		}
 		if err != nil {
 			w.t.Errorf("in namespace %s: %v", in, err)

@@ -23,7 +23,8 @@ import (
 )
 
 // What a SandboxSet was before is recorded, and gives stale members, births and cold
-// starts a name. What a template of the same name was is none of it.
+// starts a name. What a template of the same name was is none of it, and has a history of
+// its own.
 func TestKruiseHistory(t *testing.T) {
 	t.Parallel()
 	w := startKruise(t)
@@ -32,8 +33,7 @@ func TestKruiseHistory(t *testing.T) {
 	first := w.hash(set)
 	stale := w.member(set, "old")
 	w.recorded(set, true, first)
-	w.set(kruiseSpace, "referring", "pool")
-	w.edit("SandboxTemplate", kruiseSpace, "pool")
+	w.templateHistory(w.set(kruiseSpace, "referring", "pool"), "pool")
 	w.edit("SandboxSet", kruiseSpace, "pool")
 	w.recorded(set, true, first, w.hash(set))
 	w.named(stale, first)
@@ -91,6 +91,29 @@ func TestKruiseRepairs(t *testing.T) {
 		w.told(cold, "ColdStartRepaired")
 	}
 	w.notRepaired(before, asking)
+}
+
+// templateHistory: what a SandboxSet refers to has been something else, and whoever has that
+// is refused by its name.
+func (w *kruiseWorld) templateHistory(set *unstructured.Unstructured, name string) {
+	w.t.Helper()
+	template := w.stored(kruiseObject("SandboxTemplate", kruiseSpace, name, nil))
+	first := w.hash(template)
+	stale := w.member(set, "old-by-reference")
+	w.recorded(template, true, first)
+	w.must(w.take(stale, "a-user", "", client.DryRunAll))
+	w.edit(template.GetKind(), kruiseSpace, name)
+	w.recorded(template, true, first, w.hash(template))
+	w.named(stale, first)
+
+	snapshot := kruiseObject("SandboxTemplate", kruiseSpace, "of-the-set", map[string]any{"template": boxTemplate(boxBefore)})
+	snapshot.SetOwnerReferences(kruiseOwnedBy(set))
+	w.create(snapshot)
+	w.changed(template, func(s *unstructured.Unstructured) {
+		s.Object["spec"].(map[string]any)["template"] = boxTemplate(boxBefore)
+	})
+	w.eventually("the first revision to be in force again", func() error { return w.take(stale, "a-user", "", client.DryRunAll) })
+	w.recorded(snapshot, true)
 }
 
 const boxAsked = "registry.example.com/box:asked"
@@ -203,7 +226,7 @@ func startKruise(t *testing.T) *kruiseWorld {
 	return w
 }
 
-// hash names what a SandboxSet has its members built from now.
+// hash names what a SandboxSet, or a template, has members built from now.
 func (w *kruiseWorld) hash(set *unstructured.Unstructured) string {
 	w.t.Helper()
 	rendered, err := kruise.Objects{}.Render(w.stored(set))
@@ -211,8 +234,8 @@ func (w *kruiseWorld) hash(set *unstructured.Unstructured) string {
 	return rendered.Hash()
 }
 
-// recorded waits until these are the revisions of a SandboxSet, each with its values or with
-// digests of them.
+// recorded waits until these are the revisions of a SandboxSet, or of a template, each with
+// its values or with digests of them.
 func (w *kruiseWorld) recorded(set *unstructured.Unstructured, values bool, want ...string) {
 	w.t.Helper()
 	slices.Sort(want)
@@ -224,11 +247,11 @@ func (w *kruiseWorld) recorded(set *unstructured.Unstructured, values bool, want
 		var got []string
 		for _, cr := range list.Items {
 			owner := metav1.GetControllerOf(&cr)
-			if owner == nil || owner.Kind != set.GetKind() {
-				return fmt.Errorf("revision %s is of %v", cr.Name, owner)
-			}
-			if owner.UID != set.GetUID() {
+			if owner == nil || owner.UID != set.GetUID() {
 				continue
+			}
+			if owner.Kind != set.GetKind() {
+				return fmt.Errorf("revision %s is of %v", cr.Name, owner)
 			}
 			if strings.Contains(string(cr.Data.Raw), "registry.example.com") != values {
 				return fmt.Errorf("revision %s tells values, want %t: %s", cr.Name, values, cr.Data.Raw)
@@ -277,7 +300,7 @@ func (w *kruiseWorld) birthsAreRefused(set *unstructured.Unstructured) {
 }
 
 // digestsOnly are kept where nobody enforces, whatever the SandboxSet says that refers to a
-// template of the same name.
+// template of the same name, whose values are kept for it.
 func (w *kruiseWorld) digestsOnly() {
 	w.t.Helper()
 	other := w.set("audited", "other", "quiet")
@@ -286,6 +309,8 @@ func (w *kruiseWorld) digestsOnly() {
 	})
 	set := w.set("audited", "quiet", "")
 	first := w.hash(set)
+	template := w.stored(kruiseObject("SandboxTemplate", "audited", "quiet", nil))
+	w.recorded(template, true, w.hash(template))
 	m := w.member(set, "old-of-quiet")
 	w.edit("SandboxSet", "audited", "quiet")
 	w.recorded(set, false, first, w.hash(set))
@@ -312,6 +337,10 @@ func (w *kruiseWorld) heldToHistory(set *unstructured.Unstructured) {
 	}
 	if err := write("of-a-set", kruiseOwnedBy(w.stored(set))); err != nil {
 		w.t.Errorf("a revision of a SandboxSet is refused: %v", err)
+	}
+	template := w.stored(kruiseObject("SandboxTemplate", kruiseSpace, "pool", nil))
+	if err := write("of-a-template", kruiseOwnedBy(template)); err != nil {
+		w.t.Errorf("a revision of a SandboxTemplate is refused: %v", err)
 	}
 	for name, owners := range map[string][]metav1.OwnerReference{
 		"of-nobody":       nil,

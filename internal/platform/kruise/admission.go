@@ -29,7 +29,7 @@ const (
 	overtaken = `!(` + wasPooled + `) && !(` + pooled + `) && ` + celClaimed + ` && ` + celOldClaimed + ` && ` +
 		celOwner + ` != '' && ` + celOldOwner + ` != '' && ` + celOwner + ` != ` + celOldOwner + ` && ` + notScaleDown
 	// templateOwner is the condition on an owner o that its history is kept.
-	templateOwner = setOwner + ` && ` + controls
+	templateOwner = `o.kind in ['` + kindSet + `', '` + kindTemplate + `'] && o.apiVersion.startsWith('` + Group + `/') && ` + controls
 	// notOrphaned: the garbage collector takes owners away that somebody deletes without
 	// what they own. It claims nothing.
 	notOrphaned = `!(request.userInfo.username in ['system:serviceaccount:kube-system:generic-garbage-collector', 'system:kube-controller-manager'])`

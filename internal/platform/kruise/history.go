@@ -8,6 +8,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/revision"
 )
 
 // known are the revisions that what is in force has had. What a claim may change of its
@@ -24,14 +25,26 @@ func (p *Platform) known(ctx context.Context, w platform.Write, objs stored) ([]
 	var out []freshness.Known
 	for _, r := range recorded {
 		k := freshness.Known{Hash: r.Hash, Content: r.Rendered}
-		if r.Template != nil && !by.empty() {
-			if k.Content, err = undone(carried(r.Template, w.New, by), objs.inForce(), by); err != nil {
+		if r.Template != nil {
+			if k.Content, err = contentBefore(r, w.New, objs, by); err != nil {
 				continue
 			}
 		}
 		out = append(out, k)
 	}
 	return out, nil
+}
+
+// contentBefore is what a revision of what is in force had members built from, as the pool is
+// now.
+func contentBefore(r platform.Recorded, sandbox *unstructured.Unstructured, objs stored, by ask) (revision.Blueprint, error) {
+	switch {
+	case objs.refers():
+		return contentOf(referring(objs.set, r.Template))
+	case by.empty():
+		return r.Rendered, nil
+	}
+	return undone(carried(r.Template, sandbox, by), objs.inForce(), by)
 }
 
 // asksCold are what the claim may have changed of its cold start: nothing, where it has no

@@ -84,11 +84,48 @@ func TestWhatIsStaleIsNamed(t *testing.T) {
 			outdated(c)
 			before := c.member.DeepCopy()
 			byRef(c)
-			imaged(newer)(c.objs[Templates.Resource+"/tpl"])
+			imaged(newer)(c.template())
 			imaged(newer)(c.pod())
 			unstructured.RemoveNestedField(before.Object, "spec", "templateRef")
 			c.member, c.written = before, takenFor(before, "uid-c", "c")
 		}, namesake},
+
+		"by reference": {func(c *cluster) { byRef(c); c.edited(c.template(), imaged(newer)) }, stale},
+		"by reference, where digests are kept": {func(c *cluster) {
+			byRef(c)
+			c.digests = true
+			c.edited(c.template(), imaged(newer))
+		}, stale},
+		"by reference, in what its images do not show": {func(c *cluster) {
+			byRef(c)
+			c.edited(c.template(), func(u *unstructured.Unstructured) { container(u)["command"] = []any{"serve"} })
+		}, stale},
+		"by reference, of a pool that says more": {func(c *cluster) {
+			byRef(c)
+			for _, of := range []*unstructured.Unstructured{c.set(), c.member, c.written} {
+				runtimes(of)
+			}
+			c.edited(c.template(), imaged(newer))
+		}, stale},
+		"of a pool that refers to a template, and says more": {func(c *cluster) {
+			before := c.member
+			byRef(c)
+			c.member, c.written = before, takenFor(before, "uid-c", "c")
+			for _, of := range []*unstructured.Unstructured{c.set(), c.member, c.written} {
+				runtimes(of)
+			}
+			c.edited(c.template(), imaged(newer))
+		}, found{false, freshness.StaleRevision, true}},
+		"by reference, of what is in force again": {func(c *cluster) {
+			byRef(c)
+			c.edited(c.template(), imaged(newer))
+			c.edited(c.template(), imaged(image))
+		}, found{true, freshness.Fresh, true}},
+		"by reference, and somebody edited its pod": {func(c *cluster) {
+			byRef(c)
+			container(c.pod())["command"] = []any{"sh"}
+			c.edited(c.template(), func(u *unstructured.Unstructured) { container(u)["args"] = []any{"serve"} })
+		}, unknown},
 
 		"a cold start":                   {func(c *cluster) { coldly(c); outdated(c) }, stale},
 		"a cold start for a user":        {func(c *cluster) { coldly(c); c.written = coldFor(c.set(), "user", ""); outdated(c) }, stale},

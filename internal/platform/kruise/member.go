@@ -48,8 +48,9 @@ func (s stored) member(w platform.Write) (freshness.Member, error) {
 func (s stored) recycles() bool { return s.set != nil && recycles(s.set, s.template) }
 
 // contents are what a Sandbox is built from, and what it is to be after the write. What
-// refers to a template has the content of that, as long as it goes on to refer to it; its
-// Pod has to show that.
+// refers to a template has the Pod that is in force, as long as it goes on to refer to it:
+// the one that it has shows whether that is so. Without one the pool has to refer to that
+// template, too.
 func (s stored) contents(w platform.Write) (content, proposed revision.Blueprint, err error) {
 	switch w.Operation {
 	case freshness.Bind:
@@ -67,8 +68,9 @@ func (s stored) contents(w platform.Write) (content, proposed revision.Blueprint
 		content, err = contentOf(w.New)
 		proposed = content
 	}
-	if template := s.inForce(); err == nil && templateRef(w.Judged()) != "" && template != nil && proposed.Equal(content) {
-		content, err = contentOf(template)
+	built := w.Operation != freshness.ColdStart && w.Operation != freshness.Birth
+	if err == nil && templateRef(w.Judged()) != "" && s.inForce() != nil && (built || s.refers()) && proposed.Equal(content) {
+		content, err = contentOf(referring(w.Judged(), s.inForce()))
 		proposed = content
 	}
 	return content, proposed, err

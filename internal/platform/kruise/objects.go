@@ -22,7 +22,8 @@ func (Objects) Kinds() platform.Kinds {
 	set := platform.Kind{GroupKind: schema.GroupKind{Group: Group, Kind: kindSet}, Resource: Sets.Resource, ShortNames: []string{"sbs"}}
 	return platform.Kinds{
 		Member:   platform.Kind{GroupKind: schema.GroupKind{Group: Group, Kind: kindSandbox}, Resource: Sandboxes.Resource, ShortNames: []string{"sbx"}},
-		Template: set, Pool: set, Product: "OpenKruise Agents", Versions: []string{version},
+		Template: set, Pool: set, SharedTemplate: platform.Kind{GroupKind: schema.GroupKind{Group: Group, Kind: kindTemplate}, Resource: Templates.Resource},
+		Product: "OpenKruise Agents", Versions: []string{version},
 	}
 }
 
@@ -37,9 +38,33 @@ func (Objects) Pool(set *unstructured.Unstructured) platform.Pool {
 }
 
 // Render is what the members of a SandboxSet are built from, or what a SandboxTemplate
-// has Pods built from.
+// has Pods built from. Of that nothing else counts: who refers to it says the rest.
 func (Objects) Render(template *unstructured.Unstructured) (revision.Blueprint, error) {
+	if template.GetKind() == kindTemplate {
+		template = referring(nil, template)
+	}
 	return contentOf(template)
+}
+
+// referring is a template with what a SandboxSet, or a Sandbox, that refers to it says
+// besides: from the template comes the Pod alone (buildSandboxTemplateSpec).
+func referring(obj, template *unstructured.Unstructured) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{Object: map[string]any{"metadata": template.Object["metadata"]}}
+	out.SetGroupVersionKind(template.GroupVersionKind())
+	spec := map[string]any{}
+	if obj != nil {
+		of, _ := obj.Object["spec"].(map[string]any)
+		for _, key := range append([]string{"volumeClaimTemplates"}, ownFields...) {
+			if v := of[key]; v != nil {
+				spec[key] = v
+			}
+		}
+	}
+	if pod, _, _ := unstructured.NestedFieldNoCopy(template.Object, "spec", "template"); pod != nil {
+		spec["template"] = pod
+	}
+	out.Object["spec"] = spec
+	return out
 }
 
 // templateRef is the SandboxTemplate that a SandboxSet or a Sandbox refers to; "" for

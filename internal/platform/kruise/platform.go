@@ -95,7 +95,7 @@ func (p *Platform) poolInto(ctx context.Context, f *platform.Facts, namespace pl
 	if template == nil {
 		return nil
 	}
-	content, err := p.Render(template)
+	content, err := contentOf(template)
 	if err != nil {
 		return fmt.Errorf("rendering what is in force for sandboxset %s: %w", set.GetName(), err)
 	}

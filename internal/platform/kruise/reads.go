@@ -25,11 +25,17 @@ type stored struct {
 
 // inForce is what members are built from; nil when that does not exist.
 func (s stored) inForce() *unstructured.Unstructured {
-	if s.set != nil && templateRef(s.set) != "" {
-		return s.template
+	if !s.refers() {
+		return s.set
 	}
-	return s.set
+	if s.template == nil {
+		return nil
+	}
+	return referring(s.set, s.template)
 }
+
+// refers reports whether the SandboxSet refers to a template.
+func (s stored) refers() bool { return s.set != nil && templateRef(s.set) != "" }
 
 // read gets what the write names, and then what only that names.
 func (p *Platform) read(ctx context.Context, w platform.Write) (stored, error) {
@@ -85,7 +91,7 @@ func (p *Platform) readNamed(ctx context.Context, w platform.Write, out *stored)
 		out.set = set
 	}
 	g, inner := errgroup.WithContext(ctx)
-	if out.set != nil && templateRef(out.set) != "" {
+	if out.refers() {
 		g.Go(func() (err error) {
 			out.template, err = p.Get(inner, Templates, namespace, templateRef(out.set))
 			return err

@@ -11,7 +11,7 @@ func Rights() []rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{Group}, Resources: []string{resource}, Verbs: verbs}
 	}
 	return []rbacv1.PolicyRule{
-		may(Sandboxes.Resource, "get", "list", "watch", "patch", "delete"), may(Templates.Resource, "get"),
+		may(Sandboxes.Resource, "get", "list", "watch", "patch", "delete"), may(Templates.Resource, "get", "list", "watch"),
 		may(Claims.Resource, "get", "list"), may(Sets.Resource, "get", "list", "watch", "patch"),
 	}
 }

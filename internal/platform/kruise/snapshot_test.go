@@ -31,17 +31,6 @@ func judged(t *testing.T, c *cluster) (freshness.Verdict, error) {
 	return freshness.Judge(f.Snapshot), err
 }
 
-func byRef(c *cluster) {
-	set(c.set(), map[string]any{"templateRef": map[string]any{"name": "tpl"}, "replicas": int64(1)}, "spec")
-	template := made("SandboxTemplate", "tpl")
-	template.Object["spec"] = map[string]any{"template": podTemplate(image)}
-	c.add(Templates.Resource, template)
-	c.member = memberOf(c.set(), "m")
-	c.written = takenFor(c.member, "uid-c", "c")
-	unstructured.RemoveNestedField(c.written.Object, "spec", "template")
-	c.pod().SetOwnerReferences(podOf(c.member, image).GetOwnerReferences())
-}
-
 func recycled(c *cluster) {
 	set(c.member, "uid-before", "spec", "template", "metadata", "labels", ownerLabel)
 	set(c.member, int64(1), "status", "recycledCount")
@@ -201,8 +190,8 @@ func TestBindsByReason(t *testing.T) {
 		"command changed by a user":     {func(c *cluster) { asUser(c); container(c.written)["command"] = []any{"sh"} }, freshness.BlueprintChanged},
 		"another template by a user":    {func(c *cluster) { asUser(c); set(c.written, "tpl", "spec", "templateRef", "name") }, freshness.BlueprintChanged},
 		"by reference":                  {byRef, freshness.Fresh},
-		"by reference, stale":           {func(c *cluster) { byRef(c); container(c.objs[Templates.Resource+"/tpl"])["image"] = newer }, freshness.UnknownRevision},
-		"by reference, a stale command": {func(c *cluster) { byRef(c); container(c.objs[Templates.Resource+"/tpl"])["command"] = []any{"sh"} }, freshness.UnknownRevision},
+		"by reference, stale":           {func(c *cluster) { byRef(c); container(c.template())["image"] = newer }, freshness.UnknownRevision},
+		"by reference, a stale command": {func(c *cluster) { byRef(c); container(c.template())["command"] = []any{"sh"} }, freshness.UnknownRevision},
 		"by reference, to another":      {func(c *cluster) { byRef(c); set(c.set(), "other", "spec", "templateRef", "name") }, freshness.TemplateMismatch},
 		"by reference, template gone":   {func(c *cluster) { byRef(c); delete(c.objs, Templates.Resource+"/tpl") }, freshness.TemplateGone},
 		"by reference, changed":         {func(c *cluster) { byRef(c); set(c.written, "other", "spec", "templateRef", "name") }, freshness.BlueprintChanged},

@@ -78,7 +78,7 @@ func (c *cluster) Revisions(_ context.Context, template *unstructured.Unstructur
 	}
 	var out []platform.Recorded
 	for _, t := range c.had[template.GetKind()+"/"+template.GetName()] {
-		content, err := contentOf(t)
+		content, err := Objects{}.Render(t)
 		if err != nil {
 			return nil, err
 		}
@@ -126,7 +126,10 @@ func (c *cluster) add(resource string, obj *unstructured.Unstructured) {
 
 func (c *cluster) set() *unstructured.Unstructured   { return c.objs[Sets.Resource+"/pool"] }
 func (c *cluster) claim() *unstructured.Unstructured { return c.objs[Claims.Resource+"/c"] }
-func (c *cluster) pod() *unstructured.Unstructured   { return c.objs[pods.Resource+"/m"] }
+
+// template is the one that byRef has the pool refer to.
+func (c *cluster) template() *unstructured.Unstructured { return c.objs[Templates.Resource+"/tpl"] }
+func (c *cluster) pod() *unstructured.Unstructured      { return c.objs[pods.Resource+"/m"] }
 
 func (c *cluster) platform() *Platform {
 	return &Platform{Stored: platform.Stored{Reader: liveread.NewReader(&c.store, nil), Resolver: resolver{}}, ByUID: liveread.NewReader(byUID{&c.store}, nil), History: c}
