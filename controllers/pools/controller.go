@@ -289,7 +289,11 @@ func (p *Controller) inForce(ctx context.Context, m *poolMemory, cached *unstruc
 	if act, err := p.actsOn(ctx, pool); err != nil || !act {
 		return nil, err
 	}
-	template, err := p.platform.Get(ctx, p.kinds.Template.GroupResource(), namespace, p.view.objects.Pool(pool).Template)
+	is, kind := p.view.objects.Pool(pool), p.kinds.Template
+	if is.TemplateKind != "" {
+		kind = p.kinds.SharedTemplate
+	}
+	template, err := p.platform.Get(ctx, kind.GroupResource(), namespace, is.Template)
 	if err != nil {
 		return nil, err
 	}

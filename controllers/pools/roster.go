@@ -159,12 +159,11 @@ func (p *Controller) judge(ctx context.Context, inspection *platform.Inspection,
 		return entry{}, freshness.MemberState{}, fmt.Errorf("judging member %s: %w", member.Name, err)
 	}
 	edited := member.Generation > 1
-	if alone := j.Class; is.Pod != nil {
-		if j.Class, err = inspection.Pod(ctx, member, is.Pod, alone); err != nil {
-			return entry{}, freshness.MemberState{}, fmt.Errorf("judging the pod of member %s: %w", member.Name, err)
-		}
-		edited = edited || alone != j.Class && is.Pod.Exchanged(j.Class)
+	alone := j.Class
+	if j, err = inspection.Pod(ctx, member, is.Pod, j); err != nil {
+		return entry{}, freshness.MemberState{}, fmt.Errorf("judging the pod of member %s: %w", member.Name, err)
 	}
+	edited = edited || is.Pod != nil && alone != j.Class && is.Pod.Exchanged(j.Class)
 	e := entry{
 		WithPod: is, revision: unique.Make(j.Found), doubt: unique.Make(""), hideable: member.Hideable, stamped: member.Stamp() != "",
 		enforced: member.Labels[settings.EnforcementKey] != "",

@@ -73,14 +73,19 @@ func Setup(mgr manager.Manager, o Options) (*Dispositions, error) {
 	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("pools").
 		WithOptions(controller.Options{MaxConcurrentReconciles: poolWorkers})
-	for _, watch := range []struct {
+	type watch struct {
 		kind  *unstructured.Unstructured
 		pools func(context.Context, client.Object) []types.NamespacedName
-	}{
+	}
+	watches := []watch{
 		{object(view.kinds.Pools), enqueueSelf},
-		{object(view.kinds.Templates), view.poolsOfTemplate},
+		{object(view.kinds.Templates), view.poolsOfTemplate("")},
 		{object(nodeKind), view.poolsOnNode},
-	} {
+	}
+	if shared := view.kinds.SharedTemplates; !shared.Empty() {
+		watches = append(watches, watch{object(shared), view.poolsOfTemplate(shared.Kind)})
+	}
+	for _, watch := range watches {
 		b = b.WatchesRawSource(source.Kind(view.informers, client.Object(watch.kind), enqueuePools(watch.pools)))
 	}
 	b = b.WatchesRawSource(changes[members.Member]{view.store, view.store.HandleSandboxes, p.poolsOfMember}).
@@ -191,10 +196,14 @@ func (v *View) poolsIn(ctx context.Context, namespace client.Object) []types.Nam
 	return v.poolsWhere(ctx, namespace.GetName(), func(*unstructured.Unstructured) bool { return true })
 }
 
-func (v *View) poolsOfTemplate(ctx context.Context, template client.Object) []types.NamespacedName {
-	return v.poolsWhere(ctx, template.GetNamespace(), func(pool *unstructured.Unstructured) bool {
-		return v.objects.Pool(pool).Template == template.GetName()
-	})
+// poolsOfTemplate finds those that refer to a template: one of the platform's own kind where
+// the kind is "".
+func (v *View) poolsOfTemplate(kind string) func(context.Context, client.Object) []types.NamespacedName {
+	return func(ctx context.Context, template client.Object) []types.NamespacedName {
+		return v.poolsWhere(ctx, template.GetNamespace(), func(pool *unstructured.Unstructured) bool {
+			return v.objects.Pool(pool).RefersTo(kind, template.GetName())
+		})
+	}
 }
 
 // poolsWhere has no error to return: a cache that cannot be listed has not

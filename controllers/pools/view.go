@@ -36,8 +36,9 @@ func (v *View) hasBarePods(pools schema.GroupVersionKind) bool {
 	return v.barePods != nil && v.barePods.HasBarePods(pools.GroupVersion())
 }
 
-// PoolKinds are the served versions of what pools are made of.
-type PoolKinds struct{ Pools, Templates, Sandboxes schema.GroupVersionKind }
+// PoolKinds are the served versions of what pools are made of. SharedTemplates is empty where
+// there are none.
+type PoolKinds struct{ Pools, Templates, SharedTemplates, Sandboxes schema.GroupVersionKind }
 
 // Members shows Sandboxes, as far as they are kept.
 type Members interface {
@@ -230,7 +231,13 @@ func (v *View) Pool(ctx context.Context, key types.NamespacedName) (*unstructure
 
 // Template returns the template that a pool refers to, nil for none.
 func (v *View) Template(ctx context.Context, pool *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	return v.get(ctx, v.kinds.Templates, types.NamespacedName{Namespace: pool.GetNamespace(), Name: v.objects.Pool(pool).Template})
+	is, kind := v.objects.Pool(pool), v.kinds.Templates
+	if is.TemplateKind != "" {
+		if kind = v.kinds.SharedTemplates; kind.Kind != is.TemplateKind {
+			return nil, nil
+		}
+	}
+	return v.get(ctx, kind, types.NamespacedName{Namespace: pool.GetNamespace(), Name: is.Template})
 }
 
 // Members are the idle members that a pool has, in the cache. They are the

@@ -39,6 +39,10 @@ var keeping = slices.Concat(at("controllers/pools/controller.go", []mutant{
 	{check: "shows: in no older version", old: `if seen, ok := shown[uid]; !ok || older(seen, rv) {`, broken: `if seen, ok := shown[uid]; !ok || false && older(seen, rv) {`, test: "TestWhatACacheShows/an older version"},
 	{check: "shows: nothing that was deleted", old: `!ok && !older(l.at, m.ResourceVersion) {`, broken: `!ok && false {`, test: "TestWhatACacheShows/one is gone"},
 	{check: "shows: younger than the list", old: `!ok && !older(l.at, m.ResourceVersion) {`, broken: `!ok {`, test: "TestWhatACacheShows/one is younger"},
+	{check: "a template of the kind that the pool says", old: `	if is.TemplateKind != "" {
+		if kind`, broken: `	if false {
+		if kind`, test: "TestTemplatesOfTwoKinds"},
+	{check: "no template of a kind that is not served", old: `kind.Kind != is.TemplateKind {`, broken: `false {`, test: "TestTemplatesOfTwoKinds"},
 }), at("controllers/pools/roster.go", []mutant{
 	{check: "another template does not have members hidden anew", old: `since, before := m.hidden[uid]`, broken: `since, before := time.Time{}, false`, test: "TestMembersAreHiddenBeforeTheyGo"},
 	{check: "nothing is remembered of members that are gone", old: `	m.hidden = hidden
@@ -68,10 +72,20 @@ var keeping = slices.Concat(at("controllers/pools/controller.go", []mutant{
 	{check: "Same: the template", old: `t.Name != u.Name || !t.Content.Equal(u.Content)`, broken: `t.Name != u.Name`, pkg: "internal/platform/agentsandbox", test: "TestInspectionsThatSayTheSame/an edit"},
 	{check: "Same: the history", old: `return a.Hash == b.Hash })`, broken: `return true })`, pkg: "internal/platform/agentsandbox", test: "TestInspectionsThatSayTheSame/another history"},
 	{check: "Same: not what is admitted", old: `a.AdmitAny, a.Suspended = b.AdmitAny, b.Suspended`, broken: ``, pkg: "internal/platform/agentsandbox", test: "TestInspectionsThatSayTheSame/what is admitted"},
-	{check: "a Pod is looked at whatever its member is", old: `|| alone == freshness.Unclassified {`, broken: `|| alone != freshness.Current {`, pkg: "internal/platform/agentsandbox", test: "TestMembersAreTheSameHoweverTheyAreRead/older, and debugged"},
+	{check: "a Pod is looked at whatever its member is", old: `|| alone.Class == freshness.Unclassified {`, broken: `|| alone.Class != freshness.Current {`, pkg: "internal/platform/agentsandbox", test: "TestMembersAreTheSameHoweverTheyAreRead/older, and debugged"},
+	{check: "a reference tells nothing without its Pod", old: `if m.ByReference && alone.Class == freshness.Current {`, broken: `if false {`, pkg: "internal/platform/kruise", test: "TestMembersThatRefer/without a pod"},
+	{check: "a reference says that it has the Pod in force", old: `if ok && err == nil && m.ByReference && `, broken: `if ok && err == nil && false && `, pkg: "internal/platform/kruise", test: "TestMembersThatRefer/fresh"},
+	{check: "a reference is named by its Pod", old: `	if !m.ByReference {
+		j.Found = alone.Found`, broken: `	if true {
+		j.Found = alone.Found`, pkg: "internal/platform/kruise", test: "TestMembersThatRefer/of an older command"},
+	{check: "images name no revision", old: `} else if !shown.Whole && j.Class == freshness.Current {`, broken: `} else if false {`, pkg: "internal/platform/kruise", test: "TestMembersThatRefer/of more than is kept"},
+	{check: "a Pod may have what the API server added", old: `PodInjections(nil, s.PodInjected, added...)`, broken: `PodInjections(nil, s.PodInjected)`, pkg: "internal/platform/kruise", test: "TestMembersThatRefer/with what the API server added"},
 }), at("internal/platform/member.go", []mutant{
 	{check: "what is kept of members is bounded", old: `if r.kept.Add(size) > MaxContents {`, broken: `if r.kept.Add(size) < 0 {`, pkg: "internal/platform/agentsandbox", test: "TestWhatIsKeptOfMembersIsBounded"},
+	{check: "a reference vouches for no Pod", old: `		generation = 0
+`, broken: ``, pkg: "internal/platform/kruise", test: "TestMembersThatRefer/edited by hand"},
 }), at("internal/platform/memberpod.go", []mutant{
+	{check: "all of a reference's Pod is compared", old: `if m.ByReference && p.whole != nil {`, broken: `if false {`, pkg: "internal/platform/kruise", test: "TestMembersThatRefer/of an older command"},
 	{check: "SameButVersion: another Pod", old: `return p.UID == o.UID &&`, broken: `return`, pkg: "internal/platform/agentsandbox", test: "TestPodsThatAreTheSameButForTheirVersions/another one of that name"},
 	{check: "SameButVersion: what it runs", old: `p.podTraits == o.podTraits &&`, broken: ``, pkg: "internal/platform/agentsandbox", test: "TestPodsThatAreTheSameButForTheirVersions/another image"},
 	{check: "SameButVersion: its node", old: `p.node == o.node &&`, broken: ``, pkg: "internal/platform/agentsandbox", test: "TestPodsThatAreTheSameButForTheirVersions/another node"},

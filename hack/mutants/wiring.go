@@ -170,6 +170,13 @@ var kruiseGuard = slices.Concat(at("internal/platform/kruise/classify.go", []mut
 	}
 	return asked(s.claim)`, test: "TestWhatIsStaleIsNamed/a cold start as a user likes"},
 	{check: "kruise: amounts that were asked for", old: `inner(inner(to, "resources"), list)[name] = amount`, broken: `_ = amount`, test: "TestWhatIsStaleIsNamed/a cold start of other amounts"},
+}), at("internal/platform/kruise/pods.go", []mutant{
+	{check: "kruise: Pods are alike on another node", old: `	delete(spec, "nodeName")
+`, broken: ``, test: "TestPodsOfAPoolHaveOneContent"},
+	{check: "kruise: Pods are alike with another token", old: `of["name"] = tokenVolume + "x"`, broken: `_ = of`, test: "TestPodsOfAPoolHaveOneContent"},
+	{check: "kruise: Pods are alike with volumes made for them", old: `claim["claimName"] = name`, broken: `_ = claim`, test: "TestPodsOfAPoolHaveOneContent"},
+	{check: "kruise: Pods differ by other volumes", old: `fields.String(claim, "claimName") == name+"-"+pod.GetName() {`, broken: `claim != nil {`, test: "TestPodsOfAPoolHaveOneContent"},
+	{check: "kruise: a node in a template", old: `return fields.String(template.Object, "spec", "template", "spec", "nodeName") != ""`, broken: `return false`, test: "TestMembersThatRefer/of a template that names a node"},
 }), at("internal/platform/objects.go", []mutant{
 	{check: "a template of another kind is another one", old: `return p.TemplateKind == kind && p.Template == template`, broken: `return p.Template == template`, pkg: "controllers/history", test: "TestValuesOfAPoolThatIsItsOwnTemplate/one enforces with a namesake"},
 }), at("internal/platform/kruise/platform.go", []mutant{

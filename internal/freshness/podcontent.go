@@ -35,8 +35,8 @@ func podIsCurrent(s Snapshot) *Verdict {
 	if s.Member.Bare || p == nil || p.ControllerUID != s.Member.UID {
 		return nil
 	}
-	r, edited, stored := s.rendered().podOnly(), p.Generation > 1, s.Operation == Stored
-	if !stored {
+	r, edited, imagesOnly := s.rendered().podOnly(), p.Generation > 1, s.Operation == Stored && !p.Whole
+	if !imagesOnly {
 		if s.work.Count(r.Content, p.Content, s.PodInjected, 1) == 0 {
 			return nil
 		}
@@ -53,7 +53,7 @@ func podIsCurrent(s Snapshot) *Verdict {
 		return v
 	}
 	switch {
-	case stored:
+	case imagesOnly:
 		return nil
 	case s.Member.Generation != 1:
 		return attribute(s, r, p.Content, s.PodInjected)

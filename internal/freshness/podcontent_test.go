@@ -110,14 +110,19 @@ func TestJudgeWhatRuns(t *testing.T) {
 			if tc.stored == (want{}) {
 				tc.stored = tc.bind
 			}
-			for op, wanted := range map[Operation]want{Bind: tc.bind, Idle: tc.bind, Stored: tc.stored} {
+			judge := func(op Operation, whole bool, wanted want) {
+				t.Helper()
 				s := world(t, tc.changes...)
-				s.Operation = op
+				s.Operation, s.Pod.Whole = op, whole
 				got := Judge(s)
 				if diff := cmp.Diff(wanted, want{got.Allowed, got.Tolerated, got.Reason}); diff != "" {
-					t.Errorf("%s (-want,+got):\n%s\ndetail: %s", op, diff, got.Detail)
+					t.Errorf("%s, the whole Pod %t (-want,+got):\n%s\ndetail: %s", op, whole, diff, got.Detail)
 				}
 			}
+			judge(Bind, false, tc.bind)
+			judge(Idle, false, tc.bind)
+			judge(Stored, false, tc.stored)
+			judge(Stored, true, tc.bind)
 		})
 	}
 }

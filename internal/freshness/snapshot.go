@@ -32,7 +32,7 @@ const (
 	// Idle is no write: could any claim of the pool take this member?
 	Idle Operation = "idle"
 	// Stored is no write: what is this member, by itself, its template and what a
-	// cache shows of its Pod, if any, which is its images? Whether it lives does not
+	// cache shows of its Pod, if any, which is its images or (Pod.Whole) all? Whether it lives does not
 	// matter.
 	Stored Operation = "stored"
 )
@@ -182,6 +182,8 @@ type Pod struct {
 	// Generation is metadata.generation: above 1 it was written to. 0 where the API
 	// server counts none.
 	Generation int64
+	// Whole: a cache shows all of it. Of Stored members only images are compared else.
+	Whole bool
 	// Ephemeral: it has ephemeral containers.
 	Ephemeral bool
 	Deleting  bool

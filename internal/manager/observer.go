@@ -42,7 +42,7 @@ func newObserver(a *assembly, store *members.Cache) (observer, error) {
 	view, err := pools.NewView(mgr, pools.ViewOptions{
 		Members: store, Namespaces: a.cachedNamespaces(), Scheduling: a.Scheduling.Mode != config.SchedulingNone,
 		Objects: p, BarePods: barePods,
-		Kinds: pools.PoolKinds{Pools: a.Pools, Templates: a.Templates, Sandboxes: a.Sandboxes},
+		Kinds: pools.PoolKinds{Pools: a.Pools, Templates: a.Templates, SharedTemplates: a.SharedTemplates, Sandboxes: a.Sandboxes},
 	})
 	if err != nil {
 		return observer{}, err

@@ -31,7 +31,7 @@ type Inspection struct {
 	mu     sync.Mutex
 	judged map[judgedBy]*judgedMember
 	// runs are what members are with their Pods.
-	runs map[runsIn]freshness.Class
+	runs map[runsIn]Judgement
 }
 
 // Revision is the one in force; "" when there is no template.
@@ -87,7 +87,7 @@ type MemberSource interface {
 // what the pool's owner says of paths, as written.
 func NewInspection(source MemberSource, facts freshness.Snapshot, injected string) *Inspection {
 	return &Inspection{
-		facts: facts, injected: injected, source: source, judged: map[judgedBy]*judgedMember{}, runs: map[runsIn]freshness.Class{},
+		facts: facts, injected: injected, source: source, judged: map[judgedBy]*judgedMember{}, runs: map[runsIn]Judgement{},
 		contents: sync.OnceValue(func() map[[sha256.Size]byte]revision.Blueprint { return contentsOf(facts) }),
 	}
 }
@@ -152,39 +152,67 @@ func (i *Inspection) Member(ctx context.Context, m *Member) (Judgement, error) {
 
 // Pod says what a member is with the Pod that a cache shows of it, nil for none, where
 // it is that by itself.
-func (i *Inspection) Pod(ctx context.Context, m *Member, pod *MemberPod, alone freshness.Class) (freshness.Class, error) {
-	if pod == nil || !pod.of(m.UID) || pod.images == nil && !pod.ephemeral || i.facts.Template == nil || alone == freshness.Unclassified {
+func (i *Inspection) Pod(ctx context.Context, m *Member, pod *MemberPod, alone Judgement) (Judgement, error) {
+	var shown *freshness.Pod
+	if pod != nil && pod.of(m.UID) {
+		shown = pod.shows(m)
+	}
+	if i.facts.Template == nil || alone.Class == freshness.Unclassified {
 		return alone, nil
+	}
+	if shown == nil {
+		return unshown(m, alone), nil
 	}
 	key := runsIn{i.keyOf(m), pod.podTraits}
 	i.mu.Lock()
-	class, known := i.runs[key]
+	j, known := i.runs[key]
 	i.mu.Unlock()
 	if known {
-		return class, nil
+		return j, nil
 	}
 	content, ok, err := i.contentOf(ctx, m)
 	if !ok {
-		return freshness.Unclassified, err
+		return Judgement{Class: freshness.Unclassified}, err
 	}
-	s := i.facts
-	s.Member = m.judgedAs(content)
-	s.Pod = &freshness.Pod{ControllerUID: string(m.UID), Ephemeral: pod.ephemeral}
-	if pod.images != nil {
-		s.Pod.Content = *pod.images
+	if j, err = i.judgeWith(m, content, shown, pod.added); err != nil {
+		return Judgement{}, err
 	}
-	v, err := freshness.JudgeWithin(s, revision.NewBudget(freshness.MaxWork, nil))
-	if err != nil {
-		return "", err
+	if !m.ByReference {
+		j.Found = alone.Found
+	} else if !shown.Whole && j.Class == freshness.Current {
+		// Its images are, and they name no revision.
+		j.Found = ""
 	}
-	class = freshness.ClassOf(v)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if len(i.runs) >= maxJudged {
 		clear(i.runs)
 	}
-	i.runs[key] = class
-	return class, nil
+	i.runs[key] = j
+	return j, nil
+}
+
+// unshown is what a member is whose Pod nobody sees: of one that refers to a template
+// nothing else tells.
+func unshown(m *Member, alone Judgement) Judgement {
+	if m.ByReference && alone.Class == freshness.Current {
+		return Judgement{Class: freshness.Unclassified}
+	}
+	return alone
+}
+
+// judgeWith judges a member with its Pod, to which the API server added something.
+func (i *Inspection) judgeWith(m *Member, content revision.Blueprint, pod *freshness.Pod, added []string) (Judgement, error) {
+	s := i.facts
+	s.Member, s.Pod = m.judgedAs(content), pod
+	if pod.Whole {
+		var err error
+		if s.PodInjected, err = PodInjections(nil, s.PodInjected, added...); err != nil {
+			return Judgement{}, err
+		}
+	}
+	v, err := freshness.JudgeWithin(s, revision.NewBudget(freshness.MaxWork, nil))
+	return Judgement{Class: freshness.ClassOf(v), Found: v.Found}, err
 }
 
 // keyOf is what the verdict on a member depends on.
@@ -215,9 +243,19 @@ func (i *Inspection) judge(m *Member, content revision.Blueprint) (Judgement, er
 	return Judgement{Class: freshness.ClassOf(v), Found: v.Found}, err
 }
 
-// contentOf reads the member where its content was not kept; false when it is
-// another one by now, or with an error.
+// contentOf is what a member is to be built from by what it says itself; false when it is
+// another one by now, or with an error. One that refers to a template says that it has the
+// Pod in force.
 func (i *Inspection) contentOf(ctx context.Context, m *Member) (content revision.Blueprint, ok bool, err error) {
+	content, ok, err = i.saidBy(ctx, m)
+	if ok && m.ByReference && i.facts.Template != nil {
+		content = content.WithPodOf(i.facts.Template.Content)
+	}
+	return content, ok, err
+}
+
+// saidBy reads the member where its content was not kept.
+func (i *Inspection) saidBy(ctx context.Context, m *Member) (content revision.Blueprint, ok bool, err error) {
 	switch c := m.Content; {
 	case c.unreadable != nil:
 		return revision.Blueprint{}, false, c.unreadable

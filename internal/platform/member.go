@@ -65,6 +65,9 @@ type MemberTraits struct {
 	NamedFirst bool
 	// Template is the one that it says it was built from; "" when it does not.
 	Template string
+	// ByReference: it says no more of its Pod than that name, so that only its Pod shows
+	// which revision it is built from.
+	ByReference bool
 	// Scheduler is the one that it names itself; "" for none.
 	Scheduler string
 }
@@ -89,6 +92,14 @@ type Describer interface {
 	// DescribePod returns the name of the member that has a Pod, "" when none has, and
 	// what runs in it.
 	DescribePod(pod *unstructured.Unstructured) (member string, runs *freshness.Pod, err error)
+}
+
+// PodContents is for platforms whose members may say no more of their Pods than what
+// template they refer to.
+type PodContents interface {
+	// ContentOfPod is what a Pod runs, less what no other Pod of its pool has: the node that
+	// it is on, and names that were made up for it.
+	ContentOfPod(pod *unstructured.Unstructured) (revision.Blueprint, error)
 }
 
 // Content is what members are built from, kept once.
@@ -177,6 +188,11 @@ func (r *Reducer) content(u *unstructured.Unstructured, before *Member) *Content
 	if err != nil {
 		return &Content{unreadable: err}
 	}
+	return r.keep(b)
+}
+
+// keep keeps a content once, as long as there is room.
+func (r *Reducer) keep(b revision.Blueprint) *Content {
 	raw := b.JSON()
 	size := int64(len(raw))
 	return r.contents.Get(sha256.Sum256(raw), func(digest [sha256.Size]byte) (*Content, func()) {
@@ -289,9 +305,14 @@ func (m *Member) Pool() (name string, uid types.UID) {
 
 // judgedAs is the member as a verdict sees it, with its content.
 func (m *Member) judgedAs(content revision.Blueprint) freshness.Member {
+	generation := m.Generation
+	if m.ByReference {
+		// It vouches for nothing of what is in its Pod.
+		generation = 0
+	}
 	return freshness.Member{
 		Name: m.Name, UID: string(m.UID), Controller: m.Controller, Deleting: m.Deleting(), Used: m.Used,
-		NamedFirst: m.NamedFirst, Generation: m.Generation, Template: m.Template,
+		NamedFirst: m.NamedFirst, Generation: generation, Template: m.Template,
 		Content: content, Proposed: content, PodName: m.PodName(), Created: m.Created(),
 	}
 }

@@ -42,6 +42,10 @@ type podTraits struct {
 	ephemeral, edited bool
 	// images are what it runs; nil when that cannot be read, or is too much.
 	images *revision.Blueprint
+	// whole is all that it runs, kept where its member may not say that, and added what the
+	// API server put there.
+	whole *Content
+	added []string
 }
 
 // maxImages bounds what is kept of one Pod's images, in bytes of canonical JSON.
@@ -84,10 +88,29 @@ func (r *Reducer) Pod(u *unstructured.Unstructured, before *MemberPod) *MemberPo
 			t.images = &b
 		}
 	}
-	p.podTraits = r.pods.Get(Digest(t.scheduler, t.stamp, t.gated, t.tolerations, t.ephemeral, t.edited, string(images)), func([sha256.Size]byte) (*podTraits, func()) {
+	t.whole, t.added = r.whole(u)
+	var whole [sha256.Size]byte
+	if t.whole != nil {
+		whole = t.whole.Digest
+	}
+	key := Digest(t.scheduler, t.stamp, t.gated, t.tolerations, t.ephemeral, t.edited, string(images), whole[:], t.added)
+	p.podTraits = r.pods.Get(key, func([sha256.Size]byte) (*podTraits, func()) {
 		return &t, nil
 	})
 	return p
+}
+
+// whole is what Pods of a pool share; nil where nobody asks, or it cannot be read.
+func (r *Reducer) whole(u *unstructured.Unstructured) (content *Content, added []string) {
+	d, asks := r.describer.(PodContents)
+	if !asks {
+		return nil, nil
+	}
+	b, err := d.ContentOfPod(u)
+	if err != nil {
+		return nil, nil
+	}
+	return r.keep(b), admitted(u)
 }
 
 func hashOf(uid string) uint64 {
@@ -119,6 +142,28 @@ func (p *MemberPod) GetNamespace() string       { return p.namespace.Value() }
 func (p *MemberPod) GetName() string            { return p.Name }
 func (p *MemberPod) GetUID() types.UID          { return p.UID }
 func (p *MemberPod) GetResourceVersion() string { return p.ResourceVersion }
+
+// shows is the Pod as a verdict on its member sees it; nil where it shows nothing of what
+// runs in it.
+func (p *MemberPod) shows(m *Member) *freshness.Pod {
+	out := &freshness.Pod{ControllerUID: string(m.UID), Ephemeral: p.ephemeral}
+	if m.ByReference && p.whole != nil {
+		if b, kept := p.whole.Blueprint(); kept {
+			out.Content, out.Whole = b, true
+			if out.Generation = 1; p.edited {
+				out.Generation = 2
+			}
+			return out
+		}
+	}
+	if p.images == nil && !p.ephemeral {
+		return nil
+	}
+	if p.images != nil {
+		out.Content = *p.images
+	}
+	return out
+}
 
 // Sandbox is the name of the member that has it; "" when none has.
 func (p *MemberPod) Sandbox() string {

@@ -203,6 +203,17 @@ func (b Blueprint) PodOnly() Blueprint {
 	return b.c.podOnly()
 }
 
+// WithPodOf is the blueprint with the podTemplate of another one, which is not redacted.
+func (b Blueprint) WithPodOf(other Blueprint) Blueprint {
+	isPod := func(f field) bool { return f.name == podTemplateKey }
+	root := &object{fields: slices.DeleteFunc(slices.Clone(b.tree().fields), isPod)}
+	if i := slices.IndexFunc(other.tree().fields, isPod); i >= 0 {
+		root.fields = append(root.fields, other.tree().fields[i])
+	}
+	root.sort()
+	return newBlueprint(root)
+}
+
 // IsZero says whether the blueprint is empty.
 func (b Blueprint) IsZero() bool { return len(b.tree().fields) == 0 }
 

@@ -147,3 +147,30 @@ func BenchmarkEqualWithInjections(b *testing.B) {
 		}
 	}
 }
+
+func TestWithPodOf(t *testing.T) {
+	const claims = "volumeClaimTemplates: [{metadata: {name: data}}]"
+	pod := "podTemplate: {spec: {hostname: h}}"
+	for name, tc := range map[string]struct{ of, with, want string }{
+		"of one without":       {"{" + claims + "}", pod, claims + "\n" + pod},
+		"of one with another":  {claims + "\npodTemplate: {spec: {hostname: other}}", pod, claims + "\n" + pod},
+		"none":                 {claims + "\n" + pod, "{service: true}", claims},
+		"nothing but a pod":    {"{}", claims + "\n" + pod, pod},
+		"of an empty one, too": {pod, "{}", "{}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := mustSpec(t, tc.of)
+			before := string(of.JSON())
+			got, want := of.WithPodOf(mustSpec(t, tc.with)), mustSpec(t, tc.want)
+			if diff := cmp.Diff(string(want.JSON()), string(got.JSON())); diff != "" || !got.Equal(want) || got.Hash() != want.Hash() {
+				t.Errorf("JSON (-want,+got):\n%s", diff)
+			}
+			if after := string(of.JSON()); after != before {
+				t.Errorf("it has changed from %s to %s", before, after)
+			}
+		})
+	}
+	if got := (Blueprint{}).WithPodOf(Blueprint{}); !got.IsZero() {
+		t.Errorf("of nothing comes %s", got.JSON())
+	}
+}

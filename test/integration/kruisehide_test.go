@@ -22,7 +22,8 @@ func TestKruiseHidesWhatIsStale(t *testing.T) {
 	t.Parallel()
 	w := startKruise(t)
 	left, kept, serving := w.set(kruiseSpace, "left", ""), w.set(kruiseSpace, "kept", ""), w.set(kruiseSpace, "serving", "")
-	sets := []*unstructured.Unstructured{left, kept, serving}
+	referring := w.set(kruiseSpace, "referring", "referring")
+	sets := []*unstructured.Unstructured{left, kept, serving, referring}
 	w.asked(left)
 	w.changed(kept, func(s *unstructured.Unstructured) {
 		s.SetAnnotations(map[string]string{settings.StrategyKey: string(freshness.Recreate), settings.PausedKey: "true"})
@@ -36,8 +37,13 @@ func TestKruiseHidesWhatIsStale(t *testing.T) {
 	}
 
 	for _, set := range sets {
-		w.edit("SandboxSet", kruiseSpace, set.GetName())
+		w.edit(w.builtFrom(set).GetKind(), kruiseSpace, set.GetName())
 	}
+	w.finds(referring)
+	w.undo(w.builtFrom(referring))
+	w.finds(referring, old["referring"]...)
+	w.edit("SandboxTemplate", kruiseSpace, "referring")
+	w.finds(referring)
 	w.finds(left)
 	w.finds(kept)
 	fresh := w.born(left, "fresh")
@@ -64,8 +70,8 @@ func TestKruiseHidesWhatIsStale(t *testing.T) {
 	}
 	r := &undoing.Releaser{Client: w.c, Objects: kruise.Objects{}, Kinds: undoing.Kinds{Sandboxes: kind("Sandbox"), Pools: kind("SandboxSet")}}
 	report, err := r.ShowAll(t.Context(), kruiseSpace)
-	if err != nil || report.Failed > 0 || report.Shown() != 2*boxes {
-		t.Errorf("%d members are shown, want %d: %v %q", report.Shown(), 2*boxes, err, report.Failures)
+	if err != nil || report.Failed > 0 || report.Shown() != 3*boxes {
+		t.Errorf("%d members are shown, want %d: %v %q", report.Shown(), 3*boxes, err, report.Failures)
 	}
 	for _, set := range sets {
 		if found := w.found(set); !slices.Equal(found, old[set.GetName()]) {
@@ -78,7 +84,7 @@ func TestKruiseHidesWhatIsStale(t *testing.T) {
 	w.must(w.guard.Start(t.Context()))
 }
 
-// undo takes back an edit while nobody guards.
+// undo takes back an edit.
 func (w *kruiseWorld) undo(set *unstructured.Unstructured) {
 	w.t.Helper()
 	now := w.stored(set)

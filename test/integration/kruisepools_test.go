@@ -43,7 +43,7 @@ func TestKruisePoolsAreKept(t *testing.T) {
 	inUse := w.born(rolled, "in-use")
 	w.must(w.take(inUse, "a-user", ""))
 
-	for _, set := range sets {
+	for _, set := range []*unstructured.Unstructured{rolled, recreated, left} {
 		w.edit("SandboxSet", kruiseSpace, set.GetName())
 	}
 	w.edit("SandboxTemplate", kruiseSpace, "referring")
@@ -56,13 +56,15 @@ func TestKruisePoolsAreKept(t *testing.T) {
 		}
 		return w.rolledOut(rolled)
 	})
-	w.eventually("the rollout of recreated", func() error {
-		if err := w.full(recreated); err != nil {
-			return err
-		}
-		return w.rolledOut(recreated)
-	})
-	for _, set := range []*unstructured.Unstructured{rolled, recreated} {
+	for _, set := range []*unstructured.Unstructured{recreated, referring} {
+		w.eventually("the rollout of "+set.GetName(), func() error {
+			if err := w.full(set); err != nil {
+				return err
+			}
+			return w.rolledOut(set)
+		})
+	}
+	for _, set := range []*unstructured.Unstructured{rolled, recreated, referring} {
 		for _, name := range olds[set.GetName()] {
 			if slices.Contains(w.idle(set), name) {
 				t.Errorf("member %s of %s is there yet", name, set.GetName())
@@ -72,13 +74,8 @@ func TestKruisePoolsAreKept(t *testing.T) {
 			t.Errorf("a fresh member is refused: %v", err)
 		}
 	}
-	for _, set := range []*unstructured.Unstructured{left, referring} {
-		if now := w.idle(set); !slices.Equal(now, olds[set.GetName()]) {
-			t.Errorf("%s has %q, want %q: nobody asked for anything else, or could tell", set.GetName(), now, olds[set.GetName()])
-		}
-	}
-	if said := w.stored(referring).GetAnnotations()[settings.RolloutStateKey]; said != "" {
-		t.Errorf("it is said of members whose Pods alone show what they are: %s", said)
+	if now := w.idle(left); !slices.Equal(now, olds["left"]) {
+		t.Errorf("left has %q, want %q: nobody asked for anything else", now, olds["left"])
 	}
 	if w.stored(inUse).GetDeletionTimestamp() != nil {
 		t.Error("a sandbox that somebody has is being deleted")
@@ -158,15 +155,11 @@ func (w *kruiseWorld) born(set *unstructured.Unstructured, name string) *unstruc
 	now := w.stored(set)
 	m := kruiseMember(now, name)
 	w.create(m)
-	image := boxBefore
-	if first, _, _ := unstructured.NestedSlice(now.Object, "spec", "template", "spec", "containers"); len(first) > 0 {
-		image = first[0].(map[string]any)["image"].(string)
-	}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: set.GetNamespace(), Name: name, OwnerReferences: kruiseOwnedBy(m), Labels: map[string]string{kruise.Group + "/created-by": "sandbox"},
 		},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: image}}, SchedulerName: byHand, TerminationGracePeriodSeconds: ptr.To[int64](0)},
+		Spec: w.builds(now),
 	}
 	w.create(pod)
 	w.status(m, map[string]any{
@@ -174,6 +167,29 @@ func (w *kruiseWorld) born(set *unstructured.Unstructured, name string) *unstruc
 		"conditions": []any{map[string]any{"type": "Ready", "status": "True", "lastTransitionTime": time.Now().UTC().Format(time.RFC3339)}},
 	})
 	return m
+}
+
+// builds is the Pod that members of a SandboxSet have from now on. One that is compared in
+// full has nothing that its template has not.
+func (w *kruiseWorld) builds(set *unstructured.Unstructured) corev1.PodSpec {
+	w.t.Helper()
+	from := w.builtFrom(set)
+	containers, _, _ := unstructured.NestedSlice(from.Object, "spec", "template", "spec", "containers")
+	spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: containers[0].(map[string]any)["image"].(string)}}}
+	if from.GetKind() == set.GetKind() {
+		spec.SchedulerName, spec.TerminationGracePeriodSeconds = byHand, ptr.To[int64](0)
+	}
+	return spec
+}
+
+// builtFrom is the SandboxSet itself, or the template that it refers to.
+func (w *kruiseWorld) builtFrom(set *unstructured.Unstructured) *unstructured.Unstructured {
+	w.t.Helper()
+	now := w.stored(set)
+	if ref, _, _ := unstructured.NestedString(now.Object, "spec", "templateRef", "name"); ref != "" {
+		return w.stored(kruiseObject("SandboxTemplate", set.GetNamespace(), ref, nil))
+	}
+	return now
 }
 
 // idle are the names of the members of a SandboxSet, in order.
@@ -202,7 +218,7 @@ func (w *kruiseWorld) at(set *unstructured.Unstructured, name string) *unstructu
 func (w *kruiseWorld) rolledOut(set *unstructured.Unstructured) error {
 	w.t.Helper()
 	said := w.stored(set).GetAnnotations()
-	if said[settings.RolloutStateKey] != string(freshness.Complete) || said[settings.RolloutRevisionKey] != w.hash(set) {
+	if said[settings.RolloutStateKey] != string(freshness.Complete) || said[settings.RolloutRevisionKey] != w.hash(w.builtFrom(set)) {
 		return fmt.Errorf("SandboxSet %s says: %v", set.GetName(), said)
 	}
 	return nil

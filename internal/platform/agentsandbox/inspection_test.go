@@ -53,7 +53,7 @@ func (i *inspected) asCached(t testing.TB, sandbox, pod *unstructured.Unstructur
 	if err != nil || pod == nil {
 		return j, err
 	}
-	j.Class, err = i.inspection.Pod(t.Context(), m, i.reducer.Pod(pod, nil), j.Class)
+	j, err = i.inspection.Pod(t.Context(), m, i.reducer.Pod(pod, nil), j)
 	return j, err
 }
 

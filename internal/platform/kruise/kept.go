@@ -77,7 +77,8 @@ func (Objects) DescribeMember(sandbox *unstructured.Unstructured) platform.Descr
 	is := platform.MemberTraits{
 		Controller: pool, Pooled: pool.UID != "" && claim.UID == "" && !isClaimed(sandbox) && !isLocked(sandbox) && !isReturning(sandbox),
 		Used: claim.UID != "" || isClaimed(sandbox), Shown: Objects{}.IsShown(sandbox), Hideable: pool.UID != "", Template: templateRef(sandbox),
-		Scheduler: fields.String(sandbox.Object, "spec", "template", "spec", "schedulerName"),
+		ByReference: templateRef(sandbox) != "",
+		Scheduler:   fields.String(sandbox.Object, "spec", "template", "spec", "schedulerName"),
 	}
 	if pool.UID == "" {
 		is.Controller = claim
@@ -114,8 +115,12 @@ func readySince(sandbox *unstructured.Unstructured) time.Time {
 	return time.Time{}
 }
 
-// ContentOf is what a Sandbox is built from.
+// ContentOf is what a Sandbox is built from, as far as it says so itself: one that refers to a
+// template says nothing of its Pod.
 func (Objects) ContentOf(sandbox *unstructured.Unstructured) (revision.Blueprint, error) {
+	if templateRef(sandbox) != "" {
+		sandbox = referring(sandbox, &unstructured.Unstructured{Object: map[string]any{}})
+	}
 	return contentOf(sandbox)
 }
 
@@ -140,10 +145,10 @@ func (Objects) AsPod(pod *unstructured.Unstructured) (*freshness.Pod, error) {
 	return platform.ReadPod(pod)
 }
 
-// Inspect compares Sandboxes with their SandboxSet. With a reference to a SandboxTemplate
-// nothing but Pods shows what they are built from, so that nothing is said of them.
-func (p *Platform) Inspect(ctx context.Context, set, _ *unstructured.Unstructured) (*platform.Inspection, error) {
-	return p.inspect(ctx, set, p.NamespaceLabels)
+// Inspect compares Sandboxes with their SandboxSet, or with the SandboxTemplate that it refers
+// to. Nothing is said where that is not at hand, or names a node.
+func (p *Platform) Inspect(ctx context.Context, set, template *unstructured.Unstructured) (*platform.Inspection, error) {
+	return p.inspect(ctx, set, template, p.NamespaceLabels)
 }
 
 // CachedInspector inspects as Platform does, but for labels of namespaces, which it
@@ -154,15 +159,25 @@ type CachedInspector struct {
 }
 
 // Inspect is that of Platform.
-func (c CachedInspector) Inspect(ctx context.Context, set, _ *unstructured.Unstructured) (*platform.Inspection, error) {
-	return c.inspect(ctx, set, c.Cached)
+func (c CachedInspector) Inspect(ctx context.Context, set, template *unstructured.Unstructured) (*platform.Inspection, error) {
+	return c.inspect(ctx, set, template, c.Cached)
 }
 
-func (p *Platform) inspect(ctx context.Context, set *unstructured.Unstructured, labels platform.NamespaceLabels) (*platform.Inspection, error) {
+func (p *Platform) inspect(ctx context.Context, set, template *unstructured.Unstructured, labels platform.NamespaceLabels) (*platform.Inspection, error) {
 	f := platform.Facts{Snapshot: freshness.Snapshot{Operation: freshness.Stored}}
 	namespace := platform.StartNamespace(ctx, set.GetNamespace(), labels)
-	if err := p.poolInto(ctx, &f, namespace, platform.Write{Operation: freshness.Stored}, stored{set: set}); err != nil {
+	objs := stored{set: set}
+	if objs.refers() && template != nil && template.GetKind() == kindTemplate && !isPinned(template) {
+		objs.template = template
+	}
+	if err := p.poolInto(ctx, &f, namespace, platform.Write{Operation: freshness.Stored}, objs); err != nil {
 		return nil, err
+	}
+	if objs.template != nil {
+		var err error
+		if f.PodInjected, err = platform.PodInjections(nil, f.Injected, volumePaths(set)...); err != nil {
+			return nil, err
+		}
 	}
 	said := settings.Pool(set.GetAnnotations())
 	if isLeftToItself(set) {

@@ -65,7 +65,7 @@ func (s stored) contents(w platform.Write) (content, proposed revision.Blueprint
 		}
 		proposed = content
 	default:
-		content, err = contentOf(w.New)
+		content, err = Objects{}.ContentOf(w.New)
 		proposed = content
 	}
 	built := w.Operation != freshness.ColdStart && w.Operation != freshness.Birth

@@ -106,13 +106,7 @@ func (p *Platform) poolInto(ctx context.Context, f *platform.Facts, namespace pl
 
 // podInto adds the Pod, and what it may have beyond its member.
 func podInto(f *platform.Facts, w platform.Write, objs stored) (err error) {
-	var paths []string
-	for _, of := range []*unstructured.Unstructured{w.Judged(), objs.inForce()} {
-		for _, name := range volumesOf(of) {
-			paths = append(paths, "podTemplate.spec.volumes[name="+platform.Quoted(name)+"]")
-		}
-	}
-	if f.PodInjected, err = platform.PodInjections(objs.pod, f.Injected, paths...); err != nil || objs.pod == nil {
+	if f.PodInjected, err = platform.PodInjections(objs.pod, f.Injected, volumePaths(w.Judged(), objs.inForce())...); err != nil || objs.pod == nil {
 		return err
 	}
 	if f.Pod, err = platform.ReadPod(objs.pod); err != nil {
@@ -130,6 +124,17 @@ func podInto(f *platform.Facts, w platform.Write, objs stored) (err error) {
 		}
 	}
 	return nil
+}
+
+// volumePaths are those of the volumes that Pods have for the volumeClaimTemplates of these.
+func volumePaths(objs ...*unstructured.Unstructured) []string {
+	var paths []string
+	for _, of := range objs {
+		for _, name := range volumesOf(of) {
+			paths = append(paths, "podTemplate.spec.volumes[name="+platform.Quoted(name)+"]")
+		}
+	}
+	return paths
 }
 
 // Question is asked of cold starts of which it is known before that they are refused. Here
