@@ -91,6 +91,44 @@ func TestKruiseRepairs(t *testing.T) {
 		w.told(cold, "ColdStartRepaired")
 	}
 	w.notRepaired(before, asking)
+	w.referencesAreRepaired()
+}
+
+// referencesAreRepaired: a cold start refers to the template that its SandboxSet refers to now.
+// In one that does nothing is rewritten for an edit of the template.
+func (w *kruiseWorld) referencesAreRepaired() {
+	w.t.Helper()
+	set := w.set(kruiseSpace, "referring", "one")
+	before := w.stored(set)
+	first := w.hash(set)
+	w.recorded(set, false, first)
+	w.set(kruiseSpace, "another", "two")
+	refer := func(cold *unstructured.Unstructured, note string, opts ...client.CreateOption) error {
+		if err := w.c.Create(w.t.Context(), cold, opts...); err != nil {
+			return err
+		}
+		ref, _, _ := unstructured.NestedString(cold.Object, "spec", "templateRef", "name")
+		_, filled := cold.Object["spec"].(map[string]any)["template"]
+		if diff := cmp.Diff([]any{"two", false, note}, []any{ref, filled, cold.GetAnnotations()[settings.RepairedKey]}); diff != "" {
+			return fmt.Errorf("reference, template and note (-want,+got):\n%s", diff)
+		}
+		return nil
+	}
+	w.changed(set, func(s *unstructured.Unstructured) {
+		s.Object["spec"].(map[string]any)["templateRef"] = map[string]any{"name": "two"}
+	})
+	note := first + " -> " + w.hash(set)
+	w.eventually("a reference to be repaired", func() error { return refer(kruiseCold(before, "a-user", ""), note, client.DryRunAll) })
+	cold := kruiseCold(before, "a-user", "")
+	w.later(func(ctx context.Context) error { return w.c.Delete(ctx, cold) })
+	w.must(refer(cold, note))
+	w.told(cold, "ColdStartRepaired")
+
+	template := w.builtFrom(set)
+	old := w.hash(template)
+	w.edit("SandboxTemplate", kruiseSpace, "two")
+	w.recorded(template, true, old, w.hash(template))
+	w.must(refer(kruiseCold(w.stored(set), "a-user", ""), "", client.DryRunAll))
 }
 
 // templateHistory: what a SandboxSet refers to has been something else, and whoever has that

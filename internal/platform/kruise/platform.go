@@ -142,7 +142,7 @@ func volumePaths(objs ...*unstructured.Unstructured) []string {
 func (*Platform) Question(platform.Write) platform.Question { return platform.Question{} }
 
 // NewSandbox names the revision that a new Sandbox is built from, and what it has to be
-// rewritten to. One that refers to a template does not show it.
+// rewritten to. One that refers to a template does not show the first.
 func (p *Platform) NewSandbox(ctx context.Context, sandbox *unstructured.Unstructured) (platform.Stamp, error) {
 	w := platform.Write{Operation: freshness.Birth, New: sandbox}
 	if poolOf(sandbox).UID == "" {
@@ -150,7 +150,8 @@ func (p *Platform) NewSandbox(ctx context.Context, sandbox *unstructured.Unstruc
 	}
 	f, objs, err := p.readAll(ctx, w)
 	stamp := platform.Stamp{Namespace: f.Namespace, Enforcement: f.Enforcement}
-	if err != nil || templateRef(sandbox) != "" {
+	refers := templateRef(sandbox) != ""
+	if err != nil || refers && (w.Operation != freshness.ColdStart || f.Template == nil || !objs.refers()) {
 		return stamp, err
 	}
 	done, err := p.Turns.Take(ctx, sandbox.GetNamespace())
@@ -158,12 +159,20 @@ func (p *Platform) NewSandbox(ctx context.Context, sandbox *unstructured.Unstruc
 		return stamp, err
 	}
 	defer done()
+	if refers {
+		if f, err = p.bySaid(ctx, f, sandbox, objs.set); err != nil {
+			return stamp, err
+		}
+	}
 	if stamp.Hash, err = freshness.RevisionWithin(f.Snapshot, revision.NewBudget(freshness.MaxWork, ctx.Err)); err != nil {
 		return stamp, err
 	}
 	stamp.Repaired = platform.RepairNote(sandbox, f, stamp.Hash)
 	if stamp.Repair, err = p.repair(ctx, sandbox, f, objs); stamp.Repair != nil {
 		stamp.Hash, stamp.Repaired = stamp.Repair.To, stamp.Repair.Note()
+	}
+	if refers {
+		stamp.Hash = ""
 	}
 	return stamp, err
 }

@@ -161,6 +161,52 @@ func TestRepairs(t *testing.T) {
 	}
 }
 
+// lateRef is a cold start that refers to the template that the pool refers to now.
+func lateRef(c *cluster, owner, claim string) *unstructured.Unstructured {
+	out := lateCold(c, owner, claim)
+	unstructured.RemoveNestedField(out.Object, "spec", "template")
+	return out
+}
+
+// referringTo has the pool refer to another template from now on.
+func referringTo(c *cluster, name string) {
+	template := c.template().DeepCopy()
+	template.SetName(name)
+	imaged(newer)(template)
+	c.add(Templates.Resource, template)
+	c.edited(c.set(), func(u *unstructured.Unstructured) { set(u, name, "spec", "templateRef", "name") })
+}
+
+// A cold start of a pool that has referred to another template refers to the one of now. It
+// stays unnamed: what it is built from it does not show.
+func TestRepairsOfReferences(t *testing.T) {
+	for owner, claim := range map[string]string{"uid-c": "c", "user": ""} {
+		t.Run("for "+owner, func(t *testing.T) {
+			c := newCluster()
+			byRef(c)
+			created, v1 := lateRef(c, owner, claim), hashOf(t, c.set())
+			referringTo(c, "next")
+			want := lateRef(c, owner, claim)
+			set(want, v1+" -> "+hashOf(t, c.set()), "metadata", "annotations", settings.RepairedKey)
+			// Who looks for a member does not find it by that: somebody has it.
+			set(want, created.GetLabels()[templateLabel], "metadata", "labels", templateLabel)
+
+			got, stamp := rewrite(t, c.platform(), created)
+			if diff := cmp.Diff(want, got); diff != "" || stamp.Hash != "" {
+				t.Errorf("stamped %q, repaired (-want,+got):\n%s", stamp.Hash, diff)
+			}
+			c.member, c.written = nil, got
+			if v, err := judged(t, c); err != nil || v.Reason != freshness.Fresh {
+				t.Errorf("judged %s (%s), %v; want a fresh one", v.Reason, v.Detail, err)
+			}
+			again, second := rewrite(t, c.platform(), got)
+			if diff := cmp.Diff(got, again); diff != "" || second.Repair != nil {
+				t.Errorf("a second time %v (-want,+got):\n%s", second.Repair, diff)
+			}
+		})
+	}
+}
+
 // What is not stale for sure, or is no cold start, or is not wanted, stays as it is.
 func TestWhatIsNotRepaired(t *testing.T) {
 	user := func(c *cluster) *unstructured.Unstructured { return lateCold(c, "user", "") }
@@ -201,8 +247,8 @@ func TestWhatIsNotRepaired(t *testing.T) {
 		"the claim is another":  {cold: mine, after: func(c *cluster) { c.claim().SetUID("uid-later") }},
 		"the claim has all":     {cold: mine, after: func(c *cluster) { set(c.claim(), int64(1), "status", "claimedReplicas") }},
 		"the pool is not asked": {cold: mine, after: func(c *cluster) { set(c.claim(), "another", "spec", "templateName") }},
-		"it refers to a template": {cold: func(c *cluster) *unstructured.Unstructured { byRef(c); return lateCold(c, "uid-c", "c") }, after: func(c *cluster) {
-			c.edited(c.objs[Templates.Resource+"/tpl"], imaged(newer))
+		"it refers to a template": {cold: func(c *cluster) *unstructured.Unstructured { byRef(c); return lateRef(c, "uid-c", "c") }, after: func(c *cluster) {
+			c.edited(c.template(), imaged(newer))
 		}},
 		"the pool refers to a template now": {cold: mine, after: func(c *cluster) {
 			before := c.set().DeepCopy()
@@ -211,7 +257,35 @@ func TestWhatIsNotRepaired(t *testing.T) {
 			before.SetKind(kindTemplate)
 			before.SetName("tpl")
 			c.edited(before, imaged(newer))
-			imaged(newer)(c.objs[Templates.Resource+"/tpl"])
+			imaged(newer)(c.template())
+		}},
+		"it refers to a template, and the pool says all itself": {cold: func(c *cluster) *unstructured.Unstructured {
+			byRef(c)
+			out := lateRef(c, "uid-c", "c")
+			c.edited(c.set(), func(u *unstructured.Unstructured) {
+				u.Object["spec"] = map[string]any{"template": podTemplate(image)}
+			})
+			return out
+		}},
+		"it refers to a template of before, and somebody edited it": {cold: func(c *cluster) *unstructured.Unstructured {
+			byRef(c)
+			out := lateRef(c, "uid-c", "c")
+			runtimes(out)
+			referringTo(c, "next")
+			return out
+		}},
+		"it refers to a template that no pool had": {cold: func(c *cluster) *unstructured.Unstructured {
+			byRef(c)
+			out := lateRef(c, "uid-c", "c")
+			set(out, "other", "spec", "templateRef", "name")
+			return out
+		}},
+		"it refers to a template of before, and the next is not there": {cold: func(c *cluster) *unstructured.Unstructured {
+			byRef(c)
+			out := lateRef(c, "uid-c", "c")
+			referringTo(c, "next")
+			delete(c.objs, Templates.Resource+"/next")
+			return out
 		}},
 		"it has no Pod": {cold: func(c *cluster) *unstructured.Unstructured {
 			set(c.set(), map[string]any{"persistentContents": []any{"disk"}}, "spec")
