@@ -74,7 +74,7 @@ var keeping = slices.Concat(at("controllers/pools/controller.go", []mutant{
 	{check: "Same: not what is admitted", old: `a.AdmitAny, a.Suspended = b.AdmitAny, b.Suspended`, broken: ``, pkg: "internal/platform/agentsandbox", test: "TestInspectionsThatSayTheSame/what is admitted"},
 	{check: "a Pod is looked at whatever its member is", old: `|| alone.Class == freshness.Unclassified {`, broken: `|| alone.Class != freshness.Current {`, pkg: "internal/platform/agentsandbox", test: "TestMembersAreTheSameHoweverTheyAreRead/older, and debugged"},
 	{check: "a reference tells nothing without its Pod", old: `if m.ByReference && alone.Class == freshness.Current {`, broken: `if false {`, pkg: "internal/platform/kruise", test: "TestMembersThatRefer/without a pod"},
-	{check: "a reference says that it has the Pod in force", old: `if ok && err == nil && m.ByReference && `, broken: `if ok && err == nil && false && `, pkg: "internal/platform/kruise", test: "TestMembersThatRefer/fresh"},
+	{check: "a reference says that it has the Pod in force", old: `if ok && m.ByReference && `, broken: `if ok && false && `, pkg: "internal/platform/kruise", test: "TestMembersThatRefer/fresh"},
 	{check: "a reference is named by its Pod", old: `	if !m.ByReference {
 		j.Found = alone.Found`, broken: `	if true {
 		j.Found = alone.Found`, pkg: "internal/platform/kruise", test: "TestMembersThatRefer/of an older command"},

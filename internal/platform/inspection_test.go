@@ -98,8 +98,8 @@ func TestMembersThatAreAlikeAreReadOnce(t *testing.T) {
 	b.read = 0
 	for n, m := range members {
 		pod := r.Pod(makePod(m.Name, v1), nil)
-		if got, err := i.Pod(t.Context(), m, pod, freshness.Unknown); err != nil || got != freshness.Unknown {
-			t.Errorf("%s with its Pod: %s, error %v", all[n].GetName(), got, err)
+		if got, err := i.Pod(t.Context(), m, pod, Judgement{Class: freshness.Unknown}); err != nil || got.Class != freshness.Unknown {
+			t.Errorf("%s with its Pod: %+v, error %v", all[n].GetName(), got, err)
 		}
 	}
 	if b.read != 2 {
@@ -114,7 +114,7 @@ func TestWhatIsFoundOfMembersIsBounded(t *testing.T) {
 		m := r.Member(makeBox("m", v2, set(fmt.Sprint(n), "metadata", "labels", boxDomain+"/n")), nil)
 		j, err := i.Member(t.Context(), m)
 		if err == nil {
-			_, err = i.Pod(t.Context(), m, r.Pod(makePod("m", v2), nil), j.Class)
+			_, err = i.Pod(t.Context(), m, r.Pod(makePod("m", v2), nil), j)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -153,12 +153,12 @@ func TestMembersThatAreReadAgain(t *testing.T) {
 			m := r.Member(tc.member, nil)
 			j, err := i.Member(t.Context(), m)
 			checkFound(t, "Member()", j.Class, err, tc.want, tc.err)
-			class, err := i.Pod(t.Context(), m, r.Pod(makePod("m", v2, debugged), nil), freshness.Current)
+			j, err = i.Pod(t.Context(), m, r.Pod(makePod("m", v2, debugged), nil), Judgement{Class: freshness.Current})
 			want := tc.want
 			if want == freshness.Unknown {
 				want = freshness.Unusable
 			}
-			checkFound(t, "Pod()", class, err, want, tc.err)
+			checkFound(t, "Pod()", j.Class, err, want, tc.err)
 			paths, err := i.Differences(t.Context(), m)
 			checkFound(t, "Differences()", "", err, "", tc.err)
 			if found := len(paths) > 0; found != (tc.want == freshness.Unknown) {
@@ -206,8 +206,8 @@ func TestInspectionOfPods(t *testing.T) {
 			if tc.pod != nil {
 				pod = r.Pod(tc.pod, nil)
 			}
-			if got, err := b.inspection(t, v2, tc.facts).Pod(t.Context(), m, pod, tc.alone); err != nil || got != tc.want {
-				t.Errorf("Pod() = %s, error %v, want %s", got, err, tc.want)
+			if got, err := b.inspection(t, v2, tc.facts).Pod(t.Context(), m, pod, Judgement{Class: tc.alone}); err != nil || got.Class != tc.want {
+				t.Errorf("Pod() = %+v, error %v, want %s", got, err, tc.want)
 			}
 		})
 	}
@@ -256,8 +256,8 @@ func TestInspectionsAreBounded(t *testing.T) {
 	if j, err := i.Member(t.Context(), m); !errors.Is(err, revision.ErrBudget) {
 		t.Errorf("Member() = %+v, error %v", j, err)
 	}
-	if class, err := i.Pod(t.Context(), m, r.Pod(makePod("m", v2), nil), freshness.Current); !errors.Is(err, revision.ErrBudget) {
-		t.Errorf("Pod() = %s, error %v", class, err)
+	if j, err := i.Pod(t.Context(), m, r.Pod(makePod("m", v2), nil), Judgement{Class: freshness.Current}); !errors.Is(err, revision.ErrBudget) {
+		t.Errorf("Pod() = %+v, error %v", j, err)
 	}
 }
 

@@ -29,14 +29,16 @@ func TestWhatIsJudgedOfAWrite(t *testing.T) {
 func TestPoolsReferToTemplatesOfTheirKind(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pool Pool
+		kind string
 		want bool
 	}{
-		"of that name":                   {Pool{Template: "t"}, true},
-		"of another name":                {Pool{Template: "u"}, false},
-		"of that name, and another kind": {Pool{Template: "t", TemplateKind: "Fleet"}, false},
+		"of that name":                   {Pool{Template: "t"}, "", true},
+		"of another name":                {Pool{Template: "u"}, "", false},
+		"of that name, and another kind": {Pool{Template: "t", TemplateKind: "Fleet"}, "", false},
+		"of that kind":                   {Pool{Template: "t", TemplateKind: "Fleet"}, "Fleet", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.pool.RefersTo("t"); got != tc.want {
+			if got := tc.pool.RefersTo(tc.kind, "t"); got != tc.want {
 				t.Errorf("RefersTo() = %t, want %t", got, tc.want)
 			}
 		})

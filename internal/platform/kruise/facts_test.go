@@ -125,7 +125,7 @@ func TestWhatNobodyUnderstandsDecidesNothing(t *testing.T) {
 		"a member, by reference": func(c *cluster) {
 			byRef(c)
 			c.written, c.member = c.member, nil
-			set(c.written, "x", "spec", "template")
+			set(c.written, "x", "spec", "volumeClaimTemplates")
 		},
 	} {
 		c := newCluster()
