@@ -17,8 +17,8 @@ import (
 const (
 	boxDomain = "example.com"
 	// podNameKey names the Pod of a Box, boxKey the Box of a Pod, and templateKey what a
-	// Box was built from.
-	podNameKey, boxKey, templateKey = boxDomain + "/pod-name", boxDomain + "/box", boxDomain + "/template"
+	// Box was built from. refersKey is on one that says no more of its Pod.
+	podNameKey, boxKey, templateKey, refersKey = boxDomain + "/pod-name", boxDomain + "/box", boxDomain + "/template", boxDomain + "/refers"
 
 	v1, v2, v3 = "sandbox:v1", "sandbox:v2", "sandbox:v3"
 )
@@ -50,6 +50,7 @@ func (b *boxes) DescribeMember(box *unstructured.Unstructured) Description {
 	return Description{
 		MemberTraits: MemberTraits{
 			Controller: freshness.Owner{Kind: freshness.OwnedByPool, Name: "pool", UID: "uid-pool"}, Template: annotations[templateKey],
+			ByReference: annotations[refersKey] != "",
 		},
 		Labels: OwnKeys(box.GetLabels(), boxDomain), Annotations: annotations, PodName: annotations[podNameKey], PodNameKey: podNameKey,
 	}
@@ -87,6 +88,17 @@ func (b *boxes) AsMember(box *unstructured.Unstructured) (freshness.Member, erro
 }
 
 func (b *boxes) AsPod(pod *unstructured.Unstructured) (*freshness.Pod, error) { return ReadPod(pod) }
+
+// referring are boxes that may say no more of their Pods than what they refer to.
+type referring struct{ *boxes }
+
+func (referring) ContentOfPod(pod *unstructured.Unstructured) (revision.Blueprint, error) {
+	runs, err := ReadPod(pod)
+	if err != nil {
+		return revision.Blueprint{}, err
+	}
+	return runs.Content, nil
+}
 
 // changed is a copy of an object that was changed.
 type changed = func(*unstructured.Unstructured)

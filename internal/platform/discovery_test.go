@@ -21,8 +21,11 @@ func TestServedKindsOfAPoolThatIsItsOwnTemplate(t *testing.T) {
 	kind := func(name, resource string) platform.Kind {
 		return platform.Kind{GroupKind: schema.GroupKind{Group: "g", Kind: name}, Resource: resource}
 	}
-	has := platform.Kinds{Member: kind("Box", "boxes"), Template: kind("Fleet", "fleets"), Pool: kind("Fleet", "fleets"), Versions: []string{"v1"}}
-	ask := platform.Discovery(func(context.Context, string) (*metav1.APIResourceList, error) {
+	has := platform.Kinds{Member: kind("Box", "boxes"), Template: kind("Fleet", "fleets"), Pool: kind("Fleet", "fleets"), Versions: []string{"v1", "v1alpha1"}}
+	ask := platform.Discovery(func(_ context.Context, gv string) (*metav1.APIResourceList, error) {
+		if gv != "g/v1" {
+			t.Errorf("%s is asked for although all is found", gv)
+		}
 		return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Kind: "Box"}, {Kind: "Fleet"}}}, nil
 	})
 	k, found, err := ask.Find(t.Context(), has)

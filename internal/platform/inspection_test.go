@@ -206,10 +206,87 @@ func TestInspectionOfPods(t *testing.T) {
 			if tc.pod != nil {
 				pod = r.Pod(tc.pod, nil)
 			}
-			if got, err := b.inspection(t, v2, tc.facts).Pod(t.Context(), m, pod, Judgement{Class: tc.alone}); err != nil || got.Class != tc.want {
-				t.Errorf("Pod() = %+v, error %v, want %s", got, err, tc.want)
+			got, err := b.inspection(t, v2, tc.facts).Pod(t.Context(), m, pod, Judgement{tc.alone, "v1-alone"})
+			if err != nil || got != (Judgement{tc.want, "v1-alone"}) {
+				t.Errorf("Pod() = %+v, error %v, want %s as it was found alone", got, err, tc.want)
 			}
 		})
+	}
+}
+
+// Of a member that refers to a template its Pod alone tells what it is built from, all of
+// it where that is kept, and its images elsewhere.
+func TestInspectionOfReferences(t *testing.T) {
+	hash := func(pod *unstructured.Unstructured) string {
+		own, err := ReadPod(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return own.Content.Hash()
+	}
+	refers := makeBox("m", v2, annotated(refersKey, "t"), set(map[string]any{}, "spec"))
+	hostname := set("odd", "spec", "hostname")
+	gone := func(s *freshness.Snapshot) { s.Template = nil }
+	same := func(*freshness.Snapshot) {}
+	inForce, older, unseen := Judgement{freshness.Current, content(t, v2).Hash()}, Judgement{freshness.Stale, content(t, v1).Hash()}, Judgement{Class: freshness.Unclassified}
+	for name, tc := range map[string]struct {
+		facts func(*freshness.Snapshot)
+		// full: there is no room for contents.
+		full        bool
+		member, pod *unstructured.Unstructured
+		want        Judgement
+	}{
+		"no Pod":                        {same, false, refers, nil, unseen},
+		"another's":                     {same, false, refers, makePod("m", v2, nobodys), unseen},
+		"not understood":                {same, false, refers, makePod("m", v2, nonsense), unseen},
+		"as in force":                   {same, false, refers, makePod("m", v2), inForce},
+		"older":                         {same, false, refers, makePod("m", v1), older},
+		"edited":                        {same, false, refers, makePod("m", v2, hostname), Judgement{freshness.Unknown, hash(makePod("m", v2, hostname))}},
+		"placed by whoever held it":     {same, false, refers, makePod("m", v2, edited, set("a", "spec", "nodeSelector", "zone")), inForce},
+		"debugged":                      {same, false, refers, makePod("m", v2, debugged), Judgement{Class: freshness.Unusable}},
+		"as in force, by its images":    {same, true, refers, makePod("m", v2), Judgement{Class: freshness.Current}},
+		"older, by its images":          {same, true, refers, makePod("m", v1), older},
+		"no template":                   {gone, false, refers, makePod("m", v2), unseen},
+		"of another template, no Pod":   {same, false, makeBox("m", v2, annotated(refersKey, "t"), annotated(templateKey, "u")), nil, Judgement{Class: freshness.Former}},
+		"it says all itself":            {same, false, makeBox("m", v2), makePod("m", v2, edited, hostname), inForce},
+		"it says all itself, and older": {same, false, makeBox("m", v1), makePod("m", v2), older},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBoxes(tc.member)
+			r := NewReducer(referring{b})
+			if tc.full {
+				r.kept.Store(MaxContents)
+			}
+			i := b.inspection(t, v2, tc.facts)
+			m := r.Member(tc.member, nil)
+			alone, err := i.Member(t.Context(), m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var pod *MemberPod
+			if tc.pod != nil {
+				pod = r.Pod(tc.pod, nil)
+			}
+			for range 2 {
+				if got, err := i.Pod(t.Context(), m, pod, alone); err != nil || got != tc.want {
+					t.Errorf("Pod() = %+v, error %v, want %+v", got, err, tc.want)
+				}
+			}
+		})
+	}
+}
+
+// How often a Pod was written to matters where all of it is compared.
+func TestWhatAPodShows(t *testing.T) {
+	r := NewReducer(referring{newBoxes()})
+	m := r.Member(makeBox("m", v2, annotated(refersKey, "t")), nil)
+	for want, pod := range map[int64]*unstructured.Unstructured{1: makePod("m", v2), 2: makePod("m", v2, edited)} {
+		if got := r.Pod(pod, nil).shows(m); got == nil || !got.Whole || got.Generation != want {
+			t.Errorf("it shows %+v, want all of generation %d", got, want)
+		}
+	}
+	if a, b := r.Pod(makePod("m", v2), nil), r.Pod(makePod("m", v2, set("odd", "spec", "hostname")), nil); a.SameButVersion(b) {
+		t.Error("Pods that run different things are the same")
 	}
 }
 

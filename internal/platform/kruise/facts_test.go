@@ -117,11 +117,12 @@ func TestStrategiesHaveFloors(t *testing.T) {
 func TestWhatNobodyUnderstandsDecidesNothing(t *testing.T) {
 	broken := func(u *unstructured.Unstructured) { u.Object["spec"] = "nonsense" }
 	for name, change := range map[string]func(*cluster){
-		"a member":        func(c *cluster) { broken(c.member) },
-		"what is written": func(c *cluster) { broken(c.written) },
-		"a cold start":    func(c *cluster) { coldly(c); broken(c.written) },
-		"its pool":        func(c *cluster) { broken(c.set()) },
-		"its Pod":         func(c *cluster) { broken(c.pod()) },
+		"a member":                   func(c *cluster) { broken(c.member) },
+		"what is written":            func(c *cluster) { broken(c.written) },
+		"a cold start":               func(c *cluster) { coldly(c); broken(c.written) },
+		"its pool":                   func(c *cluster) { broken(c.set()) },
+		"its Pod":                    func(c *cluster) { broken(c.pod()) },
+		"a cold start, by reference": func(c *cluster) { coldByRef(c); set(c.written, "x", "spec", "template") },
 		"a member, by reference": func(c *cluster) {
 			byRef(c)
 			c.written, c.member = c.member, nil
@@ -162,6 +163,78 @@ func TestRevisionsThatAreRecordedInPart(t *testing.T) {
 	f, err := p.Snapshot(t.Context(), create(t, c))
 	if err != nil || len(f.Known) != 1 || f.Known[0].Hash != "v1-digests" || !f.Known[0].Content.Equal(older) {
 		t.Errorf("it is compared with %v, error %v", f.Known, err)
+	}
+}
+
+// A birth may refer to what has the name of its pool, and is not of that pool's content.
+func TestABirthThatRefersToANamesakeOfItsPool(t *testing.T) {
+	c := newCluster()
+	c.written, c.member = c.member, nil
+	c.written.Object["spec"] = map[string]any{"templateRef": map[string]any{"name": "pool"}}
+	if v, err := judged(t, c); err != nil || v.Reason != freshness.UnknownRevision {
+		t.Errorf("judged %s (%s), error %v", v.Reason, v.Detail, err)
+	}
+}
+
+// Of a SandboxTemplate only the Pod counts.
+func TestRenderOfATemplate(t *testing.T) {
+	c := newCluster()
+	byRef(c)
+	want, err := Objects{}.Render(c.template())
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtimes(c.template())
+	if got, err := (Objects{}).Render(c.template()); err != nil || !got.Equal(want) {
+		t.Errorf("with runtimes it is %s, error %v, want %s", got.JSON(), err, want.JSON())
+	}
+}
+
+func TestContentOfAPodThatNobodyUnderstands(t *testing.T) {
+	for name, path := range map[string][]string{"its spec": {"spec"}, "its containers": {"spec", "containers"}} {
+		pod := newCluster().pod()
+		set(pod, "nonsense", path...)
+		if got, err := (Objects{}).ContentOfPod(pod); err == nil {
+			t.Errorf("%s is read as %s", name, got.JSON())
+		}
+	}
+}
+
+// A cold start that refers to a template has no note where its pool says all itself.
+func TestANoteOnAReferenceBesideAPoolThatIsInline(t *testing.T) {
+	c := newCluster()
+	older := hashOf(t, c.set())
+	outdated(c)
+	coldly(c)
+	c.written.Object["spec"] = map[string]any{"templateRef": map[string]any{"name": "pool"}}
+	set(c.written, older+" -> "+hashOf(t, c.written), "metadata", "annotations", settings.RepairedKey)
+	if stamp, err := c.platform().NewSandbox(t.Context(), c.written); err != nil || stamp.Repaired != "" || stamp.Repair != nil {
+		t.Errorf("stamped %+v, error %v", stamp, err)
+	}
+}
+
+// secondFails is a history that can be read once.
+type secondFails struct{ read int }
+
+func (s *secondFails) Revisions(context.Context, *unstructured.Unstructured) ([]platform.Recorded, error) {
+	if s.read++; s.read > 1 {
+		return nil, errAway
+	}
+	return nil, nil
+}
+
+// What a cold start says itself is compared only with what can be read.
+func TestAReferenceIsNotComparedUnread(t *testing.T) {
+	c := newCluster()
+	coldByRef(c)
+	p := c.platform()
+	p.History = &secondFails{}
+	if stamp, err := p.NewSandbox(t.Context(), c.written); !errors.Is(err, errAway) {
+		t.Errorf("stamped %+v, error %v", stamp, err)
+	}
+	set(c.set(), "nonsense", "spec", "template")
+	if stamp, err := c.platform().NewSandbox(t.Context(), c.written); err == nil {
+		t.Errorf("beside a pool that nobody understands it is stamped %+v", stamp)
 	}
 }
 
