@@ -48,7 +48,7 @@ var repairing = slices.Concat(at("internal/freshness/repair.go", []mutant{
 		w.Operation, w.Claim = freshness.ColdStart, freshness.Owner{}`, test: "TestWhatIsNotRepaired/the claim is another"},
 }), at("internal/platform/agentsandbox/stamp.go", []mutant{
 	{check: "a Pod's stamp: its Sandbox's, if that is as it was stamped", old: `sandbox.GetGeneration() != 1`, broken: `false`, test: "TestReadsForThePodOfAStampedSandbox/the Sandbox edited"},
-	{check: "a Pod's stamp: its Sandbox's, if it says what that does", old: `if !as {`, broken: `if err != nil {`, test: "TestReadsForThePodOfAStampedSandbox/something else"},
+	{check: "a Pod's stamp: its Sandbox's, if it says what that does", old: `if !as {`, broken: `if !as && err != nil {`, test: "TestReadsForThePodOfAStampedSandbox/something else"},
 	{check: "a Pod's stamp: nothing more is read than its Sandbox", old: `err != nil || stamp != nil`, broken: `err != nil`, test: "TestReadsForThePodOfAStampedSandbox/what it says"},
 	{check: "bound when created: cold starts only", old: `BoundTo: f.ClaimRef.UID`, broken: `BoundTo: ""`, test: "TestAColdStartIsBoundWhenItIsCreated/a cold start"},
 	{check: "repair: not what runs in a bare pod", old: `&& namesBarePod(sandbox) {`, broken: `&& false {`, test: "TestWhatIsNotRepaired/one that names a bare pod"},
