@@ -63,6 +63,7 @@ ifneq ($(RACE),)
 	$(GO) test -run TestMillionSteps ./routes
 endif
 	cd hack/release && $(GO) test ./...
+	cd hack/licenses && $(GO) test ./...
 	cd test/cel && $(GO) test ./...
 	cd test/alerts && $(GO) test ./...
 	cd test/routers && $(GO) test ./...
@@ -144,6 +145,10 @@ ifneq ($(RACE),)
 else
 	@echo "NOT CHECKED: vale needs a C compiler, and $$($(GO) env CC) is not here"
 endif
+
+.PHONY: licenses
+licenses: ## The license of every module that is part of what is shipped; fails where one may not be.
+	@cd hack/licenses && $(GO) run .
 
 .PHONY: vulncheck
 vulncheck: ## Known vulnerabilities that the program can reach (needs the internet; SECURITY.md says when to run it).
