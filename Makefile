@@ -118,6 +118,10 @@ CONDITION_PACKAGES = ./internal/revision ./internal/freshness ./internal/liverea
 conditions: ## Each condition of PACKAGES (of the guard, if not set) forced to true and to false: a unit test has to fail (CONDITIONS, a regular expression, chooses).
 	@$(GO) run ./hack/mutants $(or $(PACKAGES),$(CONDITION_PACKAGES))
 
+.PHONY: pure-coverage
+pure-coverage: ## How much of each package that decides on values its own tests run; fails below 95 % of the statements.
+	@$(GO) run ./hack/purecoverage
+
 .PHONY: fuzz
 fuzz: ## Each fuzz target with FUZZTIME inputs, two targets at a time.
 	@for pkg in $$($(GO) list ./... | grep -v /test/); do \

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestThePackagesAreThoseThatTheLinterKeepsPure(t *testing.T) {
+	config, err := os.ReadFile("../../.golangci.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := pure(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"internal/freshness", "internal/revision", "internal/settings"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%s is not among %v", want, got)
+		}
+	}
+}
+
+func TestPure(t *testing.T) {
+	const head = "linters:\n  settings:\n    depguard:\n      rules:\n"
+	cases := map[string]struct {
+		config string
+		want   []string
+		err    string
+	}{
+		"two":        {head + "        pure: {files: ['**/b/*.go', '**/a/c/*.go', '!$test']}\n        seam: {files: ['**/d/*.go']}", []string{"a/c", "b"}, ""},
+		"no rule":    {head + "        seam: {files: ['**/d/*.go']}", nil, "rules.pure.files: it names no package"},
+		"a wildcard": {head + "        pure: {files: ['**/b/**/*.go']}", nil, `rules.pure.files: "**/b/**/*.go": write **/FOLDER/*.go`},
+		"a file":     {head + "        pure: {files: ['b/b.go']}", nil, "write **/FOLDER/*.go"},
+		"no YAML":    {"{", nil, "read .golangci.yml"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := pure([]byte(tc.config))
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want,+got):\n%s", diff)
+			}
+			if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("error %v, want %q", err, tc.err)
+			}
+		})
+	}
+}
+
+func TestReport(t *testing.T) {
+	const profile = `mode: set
+github.com/freshbind/freshbind/a/a.go:3.16,5.2 19 1
+github.com/freshbind/freshbind/a/a.go:7.16,9.2 1 0
+github.com/freshbind/freshbind/b/y.go:12.2,13.3 2 0
+github.com/freshbind/freshbind/b/y.go:14.2,15.3 0 0
+github.com/freshbind/freshbind/b/y.go:2.2,3.3 38 4
+github.com/freshbind/freshbind/b/x.go:20.2,23.3 1 0
+`
+	const (
+		a    = "a                         95.0% of 20 statements\n"
+		b    = "b                         92.7% of 41 statements\n"
+		left = "  b/x.go:20: 1\n  b/y.go:12: 2"
+	)
+	late := func(line, least string) string {
+		return strings.TrimSuffix(line, "\n") + ", behind: at least " + least + "% until it has 95%\n"
+	}
+	cases := map[string]struct {
+		packages []string
+		behind   map[string]float64
+		want     string
+		err      string
+	}{
+		"enough":             {[]string{"a"}, nil, a, ""},
+		"too little":         {[]string{"a", "b"}, nil, a + b, "b: its tests run 92.7% of its statements, want 95%; they leave out\n" + left},
+		"behind":             {[]string{"a", "b"}, map[string]float64{"b": 92.5}, a + late(b, "92.5"), ""},
+		"farther behind":     {[]string{"b"}, map[string]float64{"b": 93}, late(b, "93"), "b: its tests run 92.7% of its statements, want 93%; they leave out\n" + left},
+		"behind no more":     {[]string{"a"}, map[string]float64{"a": 90}, late(a, "90"), "a: its tests run 95.0% of its statements: it is behind no more, so take it out of that list"},
+		"of what is not one": {[]string{"a", "c"}, nil, a, "c: it has no statements, or no tests"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			covered, err := read(profile)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out strings.Builder
+			said := ""
+			if err := report(&out, tc.packages, tc.behind, covered); err != nil {
+				said = err.Error()
+			}
+			if diff := cmp.Diff(tc.want, out.String()); diff != "" {
+				t.Errorf("printed (-want,+got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.err, said); diff != "" {
+				t.Errorf("error (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	for name, line := range map[string]string{
+		"too short":     "a.go:1.2,3.4 1",
+		"no line":       "a.go:x.2,3.4 1 1",
+		"no statements": "a.go:1.2,3.4 x 1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, err := read("mode: set\n" + line + "\n"); err == nil || !strings.Contains(err.Error(), line) {
+				t.Errorf("got %v, %v, want an error that has the line", got, err)
+			}
+		})
+	}
+}
