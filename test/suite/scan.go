@@ -11,10 +11,11 @@ import (
 	"strings"
 )
 
-// starts are the functions that start programs of a control plane: a test that
-// reaches one of them is a cluster test.
+// starts are the functions that start programs of a control plane, or a browser: a test
+// that reaches one of them is a cluster test.
 var starts = map[string]bool{
 	"controlplane.Start": true, "scenario.StartWorld": true, "fixture.New": true, "upstream.Start": true,
+	"page.startBrowser": true,
 }
 
 // clusterTests finds the tests of a package that start a control plane, by
