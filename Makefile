@@ -109,7 +109,7 @@ model: ## Every order of writes in a small cluster, with the guard's own rules: 
 	@$(GO) run ./test/model/cmd
 
 .PHONY: mutants
-mutants: ## Each check broken in turn: a named unit test has to fail (MUTANTS, a regular expression, chooses).
+mutants: ## Each check broken in turn: a named unit test has to fail (MUTANTS, a regular expression, chooses; MUTANTS_SAMPLE, a commit, takes a part).
 	@$(GO) run ./hack/mutants
 
 CONDITION_PACKAGES = ./internal/revision ./internal/freshness ./internal/liveread ./internal/placement ./internal/settings ./internal/platform/... ./webhooks

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/freshbind/freshbind/test/testevents"
 )
@@ -53,8 +54,8 @@ func (p *program) remove() { _ = os.RemoveAll(filepath.Dir(p.binary)) }
 
 // run runs tests with one mutant chosen, "" for none. It is an error only when they
 // could not be run.
-func (p *program) run(ctx context.Context, pattern, chosen, timeout string) (outcomes, error) {
-	cmd := exec.CommandContext(ctx, "go", "tool", "test2json", p.binary, "-test.v=test2json", "-test.timeout="+timeout, "-test.run="+pattern)
+func (p *program) run(ctx context.Context, pattern, chosen string, timeout time.Duration) (outcomes, error) {
+	cmd := exec.CommandContext(ctx, "go", "tool", "test2json", p.binary, "-test.v=test2json", "-test.timeout="+timeout.String(), "-test.run="+pattern)
 	cmd.Dir = p.dir
 	cmd.Env = append(os.Environ(), chosenVariable+"="+chosen)
 	out, err := cmd.CombinedOutput()

@@ -9,7 +9,8 @@
 //
 // Environment:
 //
-//	MUTANTS=regexp  only mutants whose check or file matches
+//	MUTANTS=regexp       only mutants whose check or file matches
+//	MUTANTS_SAMPLE=text  a part of them that takes about two minutes; over many texts, all
 //
 // With packages as arguments it forces each condition in them to true and to false
 // instead, one at a time, and runs the package's tests that reach it. It prints what no
@@ -79,6 +80,13 @@ func run(ctx context.Context, only string, out io.Writer) (killed, all int, err 
 	chosen, err := choose(mutants(), only)
 	if err != nil {
 		return 0, len(mutants()), fmt.Errorf("%s: %w", envOnly, err)
+	}
+	if text, ok := os.LookupEnv(envSample); ok {
+		var part string
+		if chosen, part, err = sample(chosen, text); err != nil {
+			return 0, len(mutants()), fmt.Errorf("%s: %w", envSample, err)
+		}
+		_, _ = fmt.Fprintf(out, "mutants: %s\n", part)
 	}
 	dir, err := os.MkdirTemp("", "freshbind-mutants-")
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -195,5 +196,16 @@ var _ = map[Reason]Fault{`, test: "TestEveryDenialHasAFault"},
 	killed, err = tr.mutated(t.Context(), missing, &out)
 	if err != nil || killed != 0 || !strings.Contains(out.String(), "NOT KILLED: there is no such test\n") {
 		t.Errorf("%d killed, %v, by a test that is not there:\n%s", killed, err, out.String())
+	}
+}
+
+// A test counts as hung only after far more time than all of its package take.
+func TestPatience(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{
+		time.Second / 2: 30 * time.Second, 1500 * time.Millisecond: 30 * time.Second, 6 * time.Second: 2 * time.Minute,
+	} {
+		if got := patience(took); got != want {
+			t.Errorf("patience(%s) = %s, want %s", took, got, want)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -95,14 +96,16 @@ func (t *trial) folder(ctx context.Context, folder string, numbers []int, all []
 		tests = append(tests, all[i].test)
 	}
 	// All of a package's tests at once, which may take long.
-	unmutated, err := p.run(ctx, functions(tests), "", "20m")
+	begun := time.Now()
+	unmutated, err := p.run(ctx, functions(tests), "", 20*time.Minute)
 	if err != nil {
 		return err
 	}
+	within := patience(time.Since(begun))
 	for _, i := range numbers {
 		f := passes(all[i].test, unmutated)
 		if f == "" {
-			if f, err = t.try(ctx, p, i, all[i]); err != nil {
+			if f, err = t.try(ctx, p, i, all[i], within); err != nil {
 				return err
 			}
 		}
@@ -120,7 +123,11 @@ func row(m mutant, f fate) string {
 	return line
 }
 
-func (t *trial) try(ctx context.Context, p *program, i int, m mutant) (fate, error) {
+// patience is how long a test may take with a mutant before it counts as hung: far longer
+// than all of its package's do without one.
+func patience(took time.Duration) time.Duration { return max(30*time.Second, 20*took) }
+
+func (t *trial) try(ctx context.Context, p *program, i int, m mutant, within time.Duration) (fate, error) {
 	if said, ok := t.broken[i]; ok {
 		return fate("it does not compile: " + said), nil
 	}
@@ -133,7 +140,7 @@ func (t *trial) try(ctx context.Context, p *program, i int, m mutant) (fate, err
 		defer alone.remove()
 		p = alone
 	}
-	o, err := p.run(ctx, pattern(m.test), number, "3m")
+	o, err := p.run(ctx, pattern(m.test), number, within)
 	if err != nil {
 		return "", err
 	}
