@@ -75,6 +75,7 @@ var suspensions = slices.Concat(at("internal/freshness/judge.go", []mutant{
 	{check: "BlueprintChanged", old: `m.ProposedPodName == m.PodName:`, broken: `m.ProposedPodName != "":`, test: "TestWhoOwnsAfterAWrite/the pod changed by the write/bind"},
 	{check: "PodForeign", old: `case m.PodName != m.Name:`, broken: `case m.PodName == "":`, test: "TestWhoOwnsAfterAWrite/the pod of another name, changed back/bind"},
 }), at("internal/freshness/rollout.go", []mutant{
+	{check: "rollouts: an edit leaves what is inherited", old: `true, r.Inherited`, broken: `true, false`, test: "TestWhatTheNextRolloutInherits"},
 	{check: "suspension: only what the pool's controller made", old: `!m.Edited && m.ByPool`, broken: `!m.Edited`, test: "TestSuspendsAttribution/made by hand"},
 	{check: "suspension: one unknown member suspends nothing", old: `newer >= enough`, broken: `newer > 0`, test: "TestSuspendsAttribution/four are not enough"},
 	{check: "suspension: only members of the template in force count", old: `m.Class == Unknown && m.bornSince(since)`, broken: `m.Class == Unknown`, test: "TestSuspendsAttribution/from before the template changed"},

@@ -40,10 +40,11 @@ func Begin(revision, template string, restarted, now time.Time) Rollout {
 	}
 }
 
-// Follow is the rollout that begins while this one still replaces members.
+// Follow is the rollout that begins while this one still replaces members. What a leader
+// before deleted stays inherited: it makes no difference to that what is rolled out.
 func (r Rollout) Follow(revision, template string, restarted, now time.Time) Rollout {
 	next := Begin(revision, template, restarted, now)
-	next.Replacing, next.AwaitMissing = r.Replacing, true
+	next.Replacing, next.AwaitMissing, next.Inherited = r.Replacing, true, r.Inherited
 	return next
 }
 

@@ -82,6 +82,17 @@ func TestWhatElseIsMissing(t *testing.T) {
 	}
 }
 
+// What is inherited stays so when the next rollout begins, and only then.
+func TestWhatTheNextRolloutInherits(t *testing.T) {
+	for _, inherited := range []bool{true, false} {
+		was := Begin("r", "python", time.Time{}, before(time.Hour))
+		was.Replacing, was.Inherited = Replacements{{Deleted: 1}}, inherited
+		if got := was.Follow("s", "python", time.Time{}, noon).Inherited; got != inherited {
+			t.Errorf("inherited is %t, want %t", got, inherited)
+		}
+	}
+}
+
 // A pool that replaces nothing is held up by its pause only where somebody's former
 // members wait for the end of it.
 func TestAPauseHoldsUpFormerMembers(t *testing.T) {
