@@ -18,7 +18,7 @@ type Budget struct {
 	wake func(types.NamespacedName)
 
 	mu       sync.Mutex
-	accounts map[types.UID]account
+	accounts map[types.UID]Account
 	// inUse is what all of them have that have not stalled.
 	inUse int
 	// waiting are the pools that were granted less than they asked for, those
@@ -28,14 +28,14 @@ type Budget struct {
 	turns   map[types.UID]*list.Element
 }
 
-// account is what a pool has of the budget.
-type account struct {
-	replacing int
-	// stalled: nobody expects its members to be replaced any more. They do not
+// Account is what a pool has of the budget.
+type Account struct {
+	Replacing int
+	// Stalled: nobody expects its members to be replaced any more. They do not
 	// hold up other pools, or one broken template would for ever, but this one gets
 	// nothing before one of them is. Once it goes on they count again, and nobody
 	// gets anything until there is room.
-	stalled bool
+	Stalled bool
 }
 
 // turn is a pool that waits for its own.
@@ -46,17 +46,17 @@ type turn struct {
 
 // NewBudget returns a budget of size members.
 func NewBudget(size int, wake func(types.NamespacedName)) *Budget {
-	return &Budget{size: size, wake: wake, accounts: map[types.UID]account{}, turns: map[types.UID]*list.Element{}}
+	return &Budget{size: size, wake: wake, accounts: map[types.UID]Account{}, turns: map[types.UID]*list.Element{}}
 }
 
 // Take grants up to want more replacements to a pool that has so many under way.
 // One that has stalled is granted none.
-func (b *Budget) Take(key types.NamespacedName, pool types.UID, has account, want int) int {
+func (b *Budget) Take(key types.NamespacedName, pool types.UID, has Account, want int) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.set(pool, has)
-	free := b.size - b.used(pool) - has.replacing
-	if want == 0 || has.stalled {
+	free := b.size - b.used(pool) - has.Replacing
+	if want == 0 || has.Stalled {
 		b.leave(pool)
 		return 0
 	}
@@ -71,14 +71,14 @@ func (b *Budget) Take(key types.NamespacedName, pool types.UID, has account, wan
 	if granted < want {
 		b.wait(key, pool)
 	}
-	has.replacing += granted
+	has.Replacing += granted
 	b.set(pool, has)
 	return granted
 }
 
 // Settle says what a pool has under way, and whether it goes on. Whoever waits for
 // what it has no more is woken.
-func (b *Budget) Settle(pool types.UID, has account, goesOn bool) {
+func (b *Budget) Settle(pool types.UID, has Account, goesOn bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.set(pool, has)
@@ -93,14 +93,14 @@ func (b *Budget) Settle(pool types.UID, has account, goesOn bool) {
 func (b *Budget) Forget(pool types.UID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.set(pool, account{})
+	b.set(pool, Account{})
 	b.leave(pool)
 	b.call(pool)
 }
 
-func (b *Budget) set(pool types.UID, has account) {
+func (b *Budget) set(pool types.UID, has Account) {
 	b.inUse += has.counts() - b.accounts[pool].counts()
-	if has.replacing == 0 {
+	if has.Replacing == 0 {
 		delete(b.accounts, pool)
 		return
 	}
@@ -108,11 +108,11 @@ func (b *Budget) set(pool types.UID, has account) {
 }
 
 // counts is what the pool has that nobody else can have.
-func (a account) counts() int {
-	if a.stalled {
+func (a Account) counts() int {
+	if a.Stalled {
 		return 0
 	}
-	return a.replacing
+	return a.Replacing
 }
 
 // used is what all pools but one have of the budget.

@@ -227,7 +227,7 @@ func (p *Controller) step(ctx context.Context, m *poolMemory, pool *unstructured
 	}
 	defer func() { p.budget.Settle(m.pool, m.account(plan.Stalled), err == nil && s != nil) }()
 	already := plan.Rollout.Replacing.Deleted()
-	granted := p.budget.Take(client.ObjectKeyFromObject(pool), m.pool, account{already, plan.Stalled}, plan.Wanted)
+	granted := p.budget.Take(client.ObjectKeyFromObject(pool), m.pool, Account{already, plan.Stalled}, plan.Wanted)
 	// What only waits for other pools costs no read.
 	if granted > 0 || len(plan.Delete)+len(plan.Hide)+len(plan.Show) > 0 {
 		if s, err = p.inForce(ctx, m, pool); err != nil || s == nil {

@@ -46,7 +46,7 @@ func (p *Controller) takeOver(ctx context.Context) error {
 	}
 	for key, was := range h.pools {
 		rollout, _ := recorded(was.said, p.clock.Now())
-		p.budget.Settle(was.pool, account{rollout.Replacing.Deleted(), rollout.State == freshness.Failed}, true)
+		p.budget.Settle(was.pool, Account{rollout.Replacing.Deleted(), rollout.State == freshness.Failed}, true)
 		if len(was.said) == 0 {
 			delete(h.pools, key)
 		}

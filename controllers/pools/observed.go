@@ -142,8 +142,8 @@ func keepPresent[V any](of map[types.UID]V, are map[types.UID]standing) {
 }
 
 // account is what the pool has of the budget for all pools.
-func (m *poolMemory) account(stalled bool) account {
-	return account{m.rollout.Replacing.Deleted(), stalled}
+func (m *poolMemory) account(stalled bool) Account {
+	return Account{m.rollout.Replacing.Deleted(), stalled}
 }
 
 const (

@@ -148,9 +148,9 @@ func (s *simulation) deleted(m *simMember, current bool) {
 
 // charged judges what one plan made the controller charge a pool with. What one
 // stalled with counts again once that goes on, which is nobody's grant.
-func (s *simulation) charged(was, is account, used int) {
-	if s.over = used > s.budget; s.over && is.replacing > was.replacing && !s.modeChanges {
-		s.breaks("a pool with %d members in replacement was granted more, though all have %d and the budget is %d", was.replacing, used, s.budget)
+func (s *simulation) charged(was, is Account, used int) {
+	if s.over = used > s.budget; s.over && is.Replacing > was.Replacing && !s.modeChanges {
+		s.breaks("a pool with %d members in replacement was granted more, though all have %d and the budget is %d", was.Replacing, used, s.budget)
 	}
 }
 

@@ -117,7 +117,7 @@ func (p *process) call(pool client.ObjectKey, after time.Duration) {
 
 // stalled reports whether the leader expects nothing of a pool any more.
 func (p *process) stalled(pool *simPool) bool {
-	return p.controller.budget.accounts[pool.stored.GetUID()].stalled
+	return p.controller.budget.accounts[pool.stored.GetUID()].Stalled
 }
 
 func (s *simulation) uidOf(key client.ObjectKey) types.UID {
@@ -132,7 +132,7 @@ func (p *process) reconcile(pool client.ObjectKey) {
 	uid := p.uidOf(pool)
 	was := p.controller.budget.accounts[uid]
 	// What the last leader was about to do it may not have done.
-	p.over = p.over || was.stalled || !p.controller.handover.taken
+	p.over = p.over || was.Stalled || !p.controller.handover.taken
 	excused := p.over
 	p.mu.Unlock()
 	result, err := p.controller.Reconcile(logf.IntoContext(context.Background(), logr.Discard()), reconcile.Request{NamespacedName: pool})

@@ -24,7 +24,7 @@ var keeping = slices.Concat(at("controllers/pools/controller.go", []mutant{
 		return errNotLeading
 	}`, broken: ``, test: "TestTheOutcomeIsNotWrittenWithoutALease"},
 }), at("controllers/pools/handover.go", []mutant{
-	{check: "takeover: what others replace counts first", old: `account{rollout.Replacing.Deleted(), rollout.State == freshness.Failed}`, broken: `account{0 * rollout.Replacing.Deleted(), rollout.State == freshness.Failed}`, test: "TestANewLeaderKnowsWhatIsBeingReplaced"},
+	{check: "takeover: what others replace counts first", old: `Account{rollout.Replacing.Deleted(), rollout.State == freshness.Failed}`, broken: `Account{0 * rollout.Replacing.Deleted(), rollout.State == freshness.Failed}`, test: "TestANewLeaderKnowsWhatIsBeingReplaced"},
 	{check: "takeover: pools are listed once", old: `h.taken = true`, broken: ``, test: "TestALeaderReadsWhatTheLastOneLeftOnce"},
 }), at("controllers/pools/poolstate.go", []mutant{
 	{check: "turned: another template of that name", old: `return replaced || missed ||`, broken: `return replaced && false || missed ||`, test: "TestWhenMembersAreOfferedAgain/another template of that name"},
