@@ -241,21 +241,20 @@ func (p *Controller) step(ctx context.Context, m *poolMemory, pool *unstructured
 	return p.apply(ctx, m, s, plan)
 }
 
-// known judges by what the caches show, unless they show an older pool than the last
-// plan was made on.
+// known judges by what the caches show, unless they show an older pool or template than
+// the last plan was made on: by an older template a member counts as a replacement that
+// is to be replaced itself. It returns nil when there is no template.
 func (p *Controller) known(ctx context.Context, m *poolMemory, pool *unstructured.Unstructured) (*poolState, error) {
+	p.recall(m, pool)
 	if m.version != "" && older(pool.GetResourceVersion(), m.version) {
 		return p.inForce(ctx, m, pool)
 	}
-	return p.shown(ctx, m, pool)
-}
-
-// shown judges by the pool and the template as the caches show them; nil when
-// there is no template.
-func (p *Controller) shown(ctx context.Context, m *poolMemory, pool *unstructured.Unstructured) (*poolState, error) {
 	template, err := p.view.Template(ctx, pool)
 	if err != nil {
 		return nil, err
+	}
+	if template != nil && m.template.isAfter(versionOf(template)) {
+		return p.inForce(ctx, m, pool)
 	}
 	return p.look(ctx, m, pool, template)
 }

@@ -88,14 +88,32 @@ func (p *Controller) inspect(ctx context.Context, m *poolMemory, pool, template 
 	return m.inspection, nil
 }
 
+// recall reads what the pool says of its rollout, once.
+func (p *Controller) recall(m *poolMemory, pool *unstructured.Unstructured) {
+	if m.read {
+		return
+	}
+	m.read = true
+	m.rollout, m.template = recorded(p.stored(pool), p.clock.Now())
+	m.rollout = m.rollout.Resume()
+}
+
+func versionOf(template *unstructured.Unstructured) templateVersion {
+	return templateVersion{uid: template.GetUID(), generation: template.GetGeneration()}
+}
+
+// isAfter reports whether a template that a cache shows may be an older one. Of another
+// one of that name, or of another name, nobody knows.
+func (t templateVersion) isAfter(shown templateVersion) bool {
+	if t.uid != "" && t.uid != shown.uid {
+		return true
+	}
+	return t.generation > shown.generation
+}
+
 // followRollout carries on with the rollout in force, or begins one.
 func (p *Controller) followRollout(m *poolMemory, s *poolState, inspection *platform.Inspection) {
-	if !m.read {
-		m.read = true
-		m.rollout, m.template = recorded(p.stored(s.pool), s.Now)
-		m.rollout = m.rollout.Resume()
-	}
-	seen := templateVersion{uid: s.template.GetUID(), generation: s.template.GetGeneration()}
+	seen := versionOf(s.template)
 	if m.turned(seen, inspection.Revision()) {
 		m.changed, m.offered = s.Now, 0
 	}

@@ -14,6 +14,10 @@ var keeping = slices.Concat(at("controllers/pools/controller.go", []mutant{
 	if s != nil {
 		_ = p.compare(ctx, m, s)
 	}`, test: "TestAMemberFillsOnePlace/the cached pool is older"},
+	{check: "rollouts: no plan goes back to an older template", old: `template != nil && m.template.isAfter(`, broken: `false && m.template.isAfter(`, test: "TestAPlanDoesNotGoBackToAnOlderTemplate"},
+	{check: "rollouts: nor does a leader", old: `	p.recall(m, pool)
+`, broken: `	defer p.recall(m, pool)
+`, test: "TestALeaderDoesNotGoBackToAnOlderTemplate"},
 	{check: "the mode is read live before deletes", old: `if act, err := p.actsOn(ctx, pool); err != nil || !act {`, broken: `if act, err := p.actsOn(ctx, pool); err != nil || false && !act {`, test: "TestAuditIsObeyedBeforeTheCacheShowsIt/deletes"},
 	{check: "the mode is read live before words", old: `s.live, s.withheld = act, !act
 	return act, err`, broken: `s.live, s.withheld = act, !act
@@ -27,6 +31,8 @@ var keeping = slices.Concat(at("controllers/pools/controller.go", []mutant{
 	{check: "takeover: what others replace counts first", old: `Account{rollout.Replacing.Deleted(), rollout.State == freshness.Failed}`, broken: `Account{0 * rollout.Replacing.Deleted(), rollout.State == freshness.Failed}`, test: "TestANewLeaderKnowsWhatIsBeingReplaced"},
 	{check: "takeover: pools are listed once", old: `h.taken = true`, broken: ``, test: "TestALeaderReadsWhatTheLastOneLeftOnce"},
 }), at("controllers/pools/poolstate.go", []mutant{
+	{check: "isAfter: another template", old: `t.uid != "" && t.uid != shown.uid`, broken: `false`, test: "TestWhichTemplateMayBeOlder/another one"},
+	{check: "isAfter: generations", old: `return t.generation > shown.generation`, broken: `return false`, test: "TestWhichTemplateMayBeOlder/an older one"},
 	{check: "turned: another template of that name", old: `return replaced || missed ||`, broken: `return replaced && false || missed ||`, test: "TestWhenMembersAreOfferedAgain/another template of that name"},
 	{check: "turned: changes that were not seen", old: `return replaced || missed ||`, broken: `return replaced || missed && false ||`, test: "TestWhenMembersAreOfferedAgain/changes that were not seen between"},
 	{check: "turned: another revision", old: `return replaced || missed || m.rollout.Revision != revision`, broken: `return replaced || missed`, test: "TestWhenMembersAreOfferedAgain/another revision"},
