@@ -45,7 +45,7 @@ test: unit-test ## What a newcomer runs: unit tests, and the core of every prope
 
 .PHONY: test-rest
 test-rest: ## The tests that `make test` leaves out, as test/suite/tests.txt says.
-	@$(GO) run ./test/model/cmd | tail -n 1
+	@$(GO) run ./test/model/cmd | grep "^All safeguards"
 	$(CLUSTER_TEST) $$($(GO) run ./test/suite rest)
 
 .PHONY: test-all
@@ -105,7 +105,7 @@ chaos: ## What Freshbind stands on is broken, piece by piece; prints a table of 
 	FRESHBIND_RACE=$(if $(RACE),1) $(GO) test -count=1 -timeout 60m -v -run TestChaos ./test/chaos
 
 .PHONY: model
-model: ## Every order of writes in a small cluster, with the guard's own rules: what happens without each of them, and that nothing does with all.
+model: ## Every order of writes in a small cluster, with the guard's own rules, and every order of events in a rollout, with the planner itself: what happens without each safeguard, and that nothing does with all.
 	@$(GO) run ./test/model/cmd
 
 .PHONY: mutants
