@@ -133,6 +133,8 @@ var kruiseGuard = slices.Concat(at("internal/platform/kruise/classify.go", []mut
 	{check: "kruise: of a template the Pod alone counts", old: `	if template.GetKind() == kindTemplate {
 `, broken: `	if false {
 `, pkg: "controllers/history", test: "TestARevisionIsReadAsOneOfItsKind"},
+	{check: "kruise: what says its Pod itself leaves it to nobody", old: `return templateRef(sandbox) != "" && pod == nil`, broken: `_ = pod; return templateRef(sandbox) != ""`, test: "TestBindsByReference/cold, that says another pod, too"},
+	{check: "kruise: what claims write is no Pod", old: `pod, _, err := unstructured.NestedFieldNoCopy(sandbox.Object, "spec", "template", "spec")`, broken: `pod, _, err := unstructured.NestedFieldNoCopy(sandbox.Object, "spec", "template")`, test: "TestBindsByReference/that has what claims write, too"},
 	{check: "kruise: what a pool says beside its reference", old: `append([]string{"volumeClaimTemplates"}, ownFields...)`, broken: `[]string{}`, test: "TestBindsByReference/stale runtimes"},
 }), at("internal/platform/kruise/content.go", []mutant{
 	{check: "kruise: volumes count", old: `out["volumeClaimTemplates"] = volumes`, broken: `_ = volumes`, test: "TestBindsByReason/stale volumes"},

@@ -128,6 +128,11 @@ func TestWhatNobodyUnderstandsDecidesNothing(t *testing.T) {
 			c.written, c.member = c.member, nil
 			set(c.written, "x", "spec", "volumeClaimTemplates")
 		},
+		"a member, by reference and by a Pod": func(c *cluster) {
+			byRef(c)
+			c.written, c.member = c.member, nil
+			set(c.written, "x", "spec", "template")
+		},
 	} {
 		c := newCluster()
 		change(c)

@@ -77,7 +77,7 @@ func (Objects) DescribeMember(sandbox *unstructured.Unstructured) platform.Descr
 	is := platform.MemberTraits{
 		Controller: pool, Pooled: pool.UID != "" && claim.UID == "" && !isClaimed(sandbox) && !isLocked(sandbox) && !isReturning(sandbox),
 		Used: claim.UID != "" || isClaimed(sandbox), Shown: Objects{}.IsShown(sandbox), Hideable: pool.UID != "", Template: templateRef(sandbox),
-		ByReference: templateRef(sandbox) != "",
+		ByReference: leavesPod(sandbox),
 		Scheduler:   fields.String(sandbox.Object, "spec", "template", "spec", "schedulerName"),
 	}
 	if pool.UID == "" {
@@ -118,7 +118,7 @@ func readySince(sandbox *unstructured.Unstructured) time.Time {
 // ContentOf is what a Sandbox is built from, as far as it says so itself: one that refers to a
 // template says nothing of its Pod.
 func (Objects) ContentOf(sandbox *unstructured.Unstructured) (revision.Blueprint, error) {
-	if templateRef(sandbox) != "" {
+	if leavesPod(sandbox) {
 		sandbox = referring(sandbox, &unstructured.Unstructured{Object: map[string]any{}})
 	}
 	return contentOf(sandbox)

@@ -69,7 +69,7 @@ func (s stored) contents(w platform.Write) (content, proposed revision.Blueprint
 		proposed = content
 	}
 	built := w.Operation != freshness.ColdStart && w.Operation != freshness.Birth
-	if err == nil && templateRef(w.Judged()) != "" && s.inForce() != nil && (built || s.refers()) && proposed.Equal(content) {
+	if err == nil && leavesPod(w.Judged()) && s.inForce() != nil && (built || s.refers()) && proposed.Equal(content) {
 		content, err = contentOf(referring(w.Judged(), s.inForce()))
 		proposed = content
 	}

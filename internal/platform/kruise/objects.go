@@ -73,6 +73,13 @@ func templateRef(obj *unstructured.Unstructured) string {
 	return fields.String(obj.Object, "spec", "templateRef", "name")
 }
 
+// leavesPod reports whether a Sandbox has the Pod of the template that it refers to. One that
+// says what Pod it has, too, has that (GetTemplateSpec).
+func leavesPod(sandbox *unstructured.Unstructured) bool {
+	pod, _, err := unstructured.NestedFieldNoCopy(sandbox.Object, "spec", "template", "spec")
+	return templateRef(sandbox) != "" && pod == nil && err == nil
+}
+
 // templateOf names the template of a SandboxSet, which it is itself unless it refers to
 // one.
 func templateOf(set *unstructured.Unstructured) string {

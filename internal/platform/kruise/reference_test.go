@@ -61,6 +61,23 @@ func TestBindsByReference(t *testing.T) {
 			container(c.template())["image"] = newer
 		}, freshness.Fresh},
 		"cold, stale runtimes": {func(c *cluster) { coldByRef(c); runtimes(c.set()) }, freshness.UnknownRevision},
+		"that says another pod, too": {func(c *cluster) {
+			byRef(c)
+			for _, of := range []*unstructured.Unstructured{c.member, c.written} {
+				set(of, podTemplate(newer), "spec", "template")
+			}
+		}, freshness.UnknownRevision},
+		"that has what claims write, too": {func(c *cluster) {
+			byRef(c)
+			set(c.member, "uid-before", "spec", "template", "metadata", "labels", "app")
+			c.written = takenFor(c.member, "uid-c", "c")
+		}, freshness.Fresh},
+		"cold, that says another pod, too": {func(c *cluster) { coldByRef(c); set(c.written, podTemplate(newer), "spec", "template") }, freshness.UnknownRevision},
+		"cold, that says nothing":          {func(c *cluster) { coldByRef(c); c.written.Object["spec"] = map[string]any{} }, freshness.UnknownRevision},
+		"born of a namesake of the pool": {func(c *cluster) {
+			c.written, c.member = c.member, nil
+			c.written.Object["spec"] = map[string]any{"templateRef": map[string]any{"name": "pool"}}
+		}, freshness.UnknownRevision},
 		"cold to a namesake of the pool": {func(c *cluster) {
 			coldly(c)
 			c.written.Object["spec"] = map[string]any{"templateRef": map[string]any{"name": "pool"}}
@@ -125,7 +142,8 @@ func TestMembersThatRefer(t *testing.T) {
 		"of more than is kept": {func(c *cluster) {
 			container(c.pod())["args"] = []any{strings.Repeat("x", platform.MaxContents)}
 		}, found{freshness.Current, ""}},
-		"without a pod": {func(c *cluster) { delete(c.objs, pods.Resource+"/m") }, unseen},
+		"that says its pod itself, too": {func(c *cluster) { set(c.member, podTemplate(image), "spec", "template") }, unknown},
+		"without a pod":                 {func(c *cluster) { delete(c.objs, pods.Resource+"/m") }, unseen},
 		"with another's pod": {func(c *cluster) {
 			refs := c.pod().GetOwnerReferences()
 			refs[0].UID = "uid-of-another"
@@ -203,6 +221,39 @@ func seen(t *testing.T, c *cluster) (j platform.Judgement, inForce string) {
 		t.Fatal(err)
 	}
 	return j, i.Revision()
+}
+
+// Of a SandboxTemplate counts what its Pods are built from.
+func TestWhatATemplateRendersTo(t *testing.T) {
+	c := newCluster()
+	byRef(c)
+	before, err := Objects{}.Render(c.template())
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtimes(c.template())
+	volumes(c.template())
+	if after, err := (Objects{}).Render(c.template()); err != nil || !after.Equal(before) {
+		t.Errorf("it renders to %s with what its pools say, want %s: %v", after.JSON(), before.JSON(), err)
+	}
+	imaged(newer)(c.template())
+	if after, err := (Objects{}).Render(c.template()); err != nil || after.Equal(before) {
+		t.Errorf("it renders to %s with another image: %v", after.JSON(), err)
+	}
+}
+
+func TestPodsThatCannotBeRead(t *testing.T) {
+	for name, spec := range map[string]any{"no object": "x", "no list": map[string]any{"containers": "x"}} {
+		c := newCluster()
+		byRef(c)
+		c.pod().Object["spec"] = spec
+		if content, err := (Objects{}).ContentOfPod(c.pod()); err == nil {
+			t.Errorf("%s: it is read as %s", name, content.JSON())
+		}
+		if j, _ := seen(t, c); j.Class != freshness.Unclassified {
+			t.Errorf("%s: its member is %s", name, j.Class)
+		}
+	}
 }
 
 // What is kept of Pods is kept once for those of a pool.
