@@ -81,3 +81,27 @@ func TestComponents(t *testing.T) {
 		t.Error("no graph had a loop")
 	}
 }
+
+// Two states, the first of which is an end.
+func TestWhatLasts(t *testing.T) {
+	for name, tc := range map[string]struct {
+		edges []edge
+		want  Promise
+	}{
+		"comes back, and writes": {[]edge{{0, 1, true}, {1, 0, false}}, Steady},
+		"comes back":             {[]edge{{0, 1, false}, {1, 0, false}}, Kept},
+		"writes once":            {[]edge{{1, 0, true}}, Kept},
+		"never comes back":       {[]edge{{0, 1, false}}, Ends},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, paused := newSpace(), initial()
+			paused.paused = true
+			s.add(node{paused.pack(), 0})
+			s.edges = tc.edges
+			b := rolling.with("pauses", func(b *Bounds) { b.Pauses = true })
+			if got, _ := s.lasting(newExplorer(&Variant{}, &b, shipped)); got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
+}
