@@ -96,3 +96,30 @@ func TestAStateIsWhatItWasPackedFrom(t *testing.T) {
 		}
 	}
 }
+
+// A member that is hidden again after it was shown, though nothing else has changed, is
+// found in its history, too, whether that comes back to where it was or not.
+func TestAMemberIsHiddenAndShownInTurns(t *testing.T) {
+	for name, tc := range map[string]struct {
+		between func(*state)
+		want    Promise
+	}{
+		"nothing between":         {func(*state) {}, Steady},
+		"claims are given others": {(*state).startOver, Kept},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, got := initial(), Kept
+			for _, w := range []what{wasHidden, wasShown} {
+				s.patch(0, w, &got)
+				s.see()
+			}
+			if got != Kept {
+				t.Errorf("hidden and shown once: %q", got)
+			}
+			tc.between(&s)
+			if s.patch(0, wasHidden, &got); got != tc.want {
+				t.Errorf("hidden again: %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

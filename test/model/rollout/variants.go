@@ -51,6 +51,7 @@ func (b Bounds) with(name string, change func(*Bounds)) Bounds {
 func Scenes() []Bounds {
 	return []Bounds{
 		rolling.with("claims, leaders", func(b *Bounds) { b.Claims, b.Leaders = true, true }),
+		rolling.with("claims, late births", func(b *Bounds) { b.Claims, b.LateBirths = true, true }),
 		rolling.with("failures", func(b *Bounds) { b.MaxUnavailable, b.Failures = 2, true }),
 		rolling.with("a template that is broken, late births, pauses, edits", func(b *Bounds) {
 			b.Edits, b.Broken, b.LateBirths, b.Pauses = 2, true, true, true
@@ -59,8 +60,8 @@ func Scenes() []Bounds {
 		recreating.with("claims, edits", func(b *Bounds) { b.Edits, b.Claims = 2, true }),
 		recreating.with("claims, leaders", func(b *Bounds) { b.Claims, b.Leaders = true, true }),
 		recreating.with("failures, leaders", func(b *Bounds) { b.Failures, b.Leaders = true, true }),
-		recreating.with("a template that is broken, late births, leaders, edits", func(b *Bounds) {
-			b.Edits, b.Broken, b.LateBirths, b.Leaders = 2, true, true, true
+		recreating.with("a template that is broken, late births, other pools, leaders, edits", func(b *Bounds) {
+			b.Edits, b.Broken, b.LateBirths, b.Others, b.Leaders = 2, true, true, true, true
 		}),
 		recreating.with("a template that is broken, other pools, pauses", func(b *Bounds) { b.Broken, b.Others, b.Pauses = true, true, true }),
 		replacing.with("claims, edits, failures", func(b *Bounds) { b.Failures = true }),
