@@ -16,10 +16,22 @@ const envSample = "MUTANTS_SAMPLE"
 // What mutants cost in seconds on two cores, about: building the tests of a folder is most
 // of it. One that hangs costs more, and few do.
 const (
-	folderCost = 15
-	mutantCost = 1
-	sampleCost = 90
+	folderCost  = 15
+	mutantCost  = 1
+	clusterCost = 30
+	sampleCost  = 110
 )
+
+// onClusters are the folders whose tests start a control plane for each mutant.
+var onClusters = []string{"test/chart"}
+
+// costs are those of a mutant, and of building its folder and running the tests without one.
+func (m mutant) costs() (one, folder int) {
+	if slices.Contains(onClusters, m.folder()) {
+		return clusterCost, folderCost + clusterCost
+	}
+	return mutantCost, folderCost
+}
 
 // samples cuts mutants into parts that cost about the same, and have those of one folder
 // side by side.
@@ -29,12 +41,13 @@ func samples(all []mutant) [][]mutant {
 	var parts [][]mutant
 	spent, folder := sampleCost, ""
 	for _, m := range sorted {
-		cost := mutantCost
+		cost, build := m.costs()
 		if m.folder() != folder {
-			cost += folderCost
+			cost += build
 		}
 		if spent+cost > sampleCost {
-			parts, spent, cost = append(parts, nil), 0, folderCost+mutantCost
+			one, _ := m.costs()
+			parts, spent, cost = append(parts, nil), 0, build+one
 		}
 		folder = m.folder()
 		last := len(parts) - 1

@@ -15,10 +15,11 @@ func TestSamples(t *testing.T) {
 		cost, folder := 0, ""
 		for _, m := range part {
 			in[m]++
+			one, build := m.costs()
 			if m.folder() != folder {
-				cost += folderCost
+				cost += build
 			}
-			cost, folder = cost+mutantCost, m.folder()
+			cost, folder = cost+one, m.folder()
 		}
 		if len(part) == 0 || cost > sampleCost {
 			t.Errorf("part %d has %d mutants and costs %d, want %d at most", i+1, len(part), cost, sampleCost)
@@ -30,6 +31,21 @@ func TestSamples(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, in, cmp.AllowUnexported(mutant{})); diff != "" {
 		t.Errorf("mutants in parts (-want,+got):\n%s", diff)
+	}
+}
+
+// Tests on a control plane take far longer: a part has few of them.
+func TestSamplesOfClusterTests(t *testing.T) {
+	for i, part := range samples(mutants()) {
+		clusters := 0
+		for _, m := range part {
+			if m.folder() == "test/chart" {
+				clusters++
+			}
+		}
+		if clusters > 2 {
+			t.Errorf("part %d has %d mutants whose test starts a control plane, want 2 at most", i+1, clusters)
+		}
 	}
 }
 
