@@ -35,6 +35,10 @@ var auditing = slices.Concat(at("internal/checker/states.go", []mutant{
 	{check: "auditor: kruise: users have any number", old: `ready: true, wants: anyNumber,`, broken: `ready: true, wants: 1,`, test: "TestKruiseHoldings/a user"},
 	{check: "auditor: kruise: clocks that differ", old: `at.After(since.seen.Add(skew))`, broken: `at.After(since.seen)`, test: "TestKruise/a user asked soon after the edit"},
 	{check: "auditor: kruise: contents beside the Pod", old: `into["/"+key] = spec[key]`, broken: `_ = into`, test: "TestKruise/other contents"},
+}), at("internal/auditlog/history.go", []mutant{
+	{check: "audit logs: what is deleted twice goes once", old: `(prev == nil || prev.what == goneUnordered)`, broken: `prev == nil`, test: "TestVerdicts/two DELETEs of a template, which comes back before the slower one is answered"},
+}), at("internal/auditlog/log.go", []mutant{
+	{check: "audit logs: a DELETE than which another one was faster", old: `case s.rv == "": return s.uid`, broken: ``, test: "TestVerdicts/two DELETEs at once, of which one names no version"},
 }), at("internal/checker/freshness.go", []mutant{
 	{check: "auditor: a template that a Sandbox names shows in its Pod", old: `	case r.refers:
 		return r.podIs(c)

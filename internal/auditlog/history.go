@@ -149,8 +149,8 @@ func (f *feeder) read(some []*version) (err error) {
 func (f *feeder) next(v *version) error {
 	o := v.object
 	prev := o.last
-	if prev == nil && v.what == goneUnordered {
-		return nil // nothing else is known of it
+	if v.what == goneUnordered && (prev == nil || prev.what == goneUnordered) {
+		return nil // nothing else is known of it, or another DELETE is told
 	}
 	what := checker.Modified
 	switch {

@@ -147,13 +147,13 @@ func (l *Log) collection(e *event, s stored) error {
 
 func (l *Log) keep(e *event, s stored) error {
 	v := version{received: e.received.UnixMicro(), done: e.done.UnixMicro(), by: l.user(e.user), what: changed}
-	switch {
-	case s.kind == "Status" && s.detailUID != "" && strings.HasPrefix(e.verb, "delete"):
-		v.object, v.what = l.object(e, stored{uid: s.detailUID, name: e.name, namespace: e.namespace}), goneUnordered
+	if uid := s.deletes(e); uid != "" {
+		v.object, v.what = l.object(e, stored{uid: uid, name: e.name, namespace: e.namespace}), goneUnordered
 		l.versions = append(l.versions, v)
 		l.coverage.judged(e.resource)
 		return nil
-	case s.kind != "" && s.kind != kinds[e.resource], s.uid == "":
+	}
+	if s.kind != "" && s.kind != kinds[e.resource] || s.uid == "" {
 		l.lose(e)
 		return nil
 	}
@@ -182,6 +182,19 @@ func (l *Log) keep(e *event, s stored) error {
 	}
 	l.versions = append(l.versions, v)
 	return nil
+}
+
+// deletes is the UID of what a DELETE has taken away whose answer has no resourceVersion: a Status, or where another DELETE was
+// faster, what was read before that.
+func (s *stored) deletes(e *event) string {
+	switch {
+	case !strings.HasPrefix(e.verb, "delete"):
+	case s.kind == "Status":
+		return s.detailUID
+	case s.rv == "":
+		return s.uid
+	}
+	return ""
 }
 
 // after says what a write did after which this is stored.

@@ -225,6 +225,29 @@ func TestVerdicts(t *testing.T) {
 			c.template = builders.TemplateFrom(c.template).Generation(2).Obj()
 			c.update("sandbox:v3")
 		}},
+		"two DELETEs at once, of which one names no version": {want: []string{"c1: Fresh", "c1: Fresh"}, tell: func(c *cast) {
+			c.serve("c1")
+			c.user = "alice"
+			late := c.member.DeepCopy()
+			late.SetResourceVersion("")
+			c.event("delete", late, 200, late.Object)
+			c.now = c.now.Add(-time.Second)
+			c.del(c.member)
+			c.mod(builders.PoolFrom(c.pool))
+			c.now = c.now.Add(time.Second)
+			c.add(builders.MakeColdStart(c.claim, c.template).Name("cold"))
+		}},
+		"two DELETEs of a template, which comes back before the slower one is answered": {want: []string{"c1: Fresh"}, tell: func(c *cast) {
+			late := c.template.DeepCopy()
+			late.SetResourceVersion("")
+			c.event("delete", late, 200, late.Object)
+			last := &c.lines[len(c.lines)-1]
+			*last = strings.Replace(*last, c.now.Add(10*time.Millisecond).Format(time.RFC3339Nano), c.now.Add(5*time.Second).Format(time.RFC3339Nano), 1)
+			c.del(c.template)
+			c.template = c.add(builders.MakeTemplate(ns, "python").UID("again"))
+			c.birth("m2")
+			c.serve("c1")
+		}},
 		"a second one while the first may be gone": {want: []string{"c1: Fresh", "c1: Fresh"}, tell: func(c *cast) {
 			c.serve("c1")
 			c.user = "alice"
