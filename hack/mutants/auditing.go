@@ -35,7 +35,15 @@ var auditing = slices.Concat(at("internal/checker/states.go", []mutant{
 	{check: "auditor: kruise: users have any number", old: `ready: true, wants: anyNumber,`, broken: `ready: true, wants: 1,`, test: "TestKruiseHoldings/a user"},
 	{check: "auditor: kruise: clocks that differ", old: `at.After(since.seen.Add(skew))`, broken: `at.After(since.seen)`, test: "TestKruise/a user asked soon after the edit"},
 	{check: "auditor: kruise: contents beside the Pod", old: `into["/"+key] = spec[key]`, broken: `_ = into`, test: "TestKruise/other contents"},
+}), at("internal/checker/outlived.go", []mutant{
+	{check: "auditor: kruise: one account deletes for many reasons", old: ` || pool.group == groupKruise {`, broken: ` || pool.group == "" {`, pkg: "internal/auditlog", test: "TestKruiseVerdicts/deleted by the account that made it"},
+}), at("internal/auditlog/objects.go", []mutant{
+	{check: "audit logs: kruise: the Pod that a status shows", old: `out["podInfo"] = map[string]any{"podIP": s.ips}`, broken: `_ = k`, test: "TestKruiseVerdicts/another address than its Pod's"},
+	{check: "audit logs: kruise: how many a claim has", old: `out["claimedReplicas"] = int64(min(s.claimed, math.MaxInt64))`, broken: `out["claimedReplicas"] = int64(math.MaxInt64)`, test: "TestKruiseClaimsAreReadyWhenTheyAreFull/out of time"},
+}), at("internal/auditlog/coverage.go", []mutant{
+	{check: "audit logs: kruise: E2B needs no claims", old: `r == checker.Claims && (lost > 0 || platform != checker.Kruise)`, broken: `r == checker.Claims`, test: "TestWhatIsMissingOfKruise/a user of E2B, and no claim"},
 }), at("internal/auditlog/history.go", []mutant{
+	{check: "audit logs: platforms are judged apart", old: `v.object.kind.Platform != "" && v.object.kind.Platform != platform`, broken: `false`, test: "TestPlatformsAreJudgedApart"},
 	{check: "audit logs: what is deleted twice goes once", old: `(prev == nil || prev.what == goneUnordered)`, broken: `prev == nil`, test: "TestVerdicts/two DELETEs of a template, which comes back before the slower one is answered"},
 }), at("internal/auditlog/log.go", []mutant{
 	{check: "audit logs: a DELETE than which another one was faster", old: `case s.rv == "": return s.uid`, broken: ``, test: "TestVerdicts/two DELETEs at once, of which one names no version"},

@@ -37,7 +37,7 @@ func BenchmarkRead(b *testing.B) {
 	if err := l.Read("audit.log", file); err != nil {
 		b.Fatal(err)
 	}
-	h, _, err := l.History(checker.Options{})
+	h, _, err := l.History("", checker.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -16,13 +16,13 @@ type coverage struct {
 	since, until   time.Time
 	stages         map[string]int
 	// whole counts writes with their results, lost those without, by why.
-	whole map[checker.Resource]int
-	lost  map[checker.Resource]map[string]int
+	whole map[*checker.Kind]int
+	lost  map[*checker.Kind]map[string]int
 	cut   []string
 }
 
 func newCoverage() coverage {
-	return coverage{stages: map[string]int{}, whole: map[checker.Resource]int{}, lost: map[checker.Resource]map[string]int{}}
+	return coverage{stages: map[string]int{}, whole: map[*checker.Kind]int{}, lost: map[*checker.Kind]map[string]int{}}
 }
 
 // count reports whether the event tells the end of a request.
@@ -39,18 +39,39 @@ func (c *coverage) count(e *event) bool {
 		c.until = e.done
 	}
 	if e.stage != stageComplete {
-		if e.resource != "" && e.verb != "watch" {
+		if e.kind != nil && e.verb != "watch" {
 			c.stages[e.stage]++
 		}
 		return false
 	}
-	if e.resource != "" {
+	if e.kind != nil {
 		c.stages[stageComplete]++
 	}
 	return true
 }
 
-func (c *coverage) judged(r checker.Resource) { c.whole[r]++ }
+func (c *coverage) judged(k *checker.Kind) { c.whole[k]++ }
+
+// has reports whether there are writes to a platform's Sandboxes or claims, with or without what was stored.
+func (c *coverage) has(platform string) bool {
+	for _, k := range kinds {
+		ofUse := k.Resource == checker.Sandboxes || k.Resource == checker.Claims
+		if k.Platform == platform && ofUse && c.whole[k]+len(c.lost[k]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// kindOf is what a platform calls a resource.
+func kindOf(platform string, r checker.Resource) *checker.Kind {
+	for _, k := range kinds {
+		if k.Resource == r && (k.Platform == platform || k.Platform == "") {
+			return k
+		}
+	}
+	return nil
+}
 
 func (c *coverage) lose(e *event) {
 	why := "level " + string(e.level)
@@ -60,10 +81,10 @@ func (c *coverage) lose(e *event) {
 	case e.level == levelResponse:
 		why = "level RequestResponse, but without the object"
 	}
-	if c.lost[e.resource] == nil {
-		c.lost[e.resource] = map[string]int{}
+	if c.lost[e.kind] == nil {
+		c.lost[e.kind] = map[string]int{}
 	}
-	c.lost[e.resource][why]++
+	c.lost[e.kind][why]++
 }
 
 // Missing says what the log does not hold, and what that means for the verdict, the worst first. Judgeable is false where
@@ -73,7 +94,7 @@ type Missing struct {
 	Notes     []string
 }
 
-func (c *coverage) missing() Missing {
+func (c *coverage) missing(platform string) Missing {
 	m := Missing{Judgeable: true}
 	note := func(format string, args ...any) { m.Notes = append(m.Notes, fmt.Sprintf(format, args...)) }
 	if c.events == 0 {
@@ -86,35 +107,53 @@ func (c *coverage) missing() Missing {
 		note("Stage ResponseComplete is omitted: it alone says what was stored. Take it from omitStages of the audit policy. Nothing is judged.")
 	}
 	for _, r := range append(checker.Resources(), checker.Namespaces) {
-		whole, lost := c.whole[r], 0
+		k := kindOf(platform, r)
+		whole, lost := c.whole[k], 0
 		var why []string
-		for _, k := range slices.Sorted(maps.Keys(c.lost[r])) {
-			lost += c.lost[r][k]
-			why = append(why, fmt.Sprintf("%d: %s", c.lost[r][k], k))
+		for _, cause := range slices.Sorted(maps.Keys(c.lost[k])) {
+			lost += c.lost[k][cause]
+			why = append(why, fmt.Sprintf("%d: %s", c.lost[k][cause], cause))
 		}
 		switch {
 		case lost > 0 && r != checker.Namespaces:
-			note("%s of %s %s without what was stored (%s): it takes level RequestResponse. %s", plural(lost, "write"), r,
-				be(lost), strings.Join(why, "; "), consequence(r))
+			note("%s of %s %s without what was stored (%s): it takes level RequestResponse. %s", plural(lost, "write"), k.Plural,
+				be(lost), strings.Join(why, "; "), consequence(k))
 		case whole == 0:
-			note("No write to %s is in the log. %s", r, consequence(r))
+			note("No write to %s is in the log. %s", k.Plural, consequence(k))
 		}
-		if whole == 0 && (r == checker.Sandboxes || r == checker.Claims) {
+		if whole == 0 && (r == checker.Sandboxes || r == checker.Claims && (lost > 0 || platform != checker.Kruise)) {
 			m.Judgeable = false
 		}
 	}
+	m.Notes = append(m.Notes, c.unread()...)
+	return m
+}
+
+// unread says what of the log is no whole event.
+func (c *coverage) unread() (notes []string) {
+	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if len(c.cut) > 0 {
 		note("%s: %s. What stood there is not judged.", plural(len(c.cut), "event")+" "+be(len(c.cut))+" not whole", some(c.cut))
 	}
 	if c.others > 0 {
 		note("%s no audit event of Kubernetes and %s passed over.", plural(c.others, "line")+" "+be(c.others), was(c.others))
 	}
-	return m
+	return notes
 }
 
 // consequence says what it means that writes to a resource are not known.
-func consequence(r checker.Resource) string {
-	switch r {
+func consequence(k *checker.Kind) string {
+	if k.Platform == checker.Kruise {
+		switch k.Resource {
+		case checker.Templates:
+			return "Binds of SandboxSets that refer to one are not judged."
+		case checker.Pools:
+			return "Binds are not judged where it is not known what a SandboxSet said."
+		case checker.Claims:
+			return "Binds for SandboxClaims are not judged; those of users of E2B, who have none, are."
+		}
+	}
+	switch k.Resource {
 	case checker.Templates:
 		return "Binds are not judged where it is not known what a template said."
 	case checker.Pools:

@@ -28,6 +28,8 @@ type status struct {
 	digest uint64
 	phase  string
 	ips    string
+	// claimed is how many a claim has that may have several.
+	claimed uint64
 }
 
 // pack appends the details in a form that takes neither much room nor much time.
@@ -48,6 +50,7 @@ func (d *details) pack(b []byte) []byte {
 	b = packText(b, d.deleting)
 	b = append(b, packBool(&d.status.ready))
 	b = binary.AppendUvarint(b, d.status.digest)
+	b = binary.AppendUvarint(b, d.status.claimed)
 	return packText(packText(b, d.status.phase), d.status.ips)
 }
 
@@ -78,7 +81,7 @@ func unpack(text string) (*details, error) {
 		d.owners = append(d.owners, o)
 	}
 	d.deleting = r.text()
-	d.status = status{ready: r.byte() == 1, digest: r.number(), phase: r.text(), ips: r.text()}
+	d.status = status{ready: r.byte() == 1, digest: r.number(), claimed: r.number(), phase: r.text(), ips: r.text()}
 	if r.cut || r.rest != "" {
 		return nil, errors.New("unpack: it is not what was packed")
 	}

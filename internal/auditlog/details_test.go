@@ -18,7 +18,7 @@ var packings = map[string]*details{
 			{uid: "uid-x"},
 		},
 		deleting: "2026-01-01T00:00:00Z",
-		status:   status{ready: true, digest: math.MaxUint64, phase: "Running", ips: "10.0.0.1,::1"},
+		status:   status{ready: true, digest: math.MaxUint64, phase: "Running", ips: "10.0.0.1,::1", claimed: 3},
 	},
 	"not ready": {status: status{digest: 1 << 7}},
 }

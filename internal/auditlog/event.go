@@ -30,7 +30,7 @@ type event struct {
 	stage, verb          string
 	uri                  []byte
 	user                 string
-	resource             checker.Resource
+	kind                 *checker.Kind // nil for what is not judged
 	subresource          string
 	namespace, name      string
 	code                 int
@@ -40,24 +40,16 @@ type event struct {
 	truncated, isOneOfUs bool
 }
 
-var groups = map[checker.Resource]string{
-	checker.Templates: "extensions.agents.x-k8s.io", checker.Pools: "extensions.agents.x-k8s.io", checker.Claims: "extensions.agents.x-k8s.io",
-	checker.Sandboxes: "agents.x-k8s.io", checker.Pods: "", checker.Namespaces: "",
-}
-
-// kinds are what the resources' objects are called.
-var kinds = map[checker.Resource]string{
-	checker.Templates: "SandboxTemplate", checker.Pools: "SandboxWarmPool", checker.Claims: "SandboxClaim", checker.Sandboxes: "Sandbox",
-	checker.Pods: "Pod", checker.Namespaces: "Namespace",
-}
-
-// refer says what the event is about, if the judgement asks for it.
-func (e *event) refer(group, resource string) {
-	r := checker.Resource(resource)
-	if want, known := groups[r]; known && want == group {
-		e.resource = r
+// kinds are those of which a log is read, by group and plural name. Nodes are not: their heartbeats would be most of it.
+var kinds = func() map[[2]string]*checker.Kind {
+	out := map[[2]string]*checker.Kind{}
+	for _, k := range checker.Kinds() {
+		if k.Resource != checker.Nodes {
+			out[[2]string{k.Group, k.Plural}] = &k
+		}
 	}
-}
+	return out
+}()
 
 // writes reports whether the event is a write that was stored, of a resource that is judged.
 func (e *event) writes() bool {
@@ -66,7 +58,7 @@ func (e *event) writes() bool {
 	default:
 		return false
 	}
-	return e.resource != "" && e.ok && !bytes.Contains(e.uri, []byte("dryRun="))
+	return e.kind != nil && e.ok && !bytes.Contains(e.uri, []byte("dryRun="))
 }
 
 // parse reads an audit event of any shape. isOneOfUs stays false for what is JSON, but no audit event.
@@ -162,7 +154,7 @@ func (e *event) readRef(value []byte) error {
 		}
 		return nil
 	})
-	e.refer(group, resource)
+	e.kind = kinds[[2]string{group, resource}]
 	return err
 }
 
@@ -229,10 +221,10 @@ func (e *event) readResourceName(s string) {
 	if group == "core" {
 		group = ""
 	}
-	if rest[0] == "namespaces" && len(rest) > 2 && kinds[checker.Resource(rest[2])] != "" {
+	if rest[0] == "namespaces" && len(rest) > 2 && kinds[[2]string{group, rest[2]}] != nil {
 		e.namespace, rest = rest[1], rest[2:]
 	}
-	e.refer(group, rest[0])
+	e.kind = kinds[[2]string{group, rest[0]}]
 	if len(rest) > 1 {
 		e.name = rest[1]
 	}

@@ -18,14 +18,26 @@ const (
 )
 
 // ErrNothing means that there is no write in the log that could be judged.
-var ErrNothing = errors.New("no write to agent-sandbox's objects is in it with what was stored")
+var ErrNothing = errors.New("no write to the objects of a warm-pool system is in it with what was stored")
 
-// History returns what was stored, for the checker, and what is missing of it. Calling it ends the log.
-func (l *Log) History(options checker.Options) (*checker.History, Missing, error) {
-	missing := l.coverage.missing()
+// Platforms are the warm-pool systems of whose Sandboxes or claims there are writes in the log.
+func (l *Log) Platforms() []string {
+	return slices.DeleteFunc(checker.Platforms(), func(p string) bool { return !l.coverage.has(p) })
+}
+
+// History returns what was stored of a warm-pool system, for the checker, and what is missing of it. No platform means the
+// first of Platforms. Calling it ends the log.
+func (l *Log) History(platform string, options checker.Options) (*checker.History, Missing, error) {
+	if platform == "" {
+		platform = slices.Concat(l.Platforms(), checker.Platforms())[0]
+	}
+	missing := l.coverage.missing(platform)
 	options.Partial = true
 	h := checker.NewHistory(options)
 	l.order()
+	l.versions = slices.DeleteFunc(l.versions, func(v version) bool {
+		return v.object.kind.Platform != "" && v.object.kind.Platform != platform
+	})
 	if len(l.versions) == 0 {
 		return h, missing, fmt.Errorf("%w", ErrNothing)
 	}
@@ -37,14 +49,14 @@ func (l *Log) History(options checker.Options) (*checker.History, Missing, error
 }
 
 type objectName struct {
-	resource        checker.Resource
+	kind            *checker.Kind
 	namespace, name string
 }
 
 func (l *Log) lostByName() map[objectName][]lostWrite {
 	out := map[objectName][]lostWrite{}
 	for _, w := range l.lost {
-		key := objectName{w.resource, w.namespace, w.name}
+		key := objectName{w.kind, w.namespace, w.name}
 		out[key] = append(out[key], w)
 	}
 	return out
@@ -172,10 +184,10 @@ func (f *feeder) next(v *version) error {
 // names, or one that the generation counts.
 func (f *feeder) missed(prev, v *version) bool {
 	o := v.object
-	if o.resource != checker.Pods && prev.generation > 0 && v.generation > prev.generation+1 {
+	if o.kind.Resource != checker.Pods && prev.generation > 0 && v.generation > prev.generation+1 {
 		return true
 	}
-	return slices.ContainsFunc(f.lost[objectName{o.resource, o.namespace, o.name}], func(w lostWrite) bool {
+	return slices.ContainsFunc(f.lost[objectName{o.kind, o.namespace, o.name}], func(w lostWrite) bool {
 		return w.received <= v.done && w.done >= prev.received
 	})
 }
@@ -206,12 +218,12 @@ func (f *feeder) tell(v *version, what checker.EventType) error {
 	e.Object = u
 	if v.spec != 0 {
 		e.SpecKey = strconv.FormatUint(uint64(v.spec), 36)
-		if v.object.resource == checker.Pods {
+		if v.object.kind.Resource == checker.Pods {
 			e.PodSpec = f.texts[v.spec]
 		}
 	}
 	if err := f.h.Add(e); err != nil {
-		return fmt.Errorf("%s %s/%s: %w", v.object.resource, v.object.namespace, v.object.name, err)
+		return fmt.Errorf("%s %s/%s: %w", v.object.kind.Plural, v.object.namespace, v.object.name, err)
 	}
 	return nil
 }

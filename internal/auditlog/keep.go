@@ -38,7 +38,7 @@ type version struct {
 
 // object is what versions of it have in common.
 type object struct {
-	resource        checker.Resource
+	kind            *checker.Kind
 	namespace, name string
 	uid             string
 	apiVersion      string
@@ -140,7 +140,7 @@ func (s *stored) readMetadata(value []byte) error {
 
 // ours are the beginnings of the keys of labels and annotations that the judgement knows. Of namespaces, floors may select
 // by any label.
-var ours = []string{"freshbind.dev/", "agents.x-k8s.io/"}
+var ours = []string{"freshbind.dev/", "agents.x-k8s.io/", "agents.kruise.io/"}
 
 func pairs(b []byte, all bool) []pair {
 	if len(b) == 0 {
@@ -220,6 +220,10 @@ func readStatus(r checker.Resource, raw []byte, d digester) status {
 			out.phase = text(value)
 		case "podIPs":
 			out.ips = addresses(value)
+		case "podInfo":
+			out.ips = podIP(value)
+		case "claimedReplicas":
+			out.claimed, _ = strconv.ParseUint(string(value), 10, 64)
 		}
 		return nil
 	})
@@ -245,6 +249,18 @@ func readyIn(conditions []byte) bool {
 	return ready
 }
 
+// podIP is the address of the Pod that OpenKruise's Sandboxes show.
+func podIP(info []byte) string {
+	ip := ""
+	_ = fields(info, func(key, value []byte) error {
+		if string(key) == "podIP" {
+			ip = text(value)
+		}
+		return nil
+	})
+	return ip
+}
+
 // addresses are those of a Pod ({"ip": …}) or of a Sandbox (strings), separated by commas.
 func addresses(list []byte) string {
 	var out []string
@@ -263,11 +279,11 @@ func addresses(list []byte) string {
 	return strings.Join(out, ",")
 }
 
-// listed is the list of addresses as the resource has it.
-func listed(ips string, r checker.Resource) []any {
+// listed is the list of addresses as Pods have it, or Sandboxes.
+func listed(ips string, k *checker.Kind) []any {
 	var out []any
 	for ip := range strings.SplitSeq(ips, ",") {
-		if r == checker.Pods {
+		if k.Resource == checker.Pods {
 			out = append(out, map[string]any{"ip": ip})
 		} else {
 			out = append(out, ip)

@@ -92,7 +92,7 @@ func TestASpecThatCannotBeReadIsAnError(t *testing.T) {
 			t.Fatal(err)
 		}
 		*pod = (*pod)[:at] + spec + (*pod)[end:]
-		if _, _, err := read(t, c.text()).History(checker.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := read(t, c.text()).History("", checker.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", spec, err, want)
 		}
 	}

@@ -30,7 +30,7 @@ type Log struct {
 
 // lostWrite is a write of which the log does not hold the result.
 type lostWrite struct {
-	resource        checker.Resource
+	kind            *checker.Kind
 	namespace, name string
 	received, done  int64
 }
@@ -122,7 +122,7 @@ func (l *Log) add(raw []byte) error {
 
 func (l *Log) lose(e *event) {
 	l.coverage.lose(e)
-	l.lost = append(l.lost, lostWrite{e.resource, strings.Clone(e.namespace), strings.Clone(e.name), e.received.UnixMicro(), e.done.UnixMicro()})
+	l.lost = append(l.lost, lostWrite{e.kind, strings.Clone(e.namespace), strings.Clone(e.name), e.received.UnixMicro(), e.done.UnixMicro()})
 }
 
 // collection is the answer to a DELETE of many: what they were before. Pods with a grace period are deleted once more.
@@ -136,7 +136,7 @@ func (l *Log) collection(e *event, s stored) error {
 		if err != nil {
 			return fmt.Errorf("responseObject.items: %w", err)
 		}
-		if len(item.final) > 0 || e.resource == checker.Pods {
+		if len(item.final) > 0 || e.kind.Resource == checker.Pods {
 			return nil
 		}
 		item.kind = "Status"
@@ -150,10 +150,10 @@ func (l *Log) keep(e *event, s stored) error {
 	if uid := s.deletes(e); uid != "" {
 		v.object, v.what = l.object(e, stored{uid: uid, name: e.name, namespace: e.namespace}), goneUnordered
 		l.versions = append(l.versions, v)
-		l.coverage.judged(e.resource)
+		l.coverage.judged(e.kind)
 		return nil
 	}
-	if s.kind != "" && s.kind != kinds[e.resource] || s.uid == "" {
+	if s.kind != "" && s.kind != e.kind.Name || s.uid == "" {
 		l.lose(e)
 		return nil
 	}
@@ -161,12 +161,12 @@ func (l *Log) keep(e *event, s stored) error {
 	if err != nil || rv == 0 {
 		return fmt.Errorf("responseObject.metadata.resourceVersion: %q is not a number above 0", shown([]byte(s.rv)))
 	}
-	d, err := s.details(e.resource, l.digester)
+	d, err := s.details(e.kind.Resource, l.digester)
 	if err != nil {
 		return fmt.Errorf("responseObject.%w", err)
 	}
-	l.coverage.judged(e.resource)
-	if e.resource == checker.Pods && l.objects[s.uid] == nil && !d.ofSandbox() {
+	l.coverage.judged(e.kind)
+	if e.kind.Resource == checker.Pods && l.objects[s.uid] == nil && !d.ofSandbox() {
 		return nil
 	}
 	v.rv, v.object, v.generation = rv, l.object(e, s), s.generation
@@ -174,7 +174,7 @@ func (l *Log) keep(e *event, s stored) error {
 	if v.details, err = l.texts.add(l.scratch); err != nil {
 		return err
 	}
-	if v.spec, err = l.spec(e.resource, s.spec); err != nil {
+	if v.spec, err = l.spec(e.kind.Resource, s.spec); err != nil {
 		return err
 	}
 	if v.what = s.after(e); v.what == created {
@@ -230,7 +230,7 @@ func (l *Log) object(e *event, s stored) *object {
 		}
 		return o
 	}
-	o := &object{resource: e.resource, namespace: strings.Clone(s.namespace), name: strings.Clone(s.name), uid: strings.Clone(s.uid),
+	o := &object{kind: e.kind, namespace: strings.Clone(s.namespace), name: strings.Clone(s.name), uid: strings.Clone(s.uid),
 		apiVersion: strings.Clone(s.apiVersion)}
 	// One that cannot be read is as unknown as none.
 	o.created, _ = time.Parse(time.RFC3339, s.created)

@@ -45,7 +45,7 @@ func (x *tape) event(verb string, u *unstructured.Unstructured, code int, respon
 	x.t.Helper()
 	x.now = x.now.Add(time.Second)
 	resource := map[string]string{"SandboxTemplate": "sandboxtemplates", "SandboxWarmPool": "sandboxwarmpools", "SandboxClaim": "sandboxclaims",
-		"Sandbox": "sandboxes", "Pod": "pods", "Namespace": "namespaces"}[u.GetKind()]
+		"Sandbox": "sandboxes", "SandboxSet": "sandboxsets", "Pod": "pods", "Namespace": "namespaces"}[u.GetKind()]
 	e := map[string]any{
 		"kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "RequestResponse", "auditID": fmt.Sprint(len(x.lines)),
 		"stage": "ResponseComplete", "requestURI": "/apis/", "verb": verb, "user": map[string]any{"username": x.user},
@@ -152,7 +152,7 @@ func read(t testing.TB, texts ...string) *Log {
 
 func judge(t testing.TB, texts ...string) (verdicts []string, missing Missing) {
 	t.Helper()
-	h, missing, err := read(t, texts...).History(checker.Options{})
+	h, missing, err := read(t, texts...).History("", checker.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,7 +120,7 @@ func TestWhatWasThereBefore(t *testing.T) {
 	c.mod(builders.PoolFrom(c.pool))
 	c.birth("m2")
 	c.serve("c1")
-	h, _, err := read(t, strings.Join(c.lines[old:], "\n")).History(checker.Options{})
+	h, _, err := read(t, strings.Join(c.lines[old:], "\n")).History("", checker.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestNothingToJudge(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, missing, err := read(t, tc.text).History(checker.Options{})
+			_, missing, err := read(t, tc.text).History("", checker.Options{})
 			if !errors.Is(err, ErrNothing) || missing.Judgeable {
 				t.Errorf("error %v, judgeable %t", err, missing.Judgeable)
 			}
@@ -185,7 +185,7 @@ func TestHostileInput(t *testing.T) {
 
 func TestSpecThatIsNoJSON(t *testing.T) {
 	l := read(t, strings.Replace(stale(t).text(), `"image":"sandbox:v1"`, `"image":nope`, 1))
-	if _, _, err := l.History(checker.Options{}); err == nil || !strings.Contains(err.Error(), "sandboxtemplates prod/python at resourceVersion 101: spec") {
+	if _, _, err := l.History("", checker.Options{}); err == nil || !strings.Contains(err.Error(), "sandboxtemplates prod/python at resourceVersion 101: spec") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -230,7 +230,7 @@ func FuzzRead(f *testing.F) {
 			}
 			return
 		}
-		if h, _, err := l.History(checker.Options{}); err == nil {
+		if h, _, err := l.History("", checker.Options{}); err == nil {
 			h.Judge()
 			h.Pools()
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -20,8 +21,8 @@ func (f *feeder) object(v *version) (*unstructured.Unstructured, error) {
 	apiVersion := o.apiVersion
 	if apiVersion == "" {
 		apiVersion = "v1"
-		if g := groups[o.resource]; g != "" {
-			apiVersion = g + "/v1"
+		if o.kind.Group != "" {
+			apiVersion = o.kind.Group + "/v1"
 		}
 	}
 	metadata := map[string]any{"name": o.name, "uid": o.uid, "resourceVersion": strconv.FormatUint(v.rv, 10)}
@@ -31,7 +32,7 @@ func (f *feeder) object(v *version) (*unstructured.Unstructured, error) {
 	if !o.created.IsZero() {
 		metadata["creationTimestamp"] = o.created.UTC().Format(time.RFC3339)
 	}
-	out := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kinds[o.resource], "metadata": metadata}}
+	out := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": o.kind.Name, "metadata": metadata}}
 	if v.what != goneUnordered {
 		metadata["generation"] = v.generation
 	}
@@ -41,14 +42,14 @@ func (f *feeder) object(v *version) (*unstructured.Unstructured, error) {
 			return nil, err
 		}
 		d.into(metadata)
-		if status := d.status.into(o.resource); status != nil {
+		if status := d.status.into(o.kind); status != nil {
 			out.Object["status"] = status
 		}
 	}
 	if v.spec != 0 {
 		spec, err := f.spec(v)
 		if err != nil {
-			return nil, fmt.Errorf("%s %s/%s at resourceVersion %d: spec: %w", o.resource, o.namespace, o.name, v.rv, err)
+			return nil, fmt.Errorf("%s %s/%s at resourceVersion %d: spec: %w", o.kind.Plural, o.namespace, o.name, v.rv, err)
 		}
 		out.Object["spec"] = spec
 	}
@@ -92,7 +93,7 @@ func (f *feeder) spec(v *version) (map[string]any, error) {
 	if !json.Valid([]byte(raw)) {
 		return nil, errors.New("it is no JSON")
 	}
-	if v.object.resource == checker.Pods {
+	if v.object.kind.Resource == checker.Pods {
 		var err error
 		if raw, err = podPart(raw); err != nil {
 			return nil, fmt.Errorf("decode: %w", err)
@@ -121,7 +122,7 @@ func podPart(spec string) (string, error) {
 	return "{" + strings.Join(parts, ",") + "}", err
 }
 
-func (s status) into(r checker.Resource) map[string]any {
+func (s status) into(k *checker.Kind) map[string]any {
 	if s == (status{}) {
 		return nil
 	}
@@ -135,8 +136,15 @@ func (s status) into(r checker.Resource) map[string]any {
 	if s.phase != "" {
 		out["phase"] = s.phase
 	}
-	if s.ips != "" {
-		out["podIPs"] = listed(s.ips, r)
+	if s.claimed != 0 {
+		out["claimedReplicas"] = int64(min(s.claimed, math.MaxInt64))
+	}
+	switch {
+	case s.ips == "":
+	case k.Platform == checker.Kruise:
+		out["podInfo"] = map[string]any{"podIP": s.ips}
+	default:
+		out["podIPs"] = listed(s.ips, k)
 	}
 	return out
 }

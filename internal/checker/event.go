@@ -51,26 +51,6 @@ func (r Resource) Optional() bool { return r == Namespaces || r == Nodes }
 // Resources lists what has to be recorded for a judgement.
 func Resources() []Resource { return []Resource{Templates, Pools, Claims, Sandboxes, Pods} }
 
-// ResourceOf returns the recorded resource of an object, by group and kind; "" for any other object.
-func ResourceOf(u *unstructured.Unstructured) Resource {
-	gvk := u.GroupVersionKind()
-	return resourceOf[[2]string{gvk.Group, gvk.Kind}]
-}
-
-var resourceOf = map[[2]string]Resource{
-	{groupExtensions, "SandboxTemplate"}: Templates,
-	{groupExtensions, "SandboxWarmPool"}: Pools,
-	{groupExtensions, "SandboxClaim"}:    Claims,
-	{groupCore, "Sandbox"}:               Sandboxes,
-	{groupKruise, "SandboxTemplate"}:     Templates,
-	{groupKruise, "SandboxSet"}:          Pools,
-	{groupKruise, "SandboxClaim"}:        Claims,
-	{groupKruise, "Sandbox"}:             Sandboxes,
-	{"", "Pod"}:                          Pods,
-	{"", "Namespace"}:                    Namespaces,
-	{"", "Node"}:                         Nodes,
-}
-
 // EventType says what an Event tells.
 type EventType string
 

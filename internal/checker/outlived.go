@@ -15,14 +15,15 @@ func (h *History) end(p *pending) {
 }
 
 // outlived finds a sandbox, or a Pod of it, that the pool's controller deleted after the bind, while the claim lived and
-// nothing had come to its end: such a delete was meant for a member. Recordings that do not say who wrote decide nothing.
+// nothing had come to its end: such a delete was meant for a member. Recordings that do not say who wrote decide nothing. Nor
+// do OpenKruise's: one account makes members, gives up what a claim could not use, and makes Pods anew.
 func (h *History) outlived(b *Bind, p *pending) {
 	o := h.sandboxes[p.sandbox]
 	if o == nil || !p.warm || !o.born {
 		return
 	}
 	maker := o.line.entries[0]
-	if _, member := h.member(maker.state); !member || maker.by == "" {
+	if pool, member := h.member(maker.state); !member || maker.by == "" || pool.group == groupKruise {
 		return
 	}
 	b.Findings = slices.Clone(b.Findings)

@@ -21,44 +21,21 @@ type API map[checker.Resource]schema.GroupVersionResource
 // startOrder lists Sandboxes last, see Recorder.run.
 var startOrder = []checker.Resource{checker.Namespaces, checker.Nodes, checker.Templates, checker.Pools, checker.Claims, checker.Pods, checker.Sandboxes}
 
-// The names of warm-pool systems that can be recorded.
-const (
-	AgentSandbox = "agent-sandbox"
-	Kruise       = "openkruise-agents"
-)
-
-// Platforms are the warm-pool systems that can be recorded. Where several are served and none is asked for, it is the first.
-func Platforms() []string { return []string{AgentSandbox, Kruise} }
-
-// system is a warm-pool system.
-type system struct {
-	// versions of its groups, the preferred one first: of agent-sandbox it is the one that v0.5 and later store.
-	versions []string
-	groups   map[string][]checker.Resource
-	// plurals are those resources that the judgement calls by another system's name.
-	plurals map[checker.Resource]string
+// versions of a warm-pool system's groups, the preferred one first: of agent-sandbox it is the one that v0.5 and later store.
+var versions = map[string][]string{
+	checker.AgentSandbox: {"v1beta1", "v1alpha1"},
+	checker.Kruise:       {"v1alpha1"},
 }
 
-var systems = map[string]system{
-	AgentSandbox: {
-		versions: []string{"v1beta1", "v1alpha1"},
-		groups: map[string][]checker.Resource{
-			"agents.x-k8s.io":            {checker.Sandboxes},
-			"extensions.agents.x-k8s.io": {checker.Templates, checker.Pools, checker.Claims},
-		},
-	},
-	Kruise: {
-		versions: []string{"v1alpha1"},
-		groups:   map[string][]checker.Resource{"agents.kruise.io": {checker.Sandboxes, checker.Templates, checker.Pools, checker.Claims}},
-		plurals:  map[checker.Resource]string{checker.Pools: "sandboxsets"},
-	},
-}
-
-func (s system) plural(r checker.Resource) string {
-	if name := s.plurals[r]; name != "" {
-		return name
+// kindsOf are those of a warm-pool system, by group.
+func kindsOf(platform string) map[string][]checker.Kind {
+	out := map[string][]checker.Kind{}
+	for _, k := range checker.Kinds() {
+		if k.Platform == platform {
+			out[k.Group] = append(out[k.Group], k)
+		}
 	}
-	return string(r)
+	return out
 }
 
 // NotInstalledError says that the API server does not serve the resources of a warm-pool system.
@@ -71,18 +48,18 @@ type NotInstalledError struct {
 
 // Error names what was looked for, and what to do.
 func (e *NotInstalledError) Error() string {
-	product, others := AgentSandbox, ""
+	product, others := checker.AgentSandbox, ""
 	if e.Platform != "" {
 		product = e.Platform
 	} else {
-		others = ", nor those of " + Kruise
+		others = ", nor those of " + checker.Kruise
 	}
 	install := "agent-sandbox with its extensions"
-	if product != AgentSandbox {
+	if product != checker.AgentSandbox {
 		install = product
 	}
 	return fmt.Sprintf("%s's CRDs were not found%s: %s does not serve %s (looked for versions %s). Install %s, or choose the cluster that has it (--context)",
-		product, others, e.Host, strings.Join(e.Missing, ", "), strings.Join(systems[product].versions, ", "), install)
+		product, others, e.Host, strings.Join(e.Missing, ", "), strings.Join(versions[product], ", "), install)
 }
 
 // resourceLister is the part of a discovery client that is needed.
@@ -92,7 +69,7 @@ type resourceLister interface {
 
 // discover finds the platform that is asked for, or else the first that is served.
 func discover(ctx context.Context, config *rest.Config, platform string) (name string, api API, err error) {
-	wanted := Platforms()
+	wanted := checker.Platforms()
 	if platform != "" {
 		wanted = []string{platform}
 	}
@@ -107,7 +84,7 @@ func discover(ctx context.Context, config *rest.Config, platform string) (name s
 			checker.Namespaces: {Version: "v1", Resource: string(checker.Namespaces)},
 			checker.Nodes:      {Version: "v1", Resource: string(checker.Nodes)},
 		}
-		missing, err := api.find(ctx, client, systems[name])
+		missing, err := api.find(ctx, client, name)
 		if err != nil {
 			return "", nil, err
 		}
@@ -121,27 +98,27 @@ func discover(ctx context.Context, config *rest.Config, platform string) (name s
 	return "", nil, absent
 }
 
-func (api API) find(ctx context.Context, client resourceLister, of system) (missing []string, err error) {
-	for group, resources := range of.groups {
-		served, err := of.firstServed(ctx, client, group)
+func (api API) find(ctx context.Context, client resourceLister, platform string) (missing []string, err error) {
+	for group, kinds := range kindsOf(platform) {
+		served, err := firstServed(ctx, client, group, versions[platform], kinds)
 		if err != nil {
 			return nil, err
 		}
-		for _, resource := range resources {
+		for _, k := range kinds {
 			if served == "" {
-				missing = append(missing, of.plural(resource)+"."+group)
+				missing = append(missing, k.Plural+"."+group)
 				continue
 			}
-			api[resource] = schema.GroupVersionResource{Group: group, Version: served, Resource: of.plural(resource)}
+			api[k.Resource] = schema.GroupVersionResource{Group: group, Version: served, Resource: k.Plural}
 		}
 	}
 	slices.Sort(missing)
 	return missing, nil
 }
 
-// firstServed returns the preferred version in which a group serves all of its resources.
-func (s system) firstServed(ctx context.Context, client resourceLister, group string) (string, error) {
-	for _, version := range s.versions {
+// firstServed returns the preferred version in which a group serves all of these kinds.
+func firstServed(ctx context.Context, client resourceLister, group string, versions []string, kinds []checker.Kind) (string, error) {
+	for _, version := range versions {
 		list, err := client.ServerResourcesForGroupVersionWithContext(ctx, group+"/"+version)
 		if apierrors.IsNotFound(err) {
 			continue
@@ -149,15 +126,15 @@ func (s system) firstServed(ctx context.Context, client resourceLister, group st
 		if err != nil {
 			return "", fmt.Errorf("look up resources of %s/%s: %w", group, version, err)
 		}
-		if s.servedAll(list, s.groups[group]) {
+		if servedAll(list, kinds) {
 			return version, nil
 		}
 	}
 	return "", nil
 }
 
-func (s system) servedAll(list *metav1.APIResourceList, resources []checker.Resource) bool {
-	return !slices.ContainsFunc(resources, func(want checker.Resource) bool {
-		return !slices.ContainsFunc(list.APIResources, func(have metav1.APIResource) bool { return have.Name == s.plural(want) })
+func servedAll(list *metav1.APIResourceList, kinds []checker.Kind) bool {
+	return !slices.ContainsFunc(kinds, func(want checker.Kind) bool {
+		return !slices.ContainsFunc(list.APIResources, func(have metav1.APIResource) bool { return have.Name == want.Plural })
 	})
 }

@@ -32,7 +32,7 @@ type Sink interface {
 type Options struct {
 	// Namespace limits the recording to one namespace; empty means all.
 	Namespace string
-	// Platform is one of Platforms, of which one is recorded at a time; empty means the first that is served.
+	// Platform is one of checker.Platforms, of which one is recorded at a time; empty means the first that is served.
 	Platform string
 	// Sink, if set, is given every event. It must not call the recorder.
 	Sink Sink

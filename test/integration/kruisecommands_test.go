@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/freshbind/freshbind/internal/recorder"
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/test/fakekruise"
 )
 
@@ -36,7 +36,7 @@ func TestKruiseCommands(t *testing.T) {
 	}
 	printed, end := w.watch("audit watch -A")
 	w.eventually("the auditor to watch", func() error {
-		if text := printed(); !strings.Contains(text, recorder.Kruise+" v1alpha1)") {
+		if text := printed(); !strings.Contains(text, checker.Kruise+" v1alpha1)") {
 			return errors.New(text)
 		}
 		return nil

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,6 +45,14 @@ func auditNoArgs(cmd *cobra.Command, args []string) error {
 
 func auditUsage(format string, args ...any) error {
 	return &ExitError{Code: exitUsage, Err: fmt.Errorf(format, args...)}
+}
+
+// auditCheckPlatform takes none, too.
+func auditCheckPlatform(platform string) error {
+	if platform != "" && !slices.Contains(checker.Platforms(), platform) {
+		return auditUsage("--platform %s: use %s", platform, strings.Join(checker.Platforms(), " or "))
+	}
+	return nil
 }
 
 func auditCheckOutput(output *cli.Output) error {

@@ -24,6 +24,8 @@ type auditCheckOptions struct {
 	files   []string
 	output  cli.Output
 	config  string
+	// platform is what a log is judged for; empty for the one that it has.
+	platform string
 }
 
 func newAuditCheckCommand(streams genericiooptions.IOStreams) *cobra.Command {
@@ -43,6 +45,9 @@ func newAuditCheckCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			if len(o.files) == 0 || slices.Contains(o.files, "") {
 				return auditUsage("-f is required: name a recording or an audit log, or - for standard input")
 			}
+			if err := auditCheckPlatform(o.platform); err != nil {
+				return err
+			}
 			if err := auditCheckOutput(&o.output); err != nil {
 				return err
 			}
@@ -50,6 +55,7 @@ func newAuditCheckCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&o.config, "config", "", auditConfigUsage)
+	cmd.Flags().StringVar(&o.platform, "platform", "", "The warm-pool system to judge, "+strings.Join(checker.Platforms(), " or ")+", where an audit log has several.")
 	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "The recording or audit log, - for standard input; again for each file of a log.")
 	o.output.AddFlags(cmd)
 	return cmd
@@ -108,6 +114,8 @@ func (o *auditCheckOptions) judge(options checker.Options) (*auditJudged, error)
 		head, _ := in.Peek(auditHead) // an error comes again when it is read
 		isLog := auditlog.Looks(head)
 		switch {
+		case !isLog && o.platform != "":
+			return nil, auditUsage("--platform: -f %s is no audit log, and a recording is of one warm-pool system", name)
 		case !isLog && len(o.files) > 1:
 			return nil, auditUsage("-f %s: it is no audit log, and a recording is judged alone", name)
 		case !isLog:
@@ -119,7 +127,7 @@ func (o *auditCheckOptions) judge(options checker.Options) (*auditJudged, error)
 			return nil, err
 		}
 	}
-	return judgeAuditLog(log, options)
+	return judgeAuditLog(log, o.platform, options)
 }
 
 // auditHead is how much of a file is looked at to tell what it is.
@@ -136,8 +144,11 @@ func (o *auditCheckOptions) open(name string) (in *bufio.Reader, closeFile func(
 	return bufio.NewReaderSize(file, auditHead), func() { _ = file.Close() }, nil
 }
 
-func judgeAuditLog(log *auditlog.Log, options checker.Options) (*auditJudged, error) {
-	h, missing, err := log.History(options)
+func judgeAuditLog(log *auditlog.Log, platform string, options checker.Options) (*auditJudged, error) {
+	if found := log.Platforms(); platform == "" && len(found) > 1 {
+		return nil, auditUsage("the log holds writes of %s, which are judged one at a time: choose one by --platform", strings.Join(found, " and of "))
+	}
+	h, missing, err := log.History(platform, options)
 	if err != nil && !errors.Is(err, auditlog.ErrNothing) {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}

@@ -31,6 +31,8 @@ func TestAuditCheckReadsAuditLogs(t *testing.T) {
 	claim := auditLogLine(t, "create", ext, "sandboxclaims", "SandboxClaim", "11", 201, "RequestResponse")
 	sandbox := auditLogLine(t, "create", "agents.x-k8s.io", "sandboxes", "Sandbox", "12", 201, "RequestResponse")
 	meta := auditLogLine(t, "create", ext, "sandboxclaims", "SandboxClaim", "11", 201, "Metadata")
+	const kruise = "agents.kruise.io"
+	box := auditLogLine(t, "create", kruise, "sandboxes", "Sandbox", "13", 201, "RequestResponse")
 	file := func(text string) string {
 		path := filepath.Join(t.TempDir(), "audit.log")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -51,7 +53,13 @@ func TestAuditCheckReadsAuditLogs(t *testing.T) {
 		"too little":           {args: []string{"-f", "-"}, in: claim, want: "too little is in the log", code: exitFailed},
 		"nothing but metadata": {args: []string{"-f", "-"}, in: meta, want: "nothing was judged", code: exitFailed},
 		"no event":             {args: []string{"-f", "-"}, in: claim + "{oops\n" + claim, want: "-: line 2: not an audit event", code: exitFailed},
-		"a recording beside":   {args: []string{"-f", "-", "-f", file(`{"type":"SYNCED"}`)}, in: claim, want: "a recording is judged alone", code: exitUsage},
+		"OpenKruise Agents":    {args: []string{"-f", "-"}, in: box, want: "No write to sandboxsets is in the log."},
+		"two platforms":        {args: []string{"-f", "-"}, in: claim + box, want: "the log holds writes of agent-sandbox and of openkruise-agents", code: exitUsage},
+		"one of two": {args: []string{"-f", "-", "--platform", "openkruise-agents"}, in: claim + box,
+			want: "No write to sandboxclaims is in the log. Binds for SandboxClaims are not judged; those of users of E2B, who have none, are."},
+		"another platform":    {args: []string{"-f", "-", "--platform", "other"}, in: claim, want: "--platform other: use agent-sandbox or openkruise-agents", code: exitUsage},
+		"a recording has one": {args: []string{"-f", file(`{"type":"SYNCED"}`), "--platform", "agent-sandbox"}, want: "a recording is of one warm-pool system", code: exitUsage},
+		"a recording beside":  {args: []string{"-f", "-", "-f", file(`{"type":"SYNCED"}`)}, in: claim, want: "a recording is judged alone", code: exitUsage},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
