@@ -136,6 +136,11 @@ var kruiseGuard = slices.Concat(at("internal/platform/kruise/classify.go", []mut
 	{check: "kruise: what says its Pod itself leaves it to nobody", old: `return templateRef(sandbox) != "" && pod == nil`, broken: `_ = pod; return templateRef(sandbox) != ""`, test: "TestBindsByReference/cold, that says another pod, too"},
 	{check: "kruise: what claims write is no Pod", old: `pod, _, err := unstructured.NestedFieldNoCopy(sandbox.Object, "spec", "template", "spec")`, broken: `pod, _, err := unstructured.NestedFieldNoCopy(sandbox.Object, "spec", "template")`, test: "TestBindsByReference/that has what claims write, too"},
 	{check: "kruise: what a pool says beside its reference", old: `append([]string{"volumeClaimTemplates"}, ownFields...)`, broken: `[]string{}`, test: "TestBindsByReference/stale runtimes"},
+}), at("internal/platform/kruise/advise.go", []mutant{
+	{check: "kruise: advice counts who is there for anybody", old: ` && claimOf(sandbox).UID == "" &&`, broken: ` &&`, test: "TestAdviceOnSandboxSets/whoever is no idle member"},
+	{check: "kruise: advice: no floor rolls what nobody asked for", old: `if !isLeftToItself(set) {`, broken: `if set != nil {`, test: "TestAdviceOnSandboxSets/a floor rolls nothing that nobody asked for"},
+	{check: "kruise: advice: SandboxSets enforce", old: ` || said.Enforces()`, broken: ``, test: "TestAdviceOnSandboxSets/enforced by the SandboxSet"},
+	{check: "kruise: advice: injected paths", old: `settings.Pool(set.GetAnnotations()).InjectedPaths()`, broken: `settings.Pool(nil).InjectedPaths()`, test: "TestAdviceOnSandboxSets/what was injected is no difference"},
 }), at("internal/platform/kruise/content.go", []mutant{
 	{check: "kruise: volumes count", old: `out["volumeClaimTemplates"] = volumes`, broken: `_ = volumes`, test: "TestBindsByReason/stale volumes"},
 	{check: "kruise: runtimes count", old: `"runtimes", `, broken: ``, test: "TestBindsByReason/stale runtimes"},

@@ -32,6 +32,19 @@ type PoolChange struct {
 	Guessed int
 }
 
+// Add counts an idle member by whether it is of the revision in force, and of the next one.
+func (p *PoolChange) Add(now, next bool) {
+	p.Idle++
+	switch {
+	case now && !next:
+		p.BecomeStale++
+	case !now && next:
+		p.BecomeFresh++
+	case !now:
+		p.StayStale++
+	}
+}
+
 // BecomeStale is the sum over all pools.
 func (c TemplateChange) BecomeStale() int {
 	sum := 0

@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"github.com/freshbind/freshbind/internal/checker"
+	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/fakekruise"
 )
 
@@ -49,6 +53,7 @@ func TestKruiseCommands(t *testing.T) {
 	w.prints("get members pool -n "+kruiseSpace, member)
 	w.prints("explain member "+member+" -n "+kruiseSpace, ": CLAIMABLE")
 
+	w.simulated(sets)
 	for namespace := range sets {
 		w.edit("SandboxSet", namespace, "pool")
 	}
@@ -68,6 +73,29 @@ func TestKruiseCommands(t *testing.T) {
 	})
 	if text := end(); strings.Contains(text, kruiseSpace+"/") {
 		t.Errorf("the auditor finds fault where binds are enforced:\n%s", text)
+	}
+}
+
+// simulated: commands tell what an edit of SandboxSets would lead to, and write nothing.
+func (w *kruiseWorld) simulated(sets map[string]*unstructured.Unstructured) {
+	w.t.Helper()
+	edited := kruiseObject("SandboxSet", "", "pool", map[string]any{"replicas": int64(boxes), "template": boxTemplate(boxAfter)})
+	text, err := yaml.Marshal(edited.Object)
+	w.must(err)
+	file := filepath.Join(w.t.TempDir(), "set.yaml")
+	w.must(os.WriteFile(file, text, 0o600))
+	w.prints("simulate -f "+file+" -n "+kruiseSpace, fmt.Sprintf("%d idle members become stale (pool %d: they are left to the platform)", boxes, boxes),
+		fmt.Sprintf("containers[name=main].image: %q -> %q", boxBefore, boxAfter), "enforce")
+	edited.SetAnnotations(map[string]string{settings.StrategyKey: string(freshness.Recreate)})
+	text, err = yaml.Marshal(edited.Object)
+	w.must(err)
+	w.must(os.WriteFile(file, text, 0o600))
+	w.prints("simulate -f "+file+" -n "+kruiseSpace, fmt.Sprintf("(pool %d: Recreate deletes them)", boxes))
+	w.prints("simulate -f "+file+" -n audited", fmt.Sprintf("(pool %d: mode audit keeps serving them)", boxes))
+	for namespace, set := range sets {
+		if image := boxImage(w.stored(set)); image != boxBefore {
+			w.t.Errorf("the SandboxSet in %s has image %s: somebody wrote", namespace, image)
+		}
 	}
 }
 

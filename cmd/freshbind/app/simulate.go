@@ -33,8 +33,9 @@ func NewSimulateCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Use:   "simulate -f FILE",
 		Short: "Tell what would happen if you applied templates, pools and claims, without a write",
 		Long: "Simulate tells what kubectl apply of the files would do, in the words of Freshbind's webhook: which idle members\n" +
-			"a template would make stale, pool by pool, and what happens to them; what a claim would get; which inputs would be\n" +
-			"refused. It only reads (get, list), compares members by content, and does not need Freshbind in the cluster.\n\n" +
+			"a template, or a SandboxSet of OpenKruise Agents, would make stale, pool by pool, and what happens to them; what a claim\n" +
+			"would get; which inputs would be refused. It only reads (get, list), compares members by content, and does not need\n" +
+			"Freshbind in the cluster.\n\n" +
 			"It takes each document as the whole object to be stored, with the defaults of the cluster's CRDs, and compares it\n" +
 			"with the cluster by itself: what another document of the same file would create does not exist yet.\n\n" +
 			"Exit codes: 0 done, 1 an input would be refused or something could not be read, 2 wrong usage.",
@@ -126,7 +127,7 @@ func (o *simulateOptions) read() ([]document, error) {
 	}
 	if len(out) == 0 {
 		return nil, errors.New("no document to tell of: accepted are SandboxTemplate, SandboxWarmPool and SandboxClaim of " +
-			templateKind.Group + ", and Namespace")
+			templateKind.Group + ", SandboxSet of " + kruiseKinds().Pool.Group + ", and Namespace")
 	}
 	return out, nil
 }

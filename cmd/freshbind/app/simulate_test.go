@@ -25,7 +25,7 @@ func TestSimulateUsage(t *testing.T) {
 	if err := os.WriteFile(none, []byte("# nothing\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const accepted = "no document to tell of: accepted are SandboxTemplate, SandboxWarmPool and SandboxClaim of extensions.agents.x-k8s.io, and Namespace"
+	const accepted = "no document to tell of: accepted are SandboxTemplate, SandboxWarmPool and SandboxClaim of extensions.agents.x-k8s.io, SandboxSet of agents.kruise.io, and Namespace"
 	cases := map[string]struct {
 		args       []string
 		stdin      string

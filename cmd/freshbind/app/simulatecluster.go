@@ -12,7 +12,9 @@ import (
 	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/platform/kruise"
 	"github.com/freshbind/freshbind/internal/revision"
 	"github.com/freshbind/freshbind/internal/settings"
 )
@@ -56,12 +58,26 @@ type simulatedPool struct {
 
 // simulation tells what documents would lead to in one cluster.
 type simulation struct {
-	platform  *agentsandbox.Platform
-	adviser   *agentsandbox.Adviser
+	// agentSandbox and kruise are what is known of each platform, claims what gets a member of the first.
+	agentSandbox, kruise simulatedPlatform
+	claims               *agentsandbox.Adviser
+
 	defaults  *crdDefaults
 	namespace string
 	// forced: the namespace was named on the command line.
 	forced bool
+}
+
+// simulatedPlatform is what predictions take of a platform.
+type simulatedPlatform struct {
+	get     func(ctx context.Context, gr schema.GroupResource, namespace, name string) (*unstructured.Unstructured, error)
+	render  func(template *unstructured.Unstructured) (revision.Blueprint, error)
+	adviser interface {
+		Inputs(obj *unstructured.Unstructured) advice.Inputs
+		TemplateChange(ctx context.Context, old, obj *unstructured.Unstructured) (advice.TemplateChange, error)
+	}
+	// refuses: Freshbind has the API server refuse inputs that cannot be read. pooled: its pools are templates themselves.
+	refuses, pooled bool
 }
 
 func newSimulation(o *simulateOptions) (*simulation, error) {
@@ -81,6 +97,10 @@ func newSimulation(o *simulateOptions) (*simulation, error) {
 	if err != nil {
 		return nil, err
 	}
+	kruiseResolver, err := liveread.NewResolver(cfg, kruiseKinds().Versions...)
+	if err != nil {
+		return nil, err
+	}
 	defaults, err := newCRDDefaults(cfg)
 	if err != nil {
 		return nil, err
@@ -89,16 +109,22 @@ func newSimulation(o *simulateOptions) (*simulation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create client: %w", err)
 	}
-	p := &agentsandbox.Platform{
-		Reader: liveread.NewReader(getter, nil), Resolver: resolver,
-		Defaults: settings.Defaults{Mode: settings.Mode(o.enforcement), Strategy: freshness.Strategy(o.strategy)},
-	}
+	byDefault := settings.Defaults{Mode: settings.Mode(o.enforcement), Strategy: freshness.Strategy(o.strategy)}
+	p := &agentsandbox.Platform{Reader: liveread.NewReader(getter, nil), Resolver: resolver, Defaults: byDefault}
+	boxes := &kruise.Platform{Stored: platform.Stored{Reader: p.Reader, Resolver: kruiseResolver}, Defaults: byDefault}
+	adviser := &agentsandbox.Adviser{Platform: p, Lister: &agentsandbox.Lister{API: api, Resolver: resolver}}
 	return &simulation{
-		platform: p, defaults: defaults, namespace: namespace, forced: forced,
-		adviser: &agentsandbox.Adviser{
-			Platform: p, Lister: &agentsandbox.Lister{API: api, Resolver: resolver},
-		},
+		agentSandbox: simulatedPlatform{get: p.Get, render: agentsandbox.RenderMember, adviser: adviser, refuses: true},
+		kruise:       simulatedPlatform{get: boxes.Get, render: boxes.Render, adviser: &kruise.Adviser{Platform: boxes, API: api}, pooled: true},
+		claims:       adviser, defaults: defaults, namespace: namespace, forced: forced,
 	}, nil
+}
+
+func (s *simulation) of(gr schema.GroupResource) simulatedPlatform {
+	if gr == kruise.Sets {
+		return s.kruise
+	}
+	return s.agentSandbox
 }
 
 // simulatedResource returns the resource of a document that there is something
@@ -111,6 +137,8 @@ func simulatedResource(obj *unstructured.Unstructured) (schema.GroupResource, bo
 		return agentsandbox.Pools, true
 	case agentsandbox.IsClaim(gk):
 		return agentsandbox.Claims, true
+	case kruise.IsPool(gk):
+		return kruise.Sets, true
 	case gk == schema.GroupKind{Kind: "Namespace"}:
 		return schema.GroupResource{Resource: "namespaces"}, true
 	}
@@ -134,14 +162,11 @@ func (s *simulation) predict(ctx context.Context, obj *unstructured.Unstructured
 		out.Says = "would be refused"
 		return out, nil
 	}
-	before, after := s.inputs(stored), s.inputs(obj)
-	for _, err := range advice.Refusals(before, after) {
-		out.Refused = append(out.Refused, err.Error())
-	}
-	out.Warnings = advice.Ignored(before, after)
+	by := s.of(gr)
+	by.readInputs(stored, obj, &out)
 	switch {
-	case gr == agentsandbox.Templates:
-		err = s.predictTemplate(ctx, stored, obj, &out)
+	case gr == agentsandbox.Templates, gr == kruise.Sets:
+		err = by.predictTemplate(ctx, stored, obj, &out)
 	case gr == agentsandbox.Claims && stored != nil:
 		out.Says = "is stored already: nothing happens"
 	case gr == agentsandbox.Claims:
@@ -180,31 +205,45 @@ func (s *simulation) stored(ctx context.Context, gr schema.GroupResource, obj *u
 	if obj.GetName() == "" {
 		return nil, nil
 	}
-	return s.platform.Get(ctx, gr, obj.GetNamespace(), obj.GetName())
+	return s.of(gr).get(ctx, gr, obj.GetNamespace(), obj.GetName())
 }
 
-func (s *simulation) inputs(obj *unstructured.Unstructured) advice.Inputs {
+// readInputs tells of what an object says to Freshbind and what cannot be read of that.
+func (p simulatedPlatform) readInputs(stored, obj *unstructured.Unstructured, out *simulated) {
+	before, after := p.inputs(stored), p.inputs(obj)
+	for _, err := range advice.Refusals(before, after) {
+		if p.refuses {
+			out.Refused = append(out.Refused, err.Error())
+		} else {
+			out.Warnings = append(out.Warnings, "is not refused, but cannot be read: "+err.Error())
+		}
+	}
+	out.Warnings = append(out.Warnings, advice.Ignored(before, after)...)
+}
+
+func (p simulatedPlatform) inputs(obj *unstructured.Unstructured) advice.Inputs {
 	if obj != nil && obj.GetKind() == "Namespace" {
 		return advice.Inputs{Labels: obj.GetLabels()}
 	}
-	return s.adviser.Inputs(obj)
+	return p.adviser.Inputs(obj)
 }
 
-func (s *simulation) predictTemplate(ctx context.Context, stored, obj *unstructured.Unstructured, out *simulated) error {
-	change, err := s.adviser.TemplateChange(ctx, stored, obj)
+// predictTemplate tells what becomes of the members that are built from an object.
+func (p simulatedPlatform) predictTemplate(ctx context.Context, stored, obj *unstructured.Unstructured, out *simulated) error {
+	change, err := p.adviser.TemplateChange(ctx, stored, obj)
 	if err != nil {
 		return err
 	}
 	out.Before, out.After = change.Before, change.After
 	out.Warnings = append(out.Warnings, change.Lines()...)
-	for _, p := range change.Pools {
+	for _, pool := range change.Pools {
 		mode := settings.Audit
-		if p.Enforced {
+		if pool.Enforced {
 			mode = settings.Enforce
 		}
 		out.Pools = append(out.Pools, simulatedPool{
-			Name: p.Name, Mode: string(mode), Strategy: string(p.Strategy()), Idle: p.Idle,
-			BecomeStale: p.BecomeStale, BecomeFresh: p.BecomeFresh, StayStale: p.StayStale, StaleAre: p.StalePolicy(),
+			Name: pool.Name, Mode: string(mode), Strategy: string(pool.Strategy()), Idle: pool.Idle,
+			BecomeStale: pool.BecomeStale, BecomeFresh: pool.BecomeFresh, StayStale: pool.StayStale, StaleAre: pool.StalePolicy(),
 		})
 	}
 	if change.Before == change.After {
@@ -214,24 +253,26 @@ func (s *simulation) predictTemplate(ctx context.Context, stored, obj *unstructu
 	switch lines := change.Lines(); {
 	case len(lines) > 0:
 		out.Says = lines[0]
+	case stored == nil && p.pooled:
+		out.Says = "nothing becomes stale: it has no members yet"
 	case len(change.Pools) == 0:
 		out.Says = "nothing becomes stale: no pool that wants members refers to it"
 	default:
 		out.Says = "nothing becomes stale"
 	}
 	if stored != nil {
-		out.Difference, err = templateDifference(stored, obj)
+		out.Difference, err = p.difference(stored, obj)
 	}
 	return err
 }
 
-// templateDifference names what differs in what members are built from.
-func templateDifference(stored, obj *unstructured.Unstructured) (string, error) {
-	before, err := agentsandbox.RenderMember(stored)
+// difference names what differs in what members are built from.
+func (p simulatedPlatform) difference(stored, obj *unstructured.Unstructured) (string, error) {
+	before, err := p.render(stored)
 	if err != nil {
 		return "", err
 	}
-	after, err := agentsandbox.RenderMember(obj)
+	after, err := p.render(obj)
 	if err != nil {
 		return "", err
 	}
@@ -239,7 +280,7 @@ func templateDifference(stored, obj *unstructured.Unstructured) (string, error) 
 }
 
 func (s *simulation) predictClaim(ctx context.Context, obj *unstructured.Unstructured, out *simulated) error {
-	claim, err := s.adviser.Claim(ctx, obj)
+	claim, err := s.claims.Claim(ctx, obj)
 	if err != nil {
 		return err
 	}

@@ -111,9 +111,8 @@ func (a *Adviser) TemplateChange(ctx context.Context, old, obj *unstructured.Uns
 // tally counts one member. Without a stored template every member that differs
 // from the new one becomes stale.
 func tally(count *advice.PoolChange, m unclaimed, template string, before *revision.Blueprint, after revision.Blueprint, injected revision.PathSet) {
-	count.Idle++
 	if m.template != "" && m.template != template {
-		count.StayStale++
+		count.Add(false, false)
 		return
 	}
 	next, known := m.is(after, injected)
@@ -121,17 +120,11 @@ func tally(count *advice.PoolChange, m unclaimed, template string, before *revis
 	if before != nil {
 		now, _ = m.is(*before, injected)
 	}
-	switch {
-	case !known:
-		count.BecomeStale++
+	if !known {
 		count.Guessed++
-	case now && !next:
-		count.BecomeStale++
-	case !now && next:
-		count.BecomeFresh++
-	case !now:
-		count.StayStale++
+		now = true
 	}
+	count.Add(now, next)
 }
 
 // poolsOf lists the pools that refer to a template and want members; none with an error.

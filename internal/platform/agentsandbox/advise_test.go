@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/freshbind/freshbind/internal/advice"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
@@ -372,7 +373,7 @@ func TestListsAreRead(t *testing.T) {
 		version string
 		limit   int64
 	}{
-		"no cache": {nil, "", pageSize},
+		"no cache": {nil, "", platform.PageSize},
 		"a cache":  {newLister(), "0", 0},
 	} {
 		t.Run(name, func(t *testing.T) {

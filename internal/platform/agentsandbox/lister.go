@@ -22,13 +22,9 @@ import (
 // warmPoolLabel is on every Sandbox that was made for a pool, until it is bound.
 const warmPoolLabel = "agents.x-k8s.io/warm-pool-sandbox"
 
-const (
-	// maxUnstamped bounds how many members without a stamp are read in full for
-	// one piece of advice: each is some 10 KiB, and the guard needs its memory.
-	maxUnstamped = 250
-	// pageSize is how many objects a list without a cache asks for at once.
-	pageSize = 500
-)
+// maxUnstamped bounds how many members without a stamp are read in full for
+// one piece of advice: each is some 10 KiB, and the guard needs its memory.
+const maxUnstamped = 250
 
 // Lister lists what a namespace holds.
 type Lister struct {
@@ -169,24 +165,15 @@ func (s *Lister) list(ctx context.Context, gr schema.GroupResource, kind, namesp
 	if err != nil {
 		return nil, err
 	}
-	options := &client.ListOptions{Namespace: namespace, LabelSelector: selector, Limit: pageSize}
+	options := &client.ListOptions{Namespace: namespace, LabelSelector: selector, Limit: platform.PageSize}
 	if s.Cache != nil {
 		options.Limit, options.Raw = 0, &metav1.ListOptions{ResourceVersion: "0"}
 	}
-	var out []*unstructured.Unstructured
-	for {
-		var page unstructured.UnstructuredList
-		page.SetGroupVersionKind(gvk)
-		if err := s.API.List(ctx, &page, options); err != nil {
-			return nil, fmt.Errorf("listing %s of namespace %s: %w", gr.Resource, namespace, err)
-		}
-		for i := range page.Items {
-			out = append(out, &page.Items[i])
-		}
-		if options.Continue = page.GetContinue(); options.Continue == "" {
-			return out, nil
-		}
+	out, err := platform.ListPages(ctx, s.API, gvk, options)
+	if err != nil {
+		return nil, fmt.Errorf("listing %s of namespace %s: %w", gr.Resource, namespace, err)
 	}
+	return out, nil
 }
 
 // kind returns the list kind of the served version.
