@@ -35,6 +35,16 @@ var auditing = slices.Concat(at("internal/checker/states.go", []mutant{
 	{check: "auditor: kruise: users have any number", old: `ready: true, wants: anyNumber,`, broken: `ready: true, wants: 1,`, test: "TestKruiseHoldings/a user"},
 	{check: "auditor: kruise: clocks that differ", old: `at.After(since.seen.Add(skew))`, broken: `at.After(since.seen)`, test: "TestKruise/a user asked soon after the edit"},
 	{check: "auditor: kruise: contents beside the Pod", old: `into["/"+key] = spec[key]`, broken: `_ = into`, test: "TestKruise/other contents"},
+}), at("internal/checker/barepod.go", []mutant{
+	{check: "auditor: bare Pods: the Pod is the proof", old: `if !j.p.bare {`, broken: `if true || !j.p.bare {`, test: "TestBarePods/of the template before, though its Sandbox says otherwise"},
+	{check: "auditor: bare Pods: one is taken once", old: `if other == nil || uid == j.p.sandbox {`, broken: `if other == nil || uid != "" {`, test: "TestBarePods/two claims take one Pod"},
+	{check: "auditor: bare Pods: of a pool", old: `case b.pool == owner{}: j.bind.add`, broken: `case false: j.bind.add`, test: "TestBarePods/of no pool"},
+	{check: "auditor: bare Pods: one that had ended", old: `if end, how := ended(e); end != "" {`, broken: `if end, how := ended(e); end != "" && false {`, test: "TestBarePods/the Pod had ended"},
+	{check: "auditor: bare Pods: what a log does not hold", old: `case b.pool == owner{} && b.pod.line.entries[0].inexact:`, broken: `case false:`, test: "TestBarePodsOfWhichTooLittleIsKnown/it had left when the log began"},
+}), at("internal/checker/bind.go", []mutant{
+	{check: "auditor: bare Pods: what leaves its pool is on its way to a claim", old: `raise(j.bare.left.first, !j.bare.left.inexact)`, broken: `_ = raise`, test: "TestBarePods/an update between the claim and the first write"},
+}), at("internal/checker/prune.go", []mutant{
+	{check: "auditor: bare Pods: who took them is forgotten", old: `dropIndex(h.takersOfPod, h.sandboxes)`, broken: ``, test: "TestBarePodsAreForgotten"},
 }), at("internal/checker/outlived.go", []mutant{
 	{check: "auditor: kruise: one account deletes for many reasons", old: ` || pool.group == groupKruise {`, broken: ` || pool.group == "" {`, pkg: "internal/auditlog", test: "TestKruiseVerdicts/deleted by the account that made it"},
 }), at("internal/auditlog/objects.go", []mutant{
@@ -48,6 +58,8 @@ var auditing = slices.Concat(at("internal/checker/states.go", []mutant{
 }), at("internal/auditlog/log.go", []mutant{
 	{check: "audit logs: a DELETE than which another one was faster", old: `case s.rv == "": return s.uid`, broken: ``, test: "TestVerdicts/two DELETEs at once, of which one names no version"},
 }), at("internal/checker/freshness.go", []mutant{
+	{check: "auditor: v0.1.0 adds nothing to cold starts", old: `if j.addsNothing(d, list, got) {`, broken: `if j.addsNothing(d, list, got) && false {`, test: "TestBarePods/a cold start that says no more than the template"},
+	{check: "auditor: other releases do", old: `d.plain || j.asked.template == "" ||`, broken: `d.plain ||`, test: "TestBarePods/a release that adds to what a template says makes none such"},
 	{check: "auditor: a template that a Sandbox names shows in its Pod", old: `	case r.refers:
 		return r.podIs(c)
 `, broken: ``, test: "TestKruise/a reference: the Pod is the proof"},

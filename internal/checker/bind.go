@@ -115,6 +115,7 @@ type judging struct {
 	prev    *entry[sandboxState] // the version before a warm bind
 	now     sandboxState         // the version that the bind wrote
 	asked   claimState           // the claim just before
+	bare    *barePod             // the member that a new Sandbox names
 	admit   bound                // m
 }
 
@@ -124,7 +125,7 @@ type bound struct{ lo, hi RV }
 // judge decides one bind.
 func (h *History) judge(p *pending) Bind {
 	o := h.sandboxes[p.sandbox]
-	b := Bind{Namespace: o.namespace, Sandbox: Ref{o.name, o.uid}, Claim: Ref{Name: "?", UID: p.claim}, Warm: p.warm,
+	b := Bind{Namespace: o.namespace, Sandbox: Ref{o.name, o.uid}, Claim: Ref{Name: "?", UID: p.claim}, Warm: p.warm || p.bare,
 		RV: p.rv, SeenAt: p.seen, Unsettled: !h.Settled(p.rv), Class: Fresh}
 	j := &judging{h: h, p: p, bind: &b, sandbox: o, claim: h.claims[p.claim]}
 	j.run()
@@ -166,6 +167,7 @@ func (j *judging) run() {
 		return
 	}
 	j.asked = asked.state
+	j.bare = j.bareMember()
 	j.admit = j.admittedAfter()
 	j.bind.AdmittedAfter = j.admit.lo
 	j.describe()
@@ -174,15 +176,19 @@ func (j *judging) run() {
 	j.claimed()
 	j.owned()
 	j.holding()
-	if j.p.warm {
+	switch {
+	case j.p.warm:
 		j.belonging()
 		j.alive()
+	case j.bare != nil:
+		j.judgeBare()
 	}
 }
 
 // admittedAfter is m: the last write that must have been stored before this bind can have been admitted. The API server
 // commits an update only onto the version that admission saw, so the Sandbox's own previous version counts; for a cold
-// start, what the claim's controller itself wrote before it, as it handles a claim one write after another.
+// start, what the claim's controller itself wrote before it, as it handles a claim one write after another; among that is what
+// took a bare Pod from its pool.
 func (j *judging) admittedAfter() bound {
 	var b bound
 	raise := func(rv RV, exact bool) {
@@ -193,6 +199,9 @@ func (j *judging) admittedAfter() bound {
 	}
 	if j.p.warm {
 		raise(j.prev.last, true)
+	}
+	if j.bare != nil && j.bare.left != nil {
+		raise(j.bare.left.first, !j.bare.left.inexact)
 	}
 	first := j.claim.line.entries[0]
 	raise(first.first, !first.inexact)
@@ -231,6 +240,9 @@ func (j *judging) describe() {
 func (j *judging) poolName() string {
 	if pool, ok := j.asked.specificPool(); ok {
 		return pool
+	}
+	if j.bare != nil {
+		return j.bare.pool.name
 	}
 	if j.prev == nil || j.asked.pool == "none" {
 		return ""

@@ -37,6 +37,15 @@ type demands struct {
 	pool      string // "" when the claim names its template itself
 	template  string
 	cold      *object[claimState]
+	plain     bool // made by a release that adds nothing to what a template says
+}
+
+// made is what members are made of where a template says this.
+func (d demands) made(template templateState) *content {
+	if d.plain {
+		return template.plain
+	}
+	return template.member
 }
 
 var errNotWritten = errors.New("what it said is not known: no write to it is in the log")
@@ -142,7 +151,7 @@ func (d demands) at(rv RV) (demand, bool) {
 			return out, true
 		}
 	}
-	out.rv, out.content, out.err = e.first, e.state.member, e.state.err
+	out.rv, out.content, out.err = e.first, d.made(e.state), e.state.err
 	if d.cold == nil || out.err != nil {
 		return out, true
 	}

@@ -1,7 +1,7 @@
 // Package checker judges, from the recorded history of a cluster alone, whether every claim got a sandbox that was fresh.
 //
 // It is the second opinion on the guard: it shares no code with it, reads none of its labels, and compares decoded API
-// types where the guard compares hashes. What it knows of the platform (agent-sandbox v0.4.6 to v1.0) comes from upstream's
+// types where the guard compares hashes. What it knows of the platform (agent-sandbox v0.1 to v1.0) comes from upstream's
 // source: how a member and a cold start are rendered (extensions/controllers/utils.go, sandboxclaim_controller.go
 // createSandbox, sandboxwarmpool_controller.go buildSandboxCR), and in which order a bind is written (the claim names the
 // member, then the Sandbox changes hands).

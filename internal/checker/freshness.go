@@ -25,6 +25,9 @@ type runs struct {
 // Pod's are 1, its first Pod was made from this very spec, and what is compared is what somebody can have done to it since:
 // clusters add to Pods.
 func (j *judging) got() runs {
+	if j.bare != nil {
+		return j.runsBare()
+	}
 	out := runs{name: j.sandbox.name, allowed: j.h.injectedInto(j.bind.Namespace, j.bind.Pool, j.p.rv)}
 	state := j.now
 	if j.p.warm {
@@ -48,6 +51,12 @@ func (j *judging) wholePod(pod *object[podState], now *podState) bool {
 // itsPod is the Pod that the claim got, as it was just before the bind; nil where there was none. A cold start gets the Pod
 // of its name that nobody owns, if there is one: upstream adopts it.
 func (j *judging) itsPod() (pod *object[podState], now *podState) {
+	if j.bare != nil {
+		if j.bare.pod == nil || j.bare.now.gone {
+			return nil, nil
+		}
+		return j.bare.pod, &j.bare.now.state
+	}
 	return j.podOfMember(func(line *timeline[podState]) (*entry[podState], bool) { return line.before(j.p.rv) })
 }
 
@@ -121,8 +130,8 @@ func (r runs) podOf(list []demand) (older demand, ok bool) {
 
 // demands says whose wishes the Sandbox had to meet.
 func (j *judging) demands() (demands, bool) {
-	d := demands{h: j.h, namespace: j.bind.Namespace, pool: j.bind.Pool}
-	if !j.p.warm {
+	d := demands{h: j.h, namespace: j.bind.Namespace, pool: j.bind.Pool, plain: j.bare != nil}
+	if !j.p.warm && j.bare == nil {
 		d.cold = j.claim
 	}
 	// A v1alpha1 claim names its template itself. It is cold-started from that one, and unless it names a pool as well, it
@@ -140,12 +149,16 @@ func (j *judging) freshness() {
 		j.bind.unjudged("neither the claim nor its sandbox names a pool")
 		return
 	}
-	list := d.before(j.p.rv)
+	list, got := d.before(j.p.rv), j.got()
 	if len(list) == 0 {
 		j.bind.unjudged("pool %s is not in the recording", d.pool)
 		return
 	}
-	newest, got := list[0], j.got()
+	if j.addsNothing(d, list, got) {
+		d.plain = true
+		list = d.before(j.p.rv)
+	}
+	newest := list[0]
 	if why := cannotCompare(d, newest, got, j.p.rv); why != "" {
 		j.bind.unjudged("%s", why)
 		return
@@ -178,6 +191,15 @@ func (j *judging) freshness() {
 	j.changedByBind()
 }
 
+// addsNothing: a cold start is of what a template says and no more, as v0.1.0 makes them; list is what other releases make.
+func (j *judging) addsNothing(d demands, list []demand, got runs) bool {
+	if j.p.warm || d.plain || j.asked.template == "" || got.err != nil || slices.ContainsFunc(list, func(one demand) bool { return got.matches(one.content) }) {
+		return false
+	}
+	d.plain = true
+	return slices.ContainsFunc(d.before(j.p.rv), func(one demand) bool { return got.matches(one.content) })
+}
+
 // templateGone finds a template that was not there for as long as the bind can have been admitted; list is what was demanded,
 // the newest first. One that went while the bind was under way raced.
 func (j *judging) templateGone(list []demand) {
@@ -199,7 +221,11 @@ func (j *judging) templateGone(list []demand) {
 // was born in the second of the restart counts as older.
 func (j *judging) restarted() {
 	line := j.h.pools[name{j.bind.Namespace, j.bind.Pool}]
-	if !j.p.warm || line == nil || j.sandbox.created.IsZero() {
+	created := j.sandbox.created
+	if j.bare != nil && j.bare.pod != nil {
+		created = j.bare.pod.created
+	}
+	if !j.bind.Warm || line == nil || created.IsZero() {
 		return
 	}
 	var since *entry[poolState]
@@ -209,7 +235,7 @@ func (j *judging) restarted() {
 			break
 		}
 		switch at := e.state.restartedAt(); {
-		case at.IsZero() || j.sandbox.created.After(at):
+		case at.IsZero() || created.After(at):
 			since = nil
 		case since == nil:
 			since = e
@@ -220,7 +246,7 @@ func (j *judging) restarted() {
 	}
 	j.bind.StaleSince = since.first
 	class, why := j.order(changeOf(since))
-	j.bind.add(class, ReasonStaleRevision, "created at %s, before the restart at %s (%s)", j.sandbox.created.UTC().Format(time.RFC3339), since.state.restarted, why)
+	j.bind.add(class, ReasonStaleRevision, "created at %s, before the restart at %s (%s)", created.UTC().Format(time.RFC3339), since.state.restarted, why)
 }
 
 func cannotCompare(d demands, newest demand, got runs, rv RV) string {
@@ -231,6 +257,8 @@ func cannotCompare(d demands, newest demand, got runs, rv RV) string {
 		return fmt.Sprintf("template %s: %v", newest.template, newest.err)
 	case newest.err != nil:
 		return fmt.Sprintf("template %s@%s: %v", newest.template, newest.rv, newest.err)
+	case got.refers && got.pod == nil && d.plain:
+		return "there was no Pod that shows what the claim got"
 	case got.refers && got.pod == nil:
 		return "the sandbox names a template, and there was no Pod that shows what was in it"
 	case !d.certain(rv, newest.template):
@@ -317,7 +345,7 @@ func (j *judging) nameElsewhere(d demands, equals func(*content) bool) (Revision
 			if e.gone || e.state.err != nil {
 				continue
 			}
-			one := demand{template: key.name, rv: e.first, content: e.state.member}
+			one := demand{template: key.name, rv: e.first, content: d.made(e.state)}
 			if d.cold != nil {
 				one = d.coldAt(one, e.state, j.p.rv)
 			}

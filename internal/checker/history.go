@@ -36,6 +36,7 @@ type History struct {
 	sandboxesOfPool  map[types.UID][]types.UID
 	podsOfSandbox    map[types.UID][]types.UID
 	podsOfName       map[name][]types.UID
+	takersOfPod      map[name][]types.UID
 	claimsOfName     map[name][]types.UID
 	nodes            map[string]*timeline[nodeState]
 	contents         map[[32]byte]*content
@@ -62,6 +63,7 @@ type pending struct {
 	rv             RV
 	seen           time.Time
 	warm           bool
+	bare           bool // the Sandbox is new, and names a Pod that was a member
 	lost           bool // it happened in lost events: its resourceVersion and what was before are not known
 	// named: the owner says that it is a claim. Others are binds if their UID is a claim's, which the watch of claims may tell
 	// later. carried: that UID was an owner's before, under another kind.
@@ -88,6 +90,7 @@ func NewHistory(options Options) *History {
 		sandboxesOfPool:  map[types.UID][]types.UID{},
 		podsOfSandbox:    map[types.UID][]types.UID{},
 		podsOfName:       map[name][]types.UID{},
+		takersOfPod:      map[name][]types.UID{},
 		claimsOfName:     map[name][]types.UID{},
 		nodes:            map[string]*timeline[nodeState]{},
 		contents:         map[[32]byte]*content{},
@@ -255,10 +258,10 @@ func (h *History) addClaim(e Event) {
 	o.line.add(newEntry(h, e, state), nil)
 }
 
-// addPod passes over Pods that no Sandbox has and that none would adopt.
+// addPod passes over Pods that neither a Sandbox nor a pool has and that no Sandbox would adopt.
 func (h *History) addPod(e Event) {
 	state, err := h.podOf(e)
-	if err != nil || state.sandbox == "" && !state.tracked && h.pods[e.Object.GetUID()] == nil {
+	if err != nil || state.sandbox == "" && !state.tracked && state.pool == (owner{}) && h.pods[e.Object.GetUID()] == nil {
 		return
 	}
 	o, isNew := track(h.pods, e)
@@ -292,6 +295,9 @@ func (h *History) addSandbox(e Event) {
 			h.sandboxesOfPool[pool.uid] = append(of, o.uid)
 		}
 	}
+	if namesAnotherPod(e, o, state) {
+		h.noteTaker(o, state.podName)
+	}
 	h.findBinds(e, o, state, before, isNew)
 }
 
@@ -323,7 +329,7 @@ func (h *History) findBinds(e Event, o *object[sandboxState], state, before sand
 			continue
 		}
 		h.binds = append(h.binds, &pending{sandbox: o.uid, claim: now.uid, rv: e.RV, seen: e.SeenAt, warm: !isNew,
-			lost: e.Type == Listed, named: now.isClaim(), carried: carried})
+			bare: namesAnotherPod(e, o, state), lost: e.Type == Listed, named: now.isClaim(), carried: carried})
 	}
 }
 

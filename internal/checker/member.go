@@ -156,6 +156,11 @@ func (j *judging) belonging() {
 		j.bind.add(ForeignMember, ReasonNotAMember, "%s %s controlled the sandbox, not a pool", pool.kind, pool.name)
 		return
 	}
+	j.ofItsPool(pool)
+}
+
+// ofItsPool checks that the pool which had the member is there, and one that the claim could get it of.
+func (j *judging) ofItsPool(pool owner) {
 	sameUID := func(e *entry[poolState]) bool { return e.state.uid == pool.uid }
 	switch why := j.notAskedFor(pool); {
 	case why != "":
@@ -198,6 +203,11 @@ func (j *judging) alive() {
 	if j.prev.state.deleting {
 		j.bind.add(DeadMember, ReasonMemberTerminating, "the sandbox was being deleted")
 	}
+	j.lived()
+}
+
+// lived does so with its Pod.
+func (j *judging) lived() {
 	class, first, message := j.podAt(j.admit.lo)
 	if first == reasonPodUnknown {
 		j.bind.unjudged("%s", message)
@@ -223,6 +233,9 @@ const reasonPodUnknown Reason = "PodUnknown"
 
 // podAt says what was wrong with the member's Pod at rv.
 func (j *judging) podAt(rv RV) (class Class, why Reason, message string) {
+	if j.bare != nil {
+		return j.barePodAt(rv)
+	}
 	class, why, message = NotYet, ReasonPodNotYet, "it never had a Pod"
 	switch {
 	case j.prev.state.ips != "" && j.h.options.Partial:

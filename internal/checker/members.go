@@ -94,7 +94,7 @@ func (h *History) freshMember(o *object[sandboxState], pool owner, e *entry[sand
 // shown, fresh and wanted by nobody, for at least the configured time.
 func (h *History) coldBesideReady(p *pending) bool {
 	claim := h.claims[p.claim]
-	if p.warm || p.lost || claim == nil {
+	if p.warm || p.bare || p.lost || claim == nil {
 		return false
 	}
 	asked, ok := claim.line.before(p.rv)

@@ -89,6 +89,7 @@ func (h *History) dropSandboxes(sums summaries, before RV) {
 		delete(h.sandboxes, uid)
 	}
 	h.dropPods(before)
+	dropIndex(h.takersOfPod, h.sandboxes)
 	dropIndex(h.sandboxesOfPool, h.sandboxes)
 	dropIndex(h.sandboxesOfClaim, h.sandboxes)
 }

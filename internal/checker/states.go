@@ -47,6 +47,7 @@ type templateState struct {
 	policies  policies
 	err       error
 	member    *content // what a pool builds from it
+	plain     *content // the same in releases that add nothing to it
 	recycles  bool     // what is built from it comes back after use
 }
 
@@ -161,9 +162,10 @@ func (h *History) member(s sandboxState) (pool owner, ok bool) {
 
 type podState struct {
 	sandbox    types.UID
-	controlled bool // by anything
-	tracked    bool // carries the label by which upstream finds the Pod of a Sandbox
-	ephemeral  bool // has ephemeral containers, which nobody can take off again
+	pool       owner // that controls it, where it is a member itself
+	controlled bool  // by anything
+	tracked    bool  // carries the label by which upstream finds the Pod of a Sandbox
+	ephemeral  bool  // has ephemeral containers, which nobody can take off again
 	generation int64
 	phase      corev1.PodPhase
 	deleting   bool
@@ -277,7 +279,9 @@ func podWith(u *unstructured.Unstructured, spec string) podState {
 		phase: corev1.PodPhase(nestedString(u, "status", "phase")), deleting: u.GetDeletionTimestamp() != nil, spec: spec,
 		tracked: tracked, ephemeral: len(ephemeral) > 0, generation: u.GetGeneration(), node: nestedString(u, "spec", "nodeName"), ips: podIPs(u),
 	}
-	for _, o := range ownersOf(u) {
+	owners := ownersOf(u)
+	s.pool = poolOfPod(owners)
+	for _, o := range owners {
 		s.controlled = s.controlled || o.controller
 		if o.isSandbox() {
 			s.sandbox = o.uid
@@ -331,7 +335,9 @@ func (h *History) templateOf(u *unstructured.Unstructured) templateState {
 		return s
 	}
 	s.blueprint = b
-	s.member, s.err = h.intern(renderMember(b, s.policies))
+	if s.member, s.err = h.intern(renderMember(b, s.policies)); s.err == nil {
+		s.plain, s.err = h.intern(b)
+	}
 	return s
 }
 

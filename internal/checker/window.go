@@ -10,8 +10,12 @@ import "slices"
 // member's Pod and on what its pool asks for.
 func (j *judging) moments() []RV {
 	var out []RV
-	if j.prev != nil {
-		for _, uid := range j.h.podsOfName[name{j.sandbox.namespace, j.prev.state.podName}] {
+	if j.prev != nil || j.bare != nil {
+		podName := j.now.podName
+		if j.prev != nil {
+			podName = j.prev.state.podName
+		}
+		for _, uid := range j.h.podsOfName[name{j.sandbox.namespace, podName}] {
 			o := j.h.pods[uid]
 			if o == nil {
 				continue
