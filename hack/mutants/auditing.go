@@ -55,6 +55,10 @@ var auditing = slices.Concat(at("internal/checker/states.go", []mutant{
 }), at("internal/auditlog/history.go", []mutant{
 	{check: "audit logs: platforms are judged apart", old: `v.object.kind.Platform != "" && v.object.kind.Platform != platform`, broken: `false`, test: "TestPlatformsAreJudgedApart"},
 	{check: "audit logs: what is deleted twice goes once", old: `(prev == nil || prev.what == goneUnordered)`, broken: `prev == nil`, test: "TestVerdicts/two DELETEs of a template, which comes back before the slower one is answered"},
+}), at("internal/auditlog/lost.go", []mutant{
+	{check: "audit logs: writes that are lost are kept up to a bound", old: `if l.n == maxLost {`, broken: `if l.n < 0 {`, test: "TestLostWritesAreBounded"},
+	{check: "audit logs: beyond it any write may be missed", old: `ok && rest.received <= until && rest.done >= from {`, broken: `ok && rest.received > until {`, test: "TestLostWritesAreBounded/within"},
+	{check: "audit logs: a lost write that takes long", old: `of[i+1].done = max(of[i+1].done, of[i].done)`, broken: `_ = i`, test: "TestLostWritesBetweenTwoMoments/within a long one"},
 }), at("internal/auditlog/log.go", []mutant{
 	{check: "audit logs: a DELETE than which another one was faster", old: `case s.rv == "": return s.uid`, broken: ``, test: "TestVerdicts/two DELETEs at once, of which one names no version"},
 }), at("internal/checker/freshness.go", []mutant{

@@ -14,15 +14,18 @@ import (
 type coverage struct {
 	events, others int
 	since, until   time.Time
-	stages         map[string]int
+	// complete counts events of stage ResponseComplete about what is judged, early those of other stages.
+	complete, early int
 	// whole counts writes with their results, lost those without, by why.
 	whole map[*checker.Kind]int
 	lost  map[*checker.Kind]map[string]int
-	cut   []string
+	// cut is how many events are not whole, and cutIn where the first of them stand.
+	cut   int
+	cutIn []string
 }
 
 func newCoverage() coverage {
-	return coverage{stages: map[string]int{}, whole: map[*checker.Kind]int{}, lost: map[*checker.Kind]map[string]int{}}
+	return coverage{whole: map[*checker.Kind]int{}, lost: map[*checker.Kind]map[string]int{}}
 }
 
 // count reports whether the event tells the end of a request.
@@ -40,12 +43,12 @@ func (c *coverage) count(e *event) bool {
 	}
 	if e.stage != stageComplete {
 		if e.kind != nil && e.verb != "watch" {
-			c.stages[e.stage]++
+			c.early++
 		}
 		return false
 	}
 	if e.kind != nil {
-		c.stages[stageComplete]++
+		c.complete++
 	}
 	return true
 }
@@ -76,6 +79,8 @@ func kindOf(platform string, r checker.Resource) *checker.Kind {
 func (c *coverage) lose(e *event) {
 	why := "level " + string(e.level)
 	switch {
+	case !slices.Contains([]level{levelMetadata, levelRequest, levelResponse}, e.level):
+		why = "no level that is known"
 	case e.truncated:
 		why = "cut by the API server or the provider"
 	case e.level == levelResponse:
@@ -102,7 +107,7 @@ func (c *coverage) missing(platform string) Missing {
 		note("No line is an event of audit.k8s.io/v1, so nothing is judged.")
 		return m
 	}
-	if c.stages[stageComplete] == 0 && len(c.stages) > 0 {
+	if c.complete == 0 && c.early > 0 {
 		m.Judgeable = false
 		note("Stage ResponseComplete is omitted: it alone says what was stored. Take it from omitStages of the audit policy. Nothing is judged.")
 	}
@@ -132,8 +137,12 @@ func (c *coverage) missing(platform string) Missing {
 // unread says what of the log is no whole event.
 func (c *coverage) unread() (notes []string) {
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
-	if len(c.cut) > 0 {
-		note("%s: %s. What stood there is not judged.", plural(len(c.cut), "event")+" "+be(len(c.cut))+" not whole", some(c.cut))
+	if c.cut > 0 {
+		where := strings.Join(c.cutIn, ", ")
+		if c.cut > len(c.cutIn) {
+			where += " …"
+		}
+		note("%s: %s. What stood there is not judged.", plural(c.cut, "event")+" "+be(c.cut)+" not whole", where)
 	}
 	if c.others > 0 {
 		note("%s no audit event of Kubernetes and %s passed over.", plural(c.others, "line")+" "+be(c.others), was(c.others))
@@ -189,10 +198,10 @@ func was(n int) string {
 	return "were"
 }
 
-func some(list []string) string {
+// cutAt notes an event that is not whole.
+func (c *coverage) cutAt(file string, line int) {
 	const most = 3
-	if len(list) > most {
-		return strings.Join(list[:most], ", ") + " …"
+	if c.cut++; c.cut <= most {
+		c.cutIn = append(c.cutIn, fmt.Sprintf("%s: line %d", file, line))
 	}
-	return strings.Join(list, ", ")
 }

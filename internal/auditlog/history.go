@@ -41,32 +41,17 @@ func (l *Log) History(platform string, options checker.Options) (*checker.Histor
 	if len(l.versions) == 0 {
 		return h, missing, fmt.Errorf("%w", ErrNothing)
 	}
-	f := feeder{log: l, h: h, lost: l.lostByName()}
+	f := feeder{log: l, h: h}
 	if err := f.run(); err != nil {
 		return nil, missing, err
 	}
 	return h, missing, nil
 }
 
-type objectName struct {
-	kind            *checker.Kind
-	namespace, name string
-}
-
-func (l *Log) lostByName() map[objectName][]lostWrite {
-	out := map[objectName][]lostWrite{}
-	for _, w := range l.lost {
-		key := objectName{w.kind, w.namespace, w.name}
-		out[key] = append(out[key], w)
-	}
-	return out
-}
-
 // feeder tells a history what happened.
 type feeder struct {
 	log    *Log
 	h      *checker.History
-	lost   map[objectName][]lostWrite
 	behind checker.RV
 	// texts are those of the versions that are told now, and decoded the specs that several of them have, of which room
 	// says how many bytes more may be kept.
@@ -187,9 +172,7 @@ func (f *feeder) missed(prev, v *version) bool {
 	if o.kind.Resource != checker.Pods && prev.generation > 0 && v.generation > prev.generation+1 {
 		return true
 	}
-	return slices.ContainsFunc(f.lost[objectName{o.kind, o.namespace, o.name}], func(w lostWrite) bool {
-		return w.received <= v.done && w.done >= prev.received
-	})
+	return f.log.lost.between(o, prev.received, v.done)
 }
 
 func (f *feeder) progress(v *version, end bool) error {

@@ -24,15 +24,8 @@ type Log struct {
 	uses     map[uint32]uint32
 	users    map[string]*string
 	versions []version
-	lost     []lostWrite
+	lost     lostWrites
 	coverage coverage
-}
-
-// lostWrite is a write of which the log does not hold the result.
-type lostWrite struct {
-	kind            *checker.Kind
-	namespace, name string
-	received, done  int64
 }
 
 // New returns an empty log.
@@ -64,7 +57,7 @@ func (l *Log) Read(name string, in io.Reader) error {
 		switch {
 		case err == nil:
 		case cut || errors.Is(err, errCutMessage):
-			l.coverage.cut = append(l.coverage.cut, fmt.Sprintf("%s: line %d", name, line))
+			l.coverage.cutAt(name, line)
 		default:
 			return fmt.Errorf("%s: line %d: not an audit event: %w", name, line, err)
 		}
@@ -122,7 +115,7 @@ func (l *Log) add(raw []byte) error {
 
 func (l *Log) lose(e *event) {
 	l.coverage.lose(e)
-	l.lost = append(l.lost, lostWrite{e.kind, strings.Clone(e.namespace), strings.Clone(e.name), e.received.UnixMicro(), e.done.UnixMicro()})
+	l.lost.add(e)
 }
 
 // collection is the answer to a DELETE of many: what they were before. Pods with a grace period are deleted once more.
