@@ -45,7 +45,17 @@ var auditing = slices.Concat(at("internal/checker/states.go", []mutant{
 	{check: "auditor: bare Pods: what leaves its pool is on its way to a claim", old: `raise(j.bare.left.first, !j.bare.left.inexact)`, broken: `_ = raise`, test: "TestBarePods/an update between the claim and the first write"},
 }), at("internal/checker/prune.go", []mutant{
 	{check: "auditor: bare Pods: who took them is forgotten", old: `dropIndex(h.takersOfPod, h.sandboxes)`, broken: ``, test: "TestBarePodsAreForgotten"},
+}), at("internal/checker/pools.go", []mutant{
+	{check: "auditor: what a pool asks for again is one band", old: `if last.Revision.Template == b.Revision.Template && last.Revision.Digest == b.Revision.Digest {`, broken: `if last == nil {`, test: "TestPoolsOverTime"},
 }), at("internal/checker/outlived.go", []mutant{
+	{check: "auditor: killed: by whom", old: `if e.by == maker.by &&`, broken: `if e.by != "" &&`, test: "TestWhatIsKilledAfterItsBind/by somebody else"},
+	{check: "auditor: killed: a claim that expires", old: `|| asked.state.expires ||`, broken: `||`, test: "TestWhatIsKilledAfterItsBind/the claim expires"},
+	{check: "auditor: killed: a claim whose time is up", old: `|| past(asked.state.ends, seen) {`, broken: `{`, test: "TestWhatIsKilledAfterItsBind/the claim's time is up"},
+	{check: "auditor: killed: a time that cannot be read", old: `return err != nil || !now.Before(at)`, broken: `return err == nil && !now.Before(at)`, test: "TestWhatIsKilledAfterItsBind/when that is, nobody can read"},
+	{check: "auditor: killed: a claim that goes", old: `asked.gone || asked.state.deleting ||`, broken: `asked.gone ||`, test: "TestWhatIsKilledAfterItsBind/the claim was going"},
+	{check: "auditor: killed: a sandbox that is suspended", old: `!held.state.suspended &&`, broken: ``, test: "TestWhatIsKilledAfterItsBind/the sandbox is suspended"},
+	{check: "auditor: killed: a sandbox whose time is up", old: `!past(held.state.ends, seen) &&`, broken: ``, test: "TestWhatIsKilledAfterItsBind/the sandbox's time is up"},
+	{check: "auditor: killed: one that the claim let go", old: `&& slices.Contains(h.claimsOf(held.state), p.claim)`, broken: ``, test: "TestWhatIsKilledAfterItsBind/the claim let it go"},
 	{check: "auditor: kruise: one account deletes for many reasons", old: ` || pool.group == groupKruise {`, broken: ` || pool.group == "" {`, pkg: "internal/auditlog", test: "TestKruiseVerdicts/deleted by the account that made it"},
 }), at("internal/auditlog/objects.go", []mutant{
 	{check: "audit logs: kruise: the Pod that a status shows", old: `out["podInfo"] = map[string]any{"podIP": s.ips}`, broken: `_ = k`, test: "TestKruiseVerdicts/another address than its Pod's"},

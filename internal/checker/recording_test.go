@@ -20,6 +20,7 @@ type recording struct {
 	events []Event
 	rv     int64
 	now    time.Time
+	by     func() string // who writes, where that is known
 }
 
 // newRecording starts a recording in an empty cluster, at resourceVersion 100.
@@ -44,6 +45,9 @@ func (x *recording) wait(d time.Duration) { x.now = x.now.Add(d) }
 func (x *recording) event(e Event) {
 	x.t.Helper()
 	e.SeenAt = x.now
+	if x.by != nil {
+		e.By = x.by()
+	}
 	x.events = append(x.events, e)
 	if err := x.h.Add(e); err != nil {
 		x.t.Fatalf("add event: %v", err)
