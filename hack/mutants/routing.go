@@ -41,6 +41,7 @@ var routing = slices.Concat(at("routes/fence.go", []mutant{
 	{check: "routes: what goes is no longer counted", old: `if was {`, broken: `if false {`, test: "TestObjectsOfOneName"},
 	{check: "routes: what comes is counted", old: `if is {`, broken: `if false {`, test: "TestObjectsOfOneName"},
 }), at("routes/table.go", []mutant{
+	{check: "routes: what is forgotten of live reads is told", old: `t.overflow = true`, broken: ``, test: "TestUndecidedAreBounded"},
 	{check: "routes: no answer older than MaxAge", old: `if age > t.opts.MaxAge {`, broken: `if false {`, test: "TestLookup/older than it may be"},
 	{check: "routes: an answer as old as MaxAge", old: `if age > t.opts.MaxAge {`, broken: `if age >= t.opts.MaxAge {`, test: "TestLookup/exactly as old as it may be"},
 	{check: "routes: no answer before the lists", old: `proven := t.proven.Load()
@@ -71,6 +72,8 @@ var routing = slices.Concat(at("routes/fence.go", []mutant{
 	}`, test: "TestCopiedID/both at first"},
 	{check: "routes: whoever was refused an ID stays without it", old: `r.flags |= old.flags & (reused | barred)`, broken: `r.flags |= old.flags & reused`, test: "TestCopiedIDForgotten"},
 	{check: "routes: those who wait for an ID are bounded", old: `if len(t.contested[id]) < maxContenders && `, broken: `if `, test: "TestContendersAreBounded"},
+	{check: "routes: the oldest of a namespace has an ID", old: `case outranks(&r, holder):`, broken: `case false:`, test: "TestIDGoesDownTheLine"},
+	{check: "routes: an ID goes to the next oldest", old: `(heir == nil || outranks(c, heir))`, broken: `heir == nil`, test: "TestIDGoesDownTheLine"},
 	{check: "routes: an address is one Pod's", old: `if t.addresses[p.address] != p {`, broken: `if false {`, test: "TestLookup/address taken by a newer pod"},
 	{check: "routes: a live read ends no hint from during it", old: `ok && h.number <= hints && r != nil`, broken: `ok && h.number > 0 && r != nil`, test: "TestHintDuringRead"},
 }), at("routes/pod.go", []mutant{
@@ -86,6 +89,13 @@ var routing = slices.Concat(at("routes/fence.go", []mutant{
 		return Stale
 	}`, broken: ``, test: "TestLookup/late delete of the pod before"},
 	{check: "routes: an address that was another's is confirmed by a live read", old: `if p.version <= old.claimed {`, broken: `if false {`, test: "TestAddressHandedBack"},
+	{check: "routes: an address goes to who got it last before", old: `} else if heir == nil || p.claimedAfter(heir) {`, broken: `} else if heir == nil {`, test: "TestAddressGoesDownTheLine"},
+	{check: "routes: others go on to wait for an address", old: `t.displaced[old.address] = rest`, broken: `delete(t.displaced, old.address)`, test: "TestAddressGoesDownTheLine"},
+	{check: "routes: of two in one list, the younger has the address", old: `return p.created > o.created`, broken: `return p.created < o.created`, test: "TestAddressOfTwoInOneList/the second is younger"},
+}), at("routes/changes.go", []mutant{
+	{check: "routes: changes of long ago are not continued", old: `l.first = l.seq - changesKept + 1`, broken: `_ = l.first`, test: "TestChangesAreKeptUpToABound"},
+	{check: "routes: a change takes the place of the oldest one", old: `l.ids[l.seq%changesKept] = id`, broken: `_ = id`, test: "TestChangesAreKeptUpToABound"},
+	{check: "routes: what is no cursor", old: `!ok || err != nil || epoch == "" || len(epoch) > 64`, broken: `!ok || err != nil || len(epoch) > 64`, test: "TestParseCursor"},
 }), at("routes/types.go", []mutant{
 	{check: "routes: only what runs is served", old: `func (s State) Served() bool { return s == Running }`, broken: `func (s State) Served() bool { return s != Dead }`, test: "TestLookup/paused"},
 	{check: "routes: an ID of its own is none from a name", old: `!strings.Contains(id, dashes)`, broken: `true`, test: "TestLookup/a label cannot take an ID from a name"},
