@@ -46,7 +46,7 @@ func BenchmarkRead(b *testing.B) {
 	after := usage(b)
 	b.ReportMetric((cpu(after) - cpu(before)).Seconds(), "cpu-s")
 	b.ReportMetric(float64(after.Maxrss)/(1<<10), "MiB-peak")
-	b.ReportMetric(float64(r.Namespaces[0].Warm), "binds")
+	b.ReportMetric(float64(r.Namespace(ns).Warm), "binds")
 	b.ReportMetric(float64(r.Bad()), "bad")
 }
 
