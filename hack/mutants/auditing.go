@@ -65,6 +65,8 @@ var auditing = slices.Concat(at("internal/checker/states.go", []mutant{
 }), at("internal/auditlog/history.go", []mutant{
 	{check: "audit logs: platforms are judged apart", old: `v.object.kind.Platform != "" && v.object.kind.Platform != platform`, broken: `false`, test: "TestPlatformsAreJudgedApart"},
 	{check: "audit logs: what is deleted twice goes once", old: `(prev == nil || prev.what == goneUnordered)`, broken: `prev == nil`, test: "TestVerdicts/two DELETEs of a template, which comes back before the slower one is answered"},
+}), at("internal/auditlog/texts.go", []mutant{
+	{check: "audit logs: what is kept is compressed", old: `flate.BestSpeed`, broken: `flate.NoCompression`, test: "TestALogTakesLittleMemory"},
 }), at("internal/auditlog/lost.go", []mutant{
 	{check: "audit logs: writes that are lost are kept up to a bound", old: `if l.n == maxLost {`, broken: `if l.n < 0 {`, test: "TestLostWritesAreBounded"},
 	{check: "audit logs: beyond it any write may be missed", old: `ok && rest.received <= until && rest.done >= from {`, broken: `ok && rest.received > until {`, test: "TestLostWritesAreBounded/within"},
