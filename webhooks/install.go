@@ -87,6 +87,11 @@ var (
 	ProtectPodHook = Hook{
 		Name: "protect-pod.freshbind.dev", Path: "/protect-pod", FailOpen: true, Timeout: 2 * time.Second, about: platform.BarePodDeletes,
 	}
+	// EvictHook is a mutating one, although it changes nothing: those are asked first, so
+	// that its answer comes before that of whoever else refuses evictions.
+	EvictHook = Hook{
+		Name: "evict.freshbind.dev", Path: "/evict", FailOpen: true, Timeout: 2 * time.Second, about: platform.Evictions,
+	}
 	StampPodHook = Hook{
 		Name: "stamp-pod.freshbind.dev", Path: "/stamp", FailOpen: true, Timeout: 2 * time.Second, about: platform.NewPods,
 	}
@@ -238,7 +243,7 @@ func Configurations(a platform.Admission, e Endpoint, s Scope) (
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},
 		ObjectMeta: called(ConfigurationOf(a)),
 	}
-	hooks := on(a, s.exceptBirthsByPools(a, StampHook), s.byPools(a, StampBirthHook), StampPodHook)
+	hooks := on(a, s.exceptBirthsByPools(a, StampHook), s.byPools(a, StampBirthHook), StampPodHook, EvictHook)
 	if s.Restamp && stampsPods(a) {
 		hooks = append(hooks, restampHook(s.Self))
 	}

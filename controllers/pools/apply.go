@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,9 +30,7 @@ func (p *Controller) write(ctx context.Context, m *poolMemory, s *poolState, pla
 		m.leaving[uid] = true
 	}
 	m.unseen = m.unseen || len(deletes.done)+deletes.unclear > 0
-	if n := len(deletes.done); n > 0 {
-		p.events.Eventf(s.pool, nil, corev1.EventTypeNormal, eventReplaced, actionRollout, "deleted %d members that are not of %s", n, s.Rollout.Revision)
-	}
+	p.recordDeletes(s, deletes.done)
 	if m.rollout.Replacing.Deleted() == len(plan.Delete) && len(deletes.done) > 0 {
 		// Nothing else was awaited: its time begins now.
 		m.rollout.Progressed = s.Now
@@ -54,6 +53,22 @@ func (p *Controller) write(ctx context.Context, m *poolMemory, s *poolState, pla
 	})
 	p.backOff(m, s, shows, eventFailedUpdate, "show")
 	return errors.Join(deletes.err, hides.err, shows.err)
+}
+
+// recordDeletes has the pool tell of members that were deleted, and why.
+func (p *Controller) recordDeletes(s *poolState, deleted []types.UID) {
+	cordoned := 0
+	for i, state := range s.Members {
+		if state.OnCordonedNode && slices.Contains(deleted, s.members[i].UID) {
+			cordoned++
+		}
+	}
+	if cordoned > 0 {
+		p.events.Eventf(s.pool, nil, corev1.EventTypeNormal, eventMoved, actionRollout, "deleted %d members on nodes that are cordoned", cordoned)
+	}
+	if n := len(deleted) - cordoned; n > 0 {
+		p.events.Eventf(s.pool, nil, corev1.EventTypeNormal, eventReplaced, actionRollout, "deleted %d members that are not of %s", n, s.Rollout.Revision)
+	}
 }
 
 // outcome is what became of writes to members.

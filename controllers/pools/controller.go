@@ -218,7 +218,7 @@ func (p *Controller) step(ctx context.Context, m *poolMemory, pool *unstructured
 		p.budget.Forget(m.pool)
 		return reconcile.Result{}, nil
 	}
-	if leaving, err := p.view.leaving(ctx); err == nil && len(leaving) == 0 && m.rests(s) {
+	if nodes, err := p.view.nodes(ctx); err == nil && len(nodes.leaving) == 0 && m.rests(s) {
 		return reconcile.Result{RequeueAfter: m.rest.wait(s.Now)}, nil
 	}
 	plan, err := p.plan(ctx, m, s)

@@ -49,6 +49,11 @@ func (p *Controller) look(ctx context.Context, m *poolMemory, pool, template *un
 	if err != nil {
 		return nil, err
 	}
+	nodes, err := p.view.nodes(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("looking for nodes that are to be empty: %w", err)
+	}
+	r.place(nodes)
 	s := &poolState{pool: pool, template: template, roster: r, members: r.entries, bare: p.view.hasBarePods(pool.GroupVersionKind())}
 	s.PoolState = inputs(pool, p.view.objects.Pool(pool))
 	s.Strategy, s.Now = inspection.Strategy(), p.clock.Now()

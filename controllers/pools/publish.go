@@ -27,6 +27,7 @@ const (
 	eventDeadline  = "ProgressDeadlineExceeded"
 	eventHidden    = "MembersHidden"
 	eventReplaced  = "MembersReplaced"
+	eventMoved     = "MembersMoved"
 	eventSuspended = "AttributionSuspended"
 	// Those of ReplicaSets, for members that cannot be written to.
 	eventFailedDelete = "FailedDelete"

@@ -78,6 +78,16 @@ func (p *Controller) roll(ctx context.Context, m *poolMemory, inspection *platfo
 	return r, nil
 }
 
+// place notes which members are on nodes that are to be empty.
+func (r *roster) place(nodes worseNodes) {
+	for i := range r.states {
+		if on := nodes.onCordoned(r.entries[i].WithPod); on != r.states[i].OnCordonedNode {
+			r.states[i].OnCordonedNode = on
+			r.version++
+		}
+	}
+}
+
 // asWritten are the states of members with what came of writes to them.
 func (m *poolMemory) asWritten(r *roster, now time.Time) []freshness.MemberState {
 	if len(m.leaving)+len(m.failures) == 0 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/members"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
@@ -20,7 +21,13 @@ import (
 // storeOf has the harness see members by a real store, and returns what fills it.
 func storeOf(t *testing.T, r *harness) (put, drop func(...*unstructured.Unstructured)) {
 	t.Helper()
-	store := members.NewStore(agentsandbox.NewReducer())
+	return storeBy(t, r, agentsandbox.NewReducer())
+}
+
+// storeBy is storeOf with another reducer.
+func storeBy(t *testing.T, r *harness, reducer *platform.Reducer) (put, drop func(...*unstructured.Unstructured)) {
+	t.Helper()
+	store := members.NewStore(reducer)
 	sandboxes, pods := store.FeedSandboxes("", func() {}), store.FeedPods("", func() {})
 	r.view.members, r.view.pods = store, store
 	each := func(do func(u *unstructured.Unstructured) error) func(...*unstructured.Unstructured) {

@@ -223,8 +223,8 @@ func (v *View) poolsWhere(ctx context.Context, namespace string, which func(*uns
 	return out
 }
 
-// poolsOnNode are all pools with a member on a node that is gone or about to go
-// for its Pod. Other changes of nodes, of which there are many, concern nobody.
+// poolsOnNode are all pools with a member on a node that is gone, or about to go or to
+// be empty for its Pod. Other changes of nodes, of which there are many, concern nobody.
 // Bare Pods are in no cache, so that every pool may have some there.
 func (v *View) poolsOnNode(ctx context.Context, obj client.Object) []types.NamespacedName {
 	stored, err := v.node(ctx, obj.GetName())
@@ -233,15 +233,16 @@ func (v *View) poolsOnNode(ctx context.Context, obj client.Object) []types.Names
 	}
 	node := placement.NodeState(stored)
 	v.sawNode(obj.GetName(), node)
-	if node.Leaving(nil) == "" {
+	leaves := node.Leaving(nil) != ""
+	if !leaves && !node.IsCordoned(nil) {
 		return nil
 	}
-	if v.hasBarePods(v.kinds.Pools) {
+	if leaves && v.hasBarePods(v.kinds.Pools) {
 		return v.poolsWhere(ctx, "", func(*unstructured.Unstructured) bool { return true })
 	}
 	var out []types.NamespacedName
 	for _, pod := range v.pods.PodsOn(obj.GetName()) {
-		if pod.MustLeave(node) {
+		if pod.MustLeave(node) || pod.IsUnwelcome(node) {
 			out = append(out, v.poolsOfPod(nil, pod)...)
 		}
 	}

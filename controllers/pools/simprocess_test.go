@@ -80,7 +80,7 @@ func (p *process) lead() {
 		return !p.audited, nil
 	}
 	view := &View{cache: simCache{p}, lists: simStore{p.simulation}, members: p, pods: noPods{}, kinds: poolKinds, objects: agentsandbox.Objects{}, barePods: agentsandbox.BarePods{}}
-	view.leaving = func(context.Context) (map[string]freshness.Node, error) { return nil, nil }
+	view.nodes = func(context.Context) (worseNodes, error) { return worseNodes{}, nil }
 	p.controller = &Controller{
 		platform: &simPlatform{agentsandbox.Platform{History: simHistory{p.simulation}, Defaults: settings.Defaults{Strategy: freshness.OnReplenish}}, p.simulation},
 		kinds:    agentsandbox.Objects{}.Kinds(), visible: agentsandbox.Objects{}, enforced: shown, enforcedNow: stored, leads: func() bool { return true }, ready: map[types.UID]sets.Set[types.UID]{}, view: view,

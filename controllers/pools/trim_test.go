@@ -55,6 +55,8 @@ func TestTrimNode(t *testing.T) {
 		})},
 		"being deleted": {false, node(func(n map[string]any) { n["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:00Z" }),
 			node(func(n map[string]any) { n["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:00Z" })},
+		"cordoned": {false, node(func(n map[string]any) { n["spec"] = map[string]any{"unschedulable": true, "podCIDR": "10.0.0.0/24"} }),
+			node(func(n map[string]any) { n["spec"] = map[string]any{"unschedulable": true} })},
 		"of which nothing is known": {false, node(func(map[string]any) {}), node(func(map[string]any) {})},
 	} {
 		t.Run(name, func(t *testing.T) {

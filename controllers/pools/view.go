@@ -59,8 +59,8 @@ type View struct {
 	lists   client.Reader
 	members Members
 	pods    MemberPods
-	// leaving are the nodes that some of their Pods have to leave.
-	leaving func(ctx context.Context) (map[string]freshness.Node, error)
+	// nodes are those that Pods have to leave, or are to.
+	nodes func(ctx context.Context) (worseNodes, error)
 	// sawNode is told of changes of nodes.
 	sawNode func(name string, state freshness.Node)
 	kinds   PoolKinds
@@ -177,7 +177,7 @@ func statusOfNode(ready corev1.ConditionStatus) map[string]any {
 	return map[string]any{"conditions": []any{map[string]any{"type": string(corev1.NodeReady), "status": string(ready)}}}
 }
 
-// trimNode keeps of a Node what tells whether it is leaving and, for scheduling,
+// trimNode keeps of a Node what tells whether it is leaving or cordoned and, for scheduling,
 // its labels and what images it has.
 func trimNode(scheduling bool) toolscache.TransformFunc {
 	return func(obj any) (any, error) {
@@ -195,8 +195,14 @@ func trimNode(scheduling bool) toolscache.TransformFunc {
 		} else if known {
 			trimmed["status"] = notReady
 		}
-		if taints, found, err := unstructured.NestedFieldNoCopy(u.Object, "spec", "taints"); found && err == nil {
-			trimmed["spec"] = map[string]any{"taints": taints}
+		spec := map[string]any{}
+		for _, key := range []string{"taints", "unschedulable"} {
+			if v, found, err := unstructured.NestedFieldNoCopy(u.Object, "spec", key); found && err == nil {
+				spec[key] = v
+			}
+		}
+		if len(spec) > 0 {
+			trimmed["spec"] = spec
 		}
 		if scheduling {
 			metadata["labels"], _, _ = unstructured.NestedFieldNoCopy(u.Object, "metadata", "labels")
@@ -305,8 +311,8 @@ func (v *View) node(ctx context.Context, name string) (*unstructured.Unstructure
 
 // OnDrainingNodes are those of the members whose node is about to go, for their Pods.
 func (v *View) OnDrainingNodes(ctx context.Context, of []entry) ([]*members.Member, error) {
-	leaving, err := v.leaving(ctx)
-	if err != nil || len(leaving) == 0 {
+	nodes, err := v.nodes(ctx)
+	if err != nil || len(nodes.leaving) == 0 {
 		return nil, err
 	}
 	var out []*members.Member
@@ -314,7 +320,7 @@ func (v *View) OnDrainingNodes(ctx context.Context, of []entry) ([]*members.Memb
 		if m.Pod == nil {
 			continue
 		}
-		if node, ok := leaving[m.Pod.Node()]; ok && m.Pod.MustLeave(node) {
+		if node, ok := nodes.leaving[m.Pod.Node()]; ok && m.Pod.MustLeave(node) {
 			out = append(out, m.Member)
 		}
 	}

@@ -164,9 +164,9 @@ var settling = slices.Concat(at("controllers/pools/slowstart.go", []mutant{
 	{check: "a Pod that v0.1.0 took just now stays", old: `case claim == "" && !fault && !overdue:`, broken: `case false:`, test: "TestSettlingARefusedPod/released and not marked, a moment ago"},
 	{check: "a Pod that left its pool is given time", old: `p.hints.Note(overdue, released)`, broken: `p.hints.Note(overdue, 0)`, test: "TestWhenPodsAreLookedAt/released"},
 }), at("controllers/pools/setup.go", []mutant{
-	{check: "NodeLeaving: pools of Pods hear of it", old: `if v.hasBarePods(v.kinds.Pools) {`, broken: `if false {`, test: "TestPoolsOnANode/leaving, bare pods"},
-	{check: "nodes that stay concern nobody", old: `node.Leaving(nil) == "" {`, broken: `node.Leaving(nil) == "never" {`, test: "TestPoolsOnANode/stays, bare pods"},
-	{check: "nodes that Pods tolerate concern nobody", old: `if pod.MustLeave(node) {`, broken: `if true {`, test: "TestPoolsOnANode/set aside, tolerated"},
+	{check: "NodeLeaving: pools of Pods hear of it", old: `if leaves && v.hasBarePods(v.kinds.Pools) {`, broken: `if false {`, test: "TestPoolsOnANode/leaving, bare pods"},
+	{check: "nodes that stay concern nobody", old: `node.Leaving(nil) != ""`, broken: `node.Leaving(nil) != "never"`, test: "TestPoolsOnANode/stays, bare pods"},
+	{check: "nodes that Pods tolerate concern nobody", old: `if pod.MustLeave(node) || pod.IsUnwelcome(node) {`, broken: `if true {`, test: "TestPoolsOnANode/set aside, tolerated"},
 }), at("internal/platform/agentsandbox/offer.go", []mutant{
 	{check: "offering applies to one version", old: `, "resourceVersion": obj.GetResourceVersion()}`, broken: `}`, test: "TestPatchesApplyToOneVersionOnly"},
 	{check: "offering applies to one member", old: `"uid": obj.GetUID(),`, broken: ``, test: "TestPatchesApplyToOneVersionOnly"},

@@ -22,7 +22,7 @@ var keeping = slices.Concat(at("controllers/pools/controller.go", []mutant{
 	{check: "the mode is read live before words", old: `s.live, s.withheld = act, !act
 	return act, err`, broken: `s.live, s.withheld = act, !act
 	return true, err`, test: "TestAuditIsObeyedBeforeTheCacheShowsIt/words"},
-	{check: "a rest is looked for", old: `len(leaving) == 0 && m.rests(s) {`, broken: `len(leaving) > 0 && m.rests(s) {`, test: "TestAPoolAtRestIsNotPlanned"},
+	{check: "a rest is looked for", old: `len(nodes.leaving) == 0 && m.rests(s) {`, broken: `len(nodes.leaving) > 0 && m.rests(s) {`, test: "TestAPoolAtRestIsNotPlanned"},
 }), at("controllers/pools/publish.go", []mutant{
 	{check: "words end with the lease", old: `if !p.leads() {
 		return errNotLeading

@@ -19,13 +19,16 @@ var staying = slices.Concat(at("internal/freshness/node.go", []mutant{
 }), at("internal/placement/placement.go", []mutant{
 	{check: "NodeLeaving: a node that is gone", old: `return freshness.Node{Gone: true}`, broken: `return freshness.Node{}`, pkg: "internal/platform/agentsandbox", test: "TestSnapshotHasWhatEachReasonDependsOn/pod on a node that is gone"},
 	{check: "NodeLeaving: a node that is being deleted", old: `Deleting: node.GetDeletionTimestamp() != nil}`, broken: `Deleting: false}`, test: "TestNodeStateOf/being deleted"},
-	{check: "NodeLeaving: other taints do not count", old: `effect == corev1.TaintEffectNoExecute {
-			out.Evicting`, broken: `effect != "" {
-			out.Evicting`, test: "TestNodeStateOf/taint, scheduling"},
+	{check: "NodeLeaving: other taints do not count", old: `case taint.Effect == corev1.TaintEffectNoExecute:`, broken: `case taint.Effect != "":`, test: "TestNodeStateOf/taint, scheduling"},
+	{check: "cordons: by the spec", old: `unschedulable {`, broken: `unschedulable && false {`, test: "TestNodeStateOf/cordoned"},
+	{check: "cordons: by an autoscaler's taint", old: `case taint.Effect == corev1.TaintEffectNoSchedule && slices.Contains(cordons, taint.Key) &&`, broken: `case false &&`, test: "TestNodeStateOf/taints of a cordon"},
+	{check: "cordons: other taints empty no node", old: `slices.Contains(cordons, taint.Key) && !slices`, broken: `!slices`, test: "TestNodeStateOf/taint, scheduling"},
+	{check: "cordons: a hint empties no node", old: `case taint.Effect == corev1.TaintEffectNoSchedule && slices`, broken: `case slices`, test: "TestNodeStateOf/such taints, softly"},
 	{check: "NodeLeaving: the condition Ready", old: `!= string(corev1.ConditionTrue) {`, broken: `== string(corev1.ConditionFalse) {`, test: "TestNodeStateOf/not ready"},
 	{check: "NodeLeaving: what limits a toleration", old: `limited || err != nil {`, broken: `limited && err == nil {`, test: "TestTolerations/of no known form"},
-	{check: "tolerations that let a Pod stay are kept", old: `t.TolerationSeconds == nil && (t.Effect == "" || t.Effect == corev1.TaintEffectNoExecute) {`, broken: `t.Key == "never" {`, test: "TestTolerations/of the taint"},
-	{check: "tolerations that let no Pod stay are not kept", old: `t.TolerationSeconds == nil && (t.Effect == "" || t.Effect == corev1.TaintEffectNoExecute) {`, broken: `t.Key != "never" {`, test: "TestTolerations/for scheduling only"},
+	{check: "tolerations that let a Pod stay are kept", old: `t.TolerationSeconds == nil && (evicts || cordons) {`, broken: `t.TolerationSeconds == nil && cordons {`, test: "TestTolerations/of the taint"},
+	{check: "tolerations of cordons are kept", old: `t.TolerationSeconds == nil && (evicts || cordons) {`, broken: `t.TolerationSeconds == nil && evicts {`, test: "TestTolerations/of a cordon"},
+	{check: "tolerations that let no Pod stay are not kept", old: `t.TolerationSeconds == nil && (evicts || cordons) {`, broken: `t.Key != "never" {`, test: "TestTolerations/for scheduling only"},
 }), at("internal/platform/agentsandbox/platform.go", []mutant{
 	{check: "NodeLeaving: by the Pod's tolerations", old: `Leaving(placement.Tolerations(objs.pod))`, broken: `Leaving(nil)`, test: "TestSnapshotJudged/node set aside, tolerated"},
 }), at("controllers/pools/sweep.go", []mutant{
@@ -38,8 +41,8 @@ var staying = slices.Concat(at("internal/freshness/node.go", []mutant{
 }), at("controllers/pools/setup.go", []mutant{
 	{check: "NodeLeaving: a node that begins to is noticed", old: `v.sawNode(obj.GetName(), node)`, broken: ``, test: "TestMembersOnANodeThatIsTaintedLater"},
 }), at("controllers/pools/leaving.go", []mutant{
-	{check: "NodeLeaving: a node that says it is alive costs no look at all", old: `l.changed = l.changed || leaves != left || leaves && !reflect.DeepEqual(was, state)`, broken: `l.changed = leaves == left || leaves != left || reflect.DeepEqual(was, was)`, test: "TestLeavingNodes"},
-	{check: "NodeLeaving: another taint is noticed", old: `leaves && !reflect.DeepEqual(was, state)`, broken: `leaves && !reflect.DeepEqual(was, was)`, test: "TestLeavingNodes"},
+	{check: "NodeLeaving: a node that says it is alive costs no look at all", old: `l.changed = l.changed || of.isOne != wasOne || of.isOne && !reflect.DeepEqual(was, state)`, broken: `l.changed = of.isOne == wasOne || of.isOne != wasOne || reflect.DeepEqual(was, was)`, test: "TestLeavingNodes"},
+	{check: "NodeLeaving: another taint is noticed", old: `of.isOne && !reflect.DeepEqual(was, state)`, broken: `of.isOne && !reflect.DeepEqual(was, was)`, test: "TestLeavingNodes"},
 }), at("controllers/pools/controller.go", []mutant{
 	{check: "replacements: a cache behind the last plan is not planned on", old: `if m.version != "" && older(pool.GetResourceVersion(), m.version) {`, broken: `if false {`, test: "TestACacheOfPoolsThatIsBehindAPlan"},
 }), at("controllers/pools/observed.go", []mutant{

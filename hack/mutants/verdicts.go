@@ -83,9 +83,11 @@ var suspensions = slices.Concat(at("internal/freshness/judge.go", []mutant{
 
 // planning decides which members are replaced.
 var planning = slices.Concat(at("internal/freshness/replacementpolicy.go", []mutant{
-	{check: "what can never be bound goes, under every strategy", old: `case m.Class == Unusable:
-		return !m.Leaving`, broken: `case m.Class == Unusable:
-		return !m.Leaving && o.replaces()`, test: "TestMakePlan/unusable ones go under every strategy"},
+	{check: "what can never be bound goes, under every strategy", old: `m.ReadySince.IsZero():
+		return !m.Leaving
+	case`, broken: `m.ReadySince.IsZero():
+		return !m.Leaving && o.replaces()
+	case`, test: "TestMakePlan/unusable ones go under every strategy"},
 	{check: "unknown members stay while attribution is suspended", old: `return !o.Suspended && (`, broken: `return (`, test: "TestMakePlan/recreate, attribution suspended: only what is known to be stale"},
 	{check: "unknown members stay until one is born current", old: `o.Understood || !m.bornSince(o.Started)`, broken: `true`, test: "TestMakePlan/recreate: unknown ones born of this revision wait for one that is current"},
 	{check: "a rollout that makes no progress stops", old: `o.Failed && o.Strategy == RollingUpdate`, broken: `false`, test: "TestAFailedRolloutReplacesNothing/overdue"},

@@ -17,6 +17,9 @@ type Node struct {
 	NotReady bool
 	// Evicting are its taints with the effect NoExecute.
 	Evicting []corev1.Taint
+	// Cordoned are the taints by which nothing more is placed there, because somebody
+	// empties it or is about to.
+	Cordoned []corev1.Taint
 }
 
 // Leaving says why the node is about to go for a Pod with these tolerations; ""
@@ -39,6 +42,12 @@ func (n Node) Leaving(tolerations []corev1.Toleration) string {
 		return "it is not ready"
 	}
 	return ""
+}
+
+// IsCordoned reports whether it is to be empty of Pods with these tolerations. Those
+// that tolerate a cordon would be placed there again.
+func (n Node) IsCordoned(tolerations []corev1.Toleration) bool {
+	return slices.ContainsFunc(n.Cordoned, func(t corev1.Taint) bool { return !toleratesForEver(tolerations, &t) })
 }
 
 // WorseThan reports whether some Pod that could stay on the node before has to

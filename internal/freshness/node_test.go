@@ -57,6 +57,36 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
+// What tolerates a cordon would come back to the node.
+func TestIsCordoned(t *testing.T) {
+	unschedulable := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+	scalesDown := corev1.Taint{Key: "ToBeDeletedByClusterAutoscaler", Value: "1764036000", Effect: corev1.TaintEffectNoSchedule}
+	stays := corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}
+	forAMinute := stays
+	forAMinute.TolerationSeconds = ptr.To(int64(60))
+	evicted := corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}
+	for name, tc := range map[string]struct {
+		node        Node
+		tolerations []corev1.Toleration
+		want        bool
+	}{
+		"well":                         {Node{}, nil, false},
+		"leaving for another reason":   {Node{Deleting: true, NotReady: true, Evicting: []corev1.Taint{evicting("k", "")}}, nil, false},
+		"cordoned":                     {Node{Cordoned: []corev1.Taint{unschedulable}}, nil, true},
+		"tolerated":                    {Node{Cordoned: []corev1.Taint{unschedulable}}, []corev1.Toleration{stays}, false},
+		"tolerated with all else":      {Node{Cordoned: []corev1.Taint{unschedulable}}, []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, false},
+		"tolerated for a while":        {Node{Cordoned: []corev1.Taint{unschedulable}}, []corev1.Toleration{forAMinute}, true},
+		"another effect is tolerated":  {Node{Cordoned: []corev1.Taint{unschedulable}}, []corev1.Toleration{evicted}, true},
+		"an autoscaler empties it too": {Node{Cordoned: []corev1.Taint{unschedulable, scalesDown}}, []corev1.Toleration{stays}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.node.IsCordoned(tc.tolerations); got != tc.want {
+				t.Errorf("IsCordoned() = %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestWorseThan(t *testing.T) {
 	tainted := Node{Evicting: []corev1.Taint{evicting("dedicated", "sandbox")}}
 	cases := map[string]struct {

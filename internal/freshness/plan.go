@@ -89,6 +89,7 @@ type Counts struct {
 //     After Deadline without progress nothing more is deleted;
 //   - OnReplenish and PlatformOwned: what is Former goes at once, nothing else;
 //   - a member on a former scheduler that is ready goes under every strategy, in such steps;
+//   - one on a node that is to be empty does, too, before others and in a paused pool;
 //   - no more than Granted are in replacement, or than are already.
 //
 // Where HiddenFirst says so a member that claims are not given is hidden for that long
@@ -174,7 +175,7 @@ func (p *planner) count() {
 		c.Replicas++
 		available, wait := p.availableAt(m)
 		p.again(wait)
-		if m.WriteFailed && (p.outdated(m) || m.Class == Unusable) {
+		if m.WriteFailed && (p.outdated(m) || m.Class == Unusable || m.OnCordonedNode) {
 			c.WriteFailed++
 		}
 		if !m.ReadySince.IsZero() {
@@ -339,11 +340,11 @@ func (p *planner) stepwise(m MemberState) bool {
 	if m.Leaving || m.ReadySince.IsZero() || p.policy.DeletesNow(m) {
 		return false
 	}
-	return p.outdated(m) && p.Strategy == RollingUpdate && p.policy.replaces() || m.OnFormerScheduler && !p.Paused
+	return p.outdated(m) && p.Strategy == RollingUpdate && p.policy.replaces() || m.OnFormerScheduler && !p.Paused || m.OnCordonedNode
 }
 
-// inOrder returns members to replace, the oldest first. Those that could not be
-// written to wait for their next turn, and hold up nobody.
+// inOrder returns members to replace, those that somebody waits for and the oldest
+// first. Those that could not be written to wait for their next turn.
 func (p *planner) inOrder(which func(MemberState) bool) []int {
 	var out []int
 	for i, m := range p.Members {
@@ -352,7 +353,7 @@ func (p *planner) inOrder(which func(MemberState) bool) []int {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b int) int {
-		return cmp.Or(p.Members[a].Created.Compare(p.Members[b].Created), cmp.Compare(a, b))
+		return cmp.Or(p.Members[a].before(p.Members[b]), cmp.Compare(a, b))
 	})
 	return out
 }

@@ -19,6 +19,8 @@ type MemberState struct {
 	// OnFormerScheduler: its Pod was sent to a scheduler that is to go. It runs on, but is not
 	// left behind.
 	OnFormerScheduler bool
+	// OnCordonedNode: its node is to be empty, and its Pod goes with it alone.
+	OnCordonedNode bool
 	// Edited: it was written to after it was born, so that what it is now says
 	// nothing about those that are still to be born.
 	Edited bool
@@ -71,7 +73,21 @@ func (m MemberState) bornSince(at time.Time) bool {
 }
 
 // mayGo reports whether the member could be one to delete, in whatever pool it is.
-func (m MemberState) mayGo() bool { return m.Class != Current || m.OnFormerScheduler }
+func (m MemberState) mayGo() bool {
+	return m.Class != Current || m.OnFormerScheduler || m.OnCordonedNode
+}
+
+// before orders members to replace: first those whose nodes somebody waits for, then by
+// age.
+func (m MemberState) before(o MemberState) int {
+	switch {
+	case m.OnCordonedNode && !o.OnCordonedNode:
+		return -1
+	case o.OnCordonedNode && !m.OnCordonedNode:
+		return 1
+	}
+	return m.Created.Compare(o.Created)
+}
 
 func (s *PoolState) availableAt(m MemberState) (bool, time.Duration) {
 	if m.Leaving || m.Class == Unusable || m.ReadySince.IsZero() {

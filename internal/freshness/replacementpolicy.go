@@ -47,13 +47,14 @@ func (o ReplacementPolicy) Outdated(m MemberState) bool {
 }
 
 // DeletesNow reports whether the member goes at once, whatever the other members are:
-// a Unusable one always; under Recreate every old one; under RollingUpdate every old
+// a Unusable one always, and one that is not ready on a node that is to be empty; under
+// Recreate every old one; under RollingUpdate every old
 // one that is not ready and whose Pod nobody holds back, so that what capacity
 // there is goes to fresh ones first. A Former one is nobody's under any strategy,
 // so that it goes where nothing is replaced otherwise; but not from a paused pool.
 func (o ReplacementPolicy) DeletesNow(m MemberState) bool {
 	switch {
-	case m.Class == Unusable:
+	case m.Class == Unusable, m.OnCordonedNode && m.ReadySince.IsZero():
 		return !m.Leaving
 	case m.Class == Former && o.Strategy != Recreate && o.Strategy != RollingUpdate:
 		return !m.Leaving && !o.Paused

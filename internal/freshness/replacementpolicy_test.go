@@ -82,6 +82,60 @@ func TestMembersOnAFormerSchedulerAreReplacedInSteps(t *testing.T) {
 	}
 }
 
+// A node that is to be empty loses its idle members in steps, whatever else is going on in
+// their pool, and those at once that nobody could be given.
+func TestMembersLeaveCordonedNodes(t *testing.T) {
+	const hour = time.Hour
+	cordoned := func(m MemberState) MemberState { m.OnCordonedNode = true; return m }
+	current := ready(Current, hour)
+	all := times(4, cordoned(current))
+	cases := map[string]struct {
+		state     PoolState
+		replacing int
+		want      []int
+	}{
+		"on replenish":               {PoolState{Strategy: OnReplenish, Members: all}, 0, []int{0}},
+		"the platform's own":         {PoolState{Strategy: PlatformOwned, Members: all}, 0, []int{0}},
+		"recreate":                   {PoolState{Strategy: Recreate, Members: all}, 0, []int{0}},
+		"rolling":                    {PoolState{Strategy: RollingUpdate, Members: all}, 0, []int{0}},
+		"paused":                     {PoolState{Strategy: OnReplenish, Paused: true, Members: all}, 0, []int{0}},
+		"of which nothing is known":  {PoolState{Strategy: PlatformOwned, Members: times(4, cordoned(ready(Unclassified, hour)))}, 0, []int{0}},
+		"as many as may be missing":  {PoolState{Strategy: OnReplenish, MaxUnavailable: 3, Members: all}, 0, []int{0, 1, 2}},
+		"one is being replaced":      {PoolState{Strategy: OnReplenish, Members: members(times(3, cordoned(current)), times(1, unready(Current, 0)))}, 1, nil},
+		"not ready: at once":         {PoolState{Strategy: OnReplenish, Members: members(times(2, current), times(2, cordoned(unready(Current, hour))))}, 0, []int{3, 2}},
+		"not ready, paused":          {PoolState{Strategy: OnReplenish, Paused: true, Members: members(times(3, current), times(1, cordoned(unready(Current, hour))))}, 0, []int{3}},
+		"not ready, of another node": {PoolState{Strategy: OnReplenish, Members: members(times(3, current), times(1, unready(Current, hour)))}, 0, nil},
+		"leaving, not ready":         {PoolState{Strategy: OnReplenish, Members: members(times(3, current), times(1, leaving(cordoned(unready(Current, hour)))))}, 0, nil},
+		"leaving":                    {PoolState{Strategy: OnReplenish, Members: members(times(3, current), times(1, leaving(cordoned(current))))}, 0, nil},
+		"before older stale ones":    {PoolState{Strategy: RollingUpdate, Members: members(times(2, ready(Stale, 2*hour)), times(1, cordoned(current)), times(1, ready(Stale, 3*hour)))}, 0, []int{2}},
+		"the oldest of them first":   {PoolState{Strategy: OnReplenish, Members: members(times(2, cordoned(current)), times(1, cordoned(ready(Current, 2*hour))), times(1, current))}, 0, []int{2}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.state.Replicas, tc.state.MaxUnavailable, tc.state.Now = 4, max(tc.state.MaxUnavailable, 1), noon
+			tc.state.Rollout = Begin("r", "python", time.Time{}, before(hour))
+			tc.state.Rollout.Replacing, tc.state.Granted = Replacements(nil).Delete(0, 0, tc.replacing, 0), 100
+			plan := MakePlan(tc.state)
+			if diff := cmp.Diff(tc.want, plan.Delete); diff != "" {
+				t.Errorf("deleted (-want,+got):\n%s", diff)
+			}
+			if len(plan.Hide) > 0 {
+				t.Errorf("hidden: %v", plan.Hide)
+			}
+		})
+	}
+}
+
+// One that cannot be deleted is counted, so that somebody sees why a node is not empty.
+func TestMembersThatStayOnCordonedNodesAreCounted(t *testing.T) {
+	m := failing(ready(Current, time.Hour))
+	m.OnCordonedNode = true
+	got := MakePlan(PoolState{Strategy: OnReplenish, Replicas: 1, MaxUnavailable: 1, Granted: 1, Now: noon, Members: times(1, m)}).Counts.WriteFailed
+	if got != 1 {
+		t.Errorf("%d members could not be written to, want 1", got)
+	}
+}
+
 func TestBarePodReplacementPolicy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		verdict Verdict

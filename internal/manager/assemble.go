@@ -234,6 +234,11 @@ func (a *assembly) register(to hints, binds *webhooks.RecentBinds) {
 			Birth: hook.Path == webhooks.StampBirthHook.Path,
 		}})
 	}
+	if a.Keep != nil {
+		server.Register(a.Admission.PathPrefix+webhooks.EvictHook.Path, &webhook.Admission{Handler: &webhooks.Evict{
+			Evictions: evictions{a.Keep.Platform}, Modes: a.modes, Timeout: webhooks.EvictHook.HandlerTimeout(),
+		}})
+	}
 	server.Register(a.Admission.PathPrefix+webhooks.RestampPath, &webhook.Admission{Handler: webhooks.Restamp{Modes: a.modes}})
 	for _, of := range []struct {
 		hook      webhooks.Hook

@@ -3,6 +3,8 @@
 package placement
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -23,6 +25,12 @@ func SchedulerName(pod *unstructured.Unstructured) string {
 	return fields.String(pod.Object, "spec", "schedulerName")
 }
 
+// cordons are the keys of taints with the effect NoSchedule that whoever empties a node
+// gives it: kubectl drain, cluster-autoscaler, and Karpenter, now and before v1.
+var cordons = []string{
+	corev1.TaintNodeUnschedulable, "ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption",
+}
+
 // NodeState is what a node says of whether Pods can stay; nil is one that is
 // gone.
 func NodeState(node *unstructured.Unstructured) freshness.Node {
@@ -31,9 +39,17 @@ func NodeState(node *unstructured.Unstructured) freshness.Node {
 	}
 	out := freshness.Node{Deleting: node.GetDeletionTimestamp() != nil}
 	spec, _ := node.Object["spec"].(map[string]any)
-	for _, taint := range fields.Objects(spec, "taints") {
-		if effect := corev1.TaintEffect(fields.String(taint, "effect")); effect == corev1.TaintEffectNoExecute {
-			out.Evicting = append(out.Evicting, corev1.Taint{Key: fields.String(taint, "key"), Value: fields.String(taint, "value"), Effect: effect})
+	if unschedulable, _, _ := unstructured.NestedBool(spec, "unschedulable"); unschedulable {
+		// The taint comes later, from a controller.
+		out.Cordoned = append(out.Cordoned, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+	}
+	for _, is := range fields.Objects(spec, "taints") {
+		taint := corev1.Taint{Key: fields.String(is, "key"), Value: fields.String(is, "value"), Effect: corev1.TaintEffect(fields.String(is, "effect"))}
+		switch {
+		case taint.Effect == corev1.TaintEffectNoExecute:
+			out.Evicting = append(out.Evicting, taint)
+		case taint.Effect == corev1.TaintEffectNoSchedule && slices.Contains(cordons, taint.Key) && !slices.Contains(out.Cordoned, taint):
+			out.Cordoned = append(out.Cordoned, taint)
 		}
 	}
 	status, _ := node.Object["status"].(map[string]any)
@@ -63,10 +79,12 @@ func Tolerations(pod *unstructured.Unstructured) []corev1.Toleration {
 }
 
 // StayTolerations are the tolerations of a Pod, as stored, that decide whether it
-// stays on a node: none when it tolerates no taint that evicts for ever.
+// stays on a node: none when it tolerates no taint that evicts for ever, and no cordon.
 func StayTolerations(pod *unstructured.Unstructured) []any {
 	for _, t := range Tolerations(pod) {
-		if t.TolerationSeconds == nil && (t.Effect == "" || t.Effect == corev1.TaintEffectNoExecute) {
+		evicts := t.Effect == "" || t.Effect == corev1.TaintEffectNoExecute
+		cordons := t.Effect == corev1.TaintEffectNoSchedule && (t.Key == "" || slices.Contains(cordons, t.Key))
+		if t.TolerationSeconds == nil && (evicts || cordons) {
 			list, _, _ := unstructured.NestedFieldNoCopy(pod.Object, "spec", "tolerations")
 			stored, _ := list.([]any)
 			return stored

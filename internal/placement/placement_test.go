@@ -35,13 +35,27 @@ func TestNodeStateOf(t *testing.T) {
 	taint := func(effect string) []any {
 		return []any{map[string]any{"key": "k", "value": "v", "effect": effect, "timeAdded": "2026-01-01T00:00:00Z"}}
 	}
+	unschedulable := corev1.Taint{Key: "node.kubernetes.io/unschedulable", Effect: corev1.TaintEffectNoSchedule}
+	all := []corev1.Taint{unschedulable}
+	cordons := []any{map[string]any{"key": unschedulable.Key, "effect": "NoSchedule"}}
+	for _, is := range [][2]string{{"ToBeDeletedByClusterAutoscaler", "1764036000"}, {"karpenter.sh/disrupted", ""}, {"karpenter.sh/disruption", "disrupting"}} {
+		all = append(all, corev1.Taint{Key: is[0], Value: is[1], Effect: corev1.TaintEffectNoSchedule})
+		cordons = append(cordons, map[string]any{"key": is[0], "value": is[1], "effect": "NoSchedule"})
+	}
 	cases := map[string]struct {
 		node *unstructured.Unstructured
 		want freshness.Node
 	}{
-		"well":              {makeNode(func(*unstructured.Unstructured) {}), freshness.Node{}},
-		"cordoned only":     {makeNode(set(true, "spec", "unschedulable")), freshness.Node{}},
-		"taint, scheduling": {makeNode(set(taint("NoSchedule"), "spec", "taints")), freshness.Node{}},
+		"well":         {makeNode(func(*unstructured.Unstructured) {}), freshness.Node{}},
+		"cordoned":     {makeNode(set(true, "spec", "unschedulable")), freshness.Node{Cordoned: []corev1.Taint{unschedulable}}},
+		"not cordoned": {makeNode(set(false, "spec", "unschedulable")), freshness.Node{}},
+		"cordoned, and taint": {makeNode(func(n *unstructured.Unstructured) {
+			set(true, "spec", "unschedulable")(n)
+			set(cordons, "spec", "taints")(n)
+		}), freshness.Node{Cordoned: all}},
+		"taints of a cordon":  {makeNode(set(cordons, "spec", "taints")), freshness.Node{Cordoned: all}},
+		"such taints, softly": {makeNode(set([]any{map[string]any{"key": "karpenter.sh/disrupted", "effect": "PreferNoSchedule"}}, "spec", "taints")), freshness.Node{}},
+		"taint, scheduling":   {makeNode(set(taint("NoSchedule"), "spec", "taints")), freshness.Node{}},
 		"taint, evicting": {makeNode(set(taint("NoExecute"), "spec", "taints")),
 			freshness.Node{Evicting: []corev1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoExecute}}}},
 		"not ready": {makeNode(set([]any{map[string]any{"type": "Ready", "status": "Unknown"}}, "status", "conditions")), freshness.Node{NotReady: true}},
@@ -70,6 +84,9 @@ func TestTolerations(t *testing.T) {
 	limited := map[string]any{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": int64(300)}
 	scheduling := map[string]any{"key": "dedicated", "operator": "Exists", "effect": "NoSchedule"}
 	everything := map[string]any{"operator": "Exists"}
+	cordon := map[string]any{"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
+	anyCordon := map[string]any{"operator": "Exists", "effect": "NoSchedule"}
+	limitedCordon := map[string]any{"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule", "tolerationSeconds": int64(1)}
 	cases := map[string]struct {
 		tolerations []any
 		leaves      bool
@@ -78,6 +95,9 @@ func TestTolerations(t *testing.T) {
 		"none":                  {nil, true, nil},
 		"the API server's own":  {[]any{limited}, true, nil},
 		"for scheduling only":   {[]any{scheduling}, true, nil},
+		"of a cordon":           {[]any{limited, cordon}, true, []any{limited, cordon}},
+		"of every cordon":       {[]any{anyCordon}, true, []any{anyCordon}},
+		"of a cordon, limited":  {[]any{limitedCordon}, true, nil},
 		"of the taint":          {[]any{limited, dedicatedFor}, false, []any{limited, dedicatedFor}},
 		"of everything":         {[]any{everything}, false, []any{everything}},
 		"of the taint, limited": {[]any{map[string]any{"key": "dedicated", "operator": "Exists", "tolerationSeconds": int64(0)}}, true, nil},

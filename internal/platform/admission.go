@@ -49,6 +49,8 @@ const (
 	// not seen the bind.
 	Deletes        Requested = "deletes"
 	BarePodDeletes Requested = "deletes of bare pods"
+	// Evictions are those of Pods, where members keep theirs from being evicted.
+	Evictions Requested = "evictions"
 	// Advised are the writes of people that there may be something to say on.
 	Advised Requested = "advised"
 )

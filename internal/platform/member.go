@@ -70,6 +70,10 @@ type MemberTraits struct {
 	ByReference bool
 	// Scheduler is the one that it names itself; "" for none.
 	Scheduler string
+	// Unevictable: its Pod refuses to be evicted for as long as it is there, so that it has
+	// to be replaced by whoever wants the node empty. One that names its node itself would
+	// come back there, and is not.
+	Unevictable bool
 }
 
 // Description is what a platform reads off the object of a member.

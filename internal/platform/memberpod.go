@@ -196,3 +196,6 @@ func (p *MemberPod) SameButVersion(o *MemberPod) bool {
 
 // MustLeave reports whether it has to leave the node that it is on.
 func (p *MemberPod) MustLeave(node freshness.Node) bool { return node.Leaving(p.tolerations) != "" }
+
+// IsUnwelcome reports whether the node that it is on is to be empty of it.
+func (p *MemberPod) IsUnwelcome(node freshness.Node) bool { return node.IsCordoned(p.tolerations) }

@@ -12,6 +12,8 @@
 //     gets an error.
 //   - A SandboxClaim is tried again two seconds after any error, until its claimTimeout
 //     ends it for good; a SandboxSet that the cache does not show ends it at once.
+//   - A webhook keeps everybody but the Sandbox's controller from evicting or deleting a
+//     Pod as long as its Sandbox is there (NewPodWebhook).
 //   - What is recycled gets its SandboxSet back in one write and its phase in another.
 //
 // Waits are divided by Options.Pace, so that nobody has to sit through them. It leaves out

@@ -252,7 +252,13 @@ func (w *kruiseWorld) notRepaired(before, asking *unstructured.Unstructured) {
 // startKruise has Freshbind guard OpenKruise Agents in one namespace, and watch another.
 func startKruise(t *testing.T) *kruiseWorld {
 	t.Helper()
-	w := &kruiseWorld{empty: emptyCluster(t, "--platform-kruise")}
+	return startKruiseOn(t, 1)
+}
+
+// startKruiseOn does so in a cluster of so many nodes.
+func startKruiseOn(t *testing.T, nodes int) *kruiseWorld {
+	t.Helper()
+	w := &kruiseWorld{empty: emptyClusterOf(t, nodes, "--platform-kruise")}
 	var err error
 	w.c, err = client.New(w.cluster.Config(), client.Options{})
 	w.must(err)

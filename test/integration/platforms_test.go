@@ -28,12 +28,18 @@ type empty struct {
 
 func emptyCluster(t *testing.T, args ...string) *empty {
 	t.Helper()
+	return emptyClusterOf(t, 1, args...)
+}
+
+// emptyClusterOf is one with so many nodes.
+func emptyClusterOf(t *testing.T, nodes int, args ...string) *empty {
+	t.Helper()
 	program, err := fixture.Program()
 	if err != nil {
 		t.Fatal(err)
 	}
 	w, err := scenario.StartWorld(context.WithoutCancel(t.Context()), scenario.WorldOptions{
-		Cluster: controlplane.Options{Nodes: 1, Log: os.Stderr}, Guard: fixture.Options{Program: program, Args: args},
+		Cluster: controlplane.Options{Nodes: nodes, Log: os.Stderr}, Guard: fixture.Options{Program: program, Args: args},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -62,6 +62,7 @@ func Admission() platform.Admission {
 			},
 			platform.ColdStarts: {Rules: sandboxes(create), Conditions: platform.When("made-for-a-claim", coldStarted)},
 			platform.Births:     {Rules: sandboxes(create), Conditions: platform.When("made-for-a-pool", pooled)},
+			platform.Evictions:  {Rules: []admissionregistrationv1.RuleWithOperations{platform.On("", "v1", "pods/eviction", create)}},
 			platform.NewMembers: {Rules: sandboxes(create), Conditions: platform.When("made-for-a-pool-or-claim", pooled+` || `+coldStarted)},
 		},
 		Rules: []platform.MemberRule{{

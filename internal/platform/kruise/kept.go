@@ -79,6 +79,9 @@ func (Objects) DescribeMember(sandbox *unstructured.Unstructured) platform.Descr
 		Used: claim.UID != "" || isClaimed(sandbox), Shown: Objects{}.IsShown(sandbox), Hideable: pool.UID != "", Template: templateRef(sandbox),
 		ByReference: leavesPod(sandbox),
 		Scheduler:   fields.String(sandbox.Object, "spec", "template", "spec", "schedulerName"),
+		// Nobody but the Sandbox's controller may evict or delete its Pod
+		// (pkg/webhook/pod/validating/pod_delete.go).
+		Unevictable: fields.String(sandbox.Object, "spec", "template", "spec", "nodeName") == "",
 	}
 	if pool.UID == "" {
 		is.Controller = claim

@@ -47,6 +47,20 @@ func TestWhatCachesKeepOfMembers(t *testing.T) {
 	}
 }
 
+// Its Pod refuses to be evicted. Where it names its node, another one would come to be
+// there.
+func TestWhichMembersAreUnevictable(t *testing.T) {
+	for node, want := range map[string]bool{"": true, "node-1": false} {
+		m := newCluster().member
+		if node != "" {
+			set(m, node, "spec", "template", "spec", "nodeName")
+		}
+		if got := (Objects{}).DescribeMember(m).Unevictable; got != want {
+			t.Errorf("on %q by its template it is unevictable: %t, want %t", node, got, want)
+		}
+	}
+}
+
 func TestReadySince(t *testing.T) {
 	at := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	condition := func(kind, status string) []any {

@@ -1,0 +1,43 @@
+package main
+
+import "slices"
+
+// cordoning is how nodes that are to be empty lose idle members.
+var cordoning = slices.Concat(at("internal/freshness/node.go", []mutant{
+	{check: "cordons: what tolerates one stays", old: `return !toleratesForEver(tolerations, &t) })`, broken: `return true })`, test: "TestIsCordoned/tolerated"},
+}), at("internal/freshness/plan.go", []mutant{
+	{check: "cordons: members go in steps", old: ` || m.OnCordonedNode
+}`, broken: `
+}`, test: "TestMembersLeaveCordonedNodes/on replenish"},
+	{check: "cordons: those that somebody waits for go first", old: `p.Members[a].before(p.Members[b])`, broken: `p.Members[a].Created.Compare(p.Members[b].Created)`, test: "TestMembersLeaveCordonedNodes/before older stale ones"},
+	{check: "cordons: who cannot be deleted is counted", old: `m.Class == Unusable || m.OnCordonedNode) {`, broken: `m.Class == Unusable) {`, test: "TestMembersThatStayOnCordonedNodesAreCounted"},
+}), at("internal/freshness/poolstate.go", []mutant{
+	{check: "cordons: they are a reason to plan", old: `m.OnFormerScheduler || m.OnCordonedNode`, broken: `m.OnFormerScheduler`, test: "TestMembersLeaveCordonedNodes/on replenish"},
+	{check: "cordons: the oldest of them go first", old: `return m.Created.Compare(o.Created)`, broken: `return 0`, test: "TestMembersLeaveCordonedNodes/the oldest of them first"},
+}), at("internal/freshness/replacementpolicy.go", []mutant{
+	{check: "cordons: who is not ready goes at once", old: `case m.Class == Unusable, m.OnCordonedNode && m.ReadySince.IsZero():`, broken: `case m.Class == Unusable:`, test: "TestMembersLeaveCordonedNodes/not ready: at once"},
+	{check: "cordons: who is ready waits for its turn", old: `m.OnCordonedNode && m.ReadySince.IsZero():`, broken: `m.OnCordonedNode:`, test: "TestMembersLeaveCordonedNodes/on replenish"},
+}), at("internal/platform/kruise/kept.go", []mutant{
+	{check: "cordons: who names its node would come back", old: `"nodeName") == ""`, broken: `"nodeName") != "never"`, test: "TestWhichMembersAreUnevictable"},
+}), at("controllers/pools/leaving.go", []mutant{
+	{check: "cordons: who can be evicted is left alone", old: ` || !is.Unevictable {`, broken: ` {`, test: "TestMembersAreReplacedOnCordonedNodes"},
+	{check: "cordons: by the Pod's tolerations", old: `return cordoned && is.Pod.IsUnwelcome(node)`, broken: `_ = node
+	return cordoned`, test: "TestMembersAreReplacedOnCordonedNodes"},
+	{check: "cordons: a node that becomes one is noticed", old: `{l.worse.cordoned, state.IsCordoned(nil)}`, broken: `{l.worse.cordoned, false}`, test: "TestLeavingNodes"},
+}), at("controllers/pools/roster.go", []mutant{
+	{check: "cordons: a pool at rest is looked at again", old: `r.states[i].OnCordonedNode = on
+			r.version++`, broken: `r.states[i].OnCordonedNode = on`, test: "TestACordonEndsTheRestOfAPool"},
+}), at("controllers/pools/setup.go", []mutant{
+	{check: "cordons: pools hear of them", old: `if !leaves && !node.IsCordoned(nil) {`, broken: `if !leaves {`, test: "TestMembersAreReplacedOnCordonedNodes"},
+}), at("controllers/pools/view.go", []mutant{
+	{check: "cordons: caches keep them", old: `"taints", "unschedulable"`, broken: `"taints"`, test: "TestTrimNode/cordoned"},
+}), at("controllers/pools/apply.go", []mutant{
+	{check: "cordons: events say why members went", old: `if state.OnCordonedNode && slices`, broken: `if (state.OnCordonedNode || true) && slices`, test: "TestAMemberThatIsStaleIsNotSaidToBeMoved"},
+}), at("webhooks/evict.go", []mutant{
+	{check: "evictions: audited ones pass", old: `member == "" || mode != settings.Enforce`, broken: `member == ""`, test: "TestEvict/audited"},
+	{check: "evictions: the pool may say so", old: `e.Modes.Of(ctx, req.Namespace, enforcement)`, broken: `e.Modes.Of(ctx, req.Namespace, enforcement[:0])`, test: "TestEvict/where the pool says so"},
+}), at("internal/manager/evictions.go", []mutant{
+	{check: "evictions: what somebody has does not wait", old: `!is.Pooled || !is.Unevictable`, broken: `!is.Unevictable`, test: "TestWhichEvictionsWait/somebody's"},
+	{check: "evictions: who can be evicted is", old: `!is.Pooled || !is.Unevictable`, broken: `!is.Pooled`, test: "TestWhichEvictionsWait/that can be evicted"},
+	{check: "evictions: only from nodes that are to be empty", old: `!state.IsCordoned(placement.Tolerations(pod)) && state`, broken: `false && state`, test: "TestWhichEvictionsWait/on a node that stays"},
+}))
