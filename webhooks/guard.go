@@ -87,7 +87,10 @@ type Guard struct {
 	// Released is told of a bare Pod that was allowed to leave its pool; nil when
 	// nobody wants to know.
 	Released func(pod *unstructured.Unstructured)
-	Clock    clock.PassiveClock
+	// ReturnRefused is told of a used Sandbox that its pool does not get back; nil when
+	// nobody wants to know.
+	ReturnRefused func(sandbox *unstructured.Unstructured)
+	Clock         clock.PassiveClock
 	// Turns shares the CPU that verdicts take between namespaces; nil for no bound.
 	Turns *fair.Turns
 	// Timeout bounds one verdict. It has to be shorter than the webhook's own,
@@ -259,7 +262,7 @@ func (g *Guard) hint(w platform.Write, o outcome) {
 	}
 	denied := w
 	denied.Claim.Name = cmp.Or(w.Claim.Name, o.claim)
-	if !o.Allowed && (denied.Claim.Name != "" || w.Operation == freshness.Release) {
+	if !o.Allowed && (denied.Claim.Name != "" || w.Operation == freshness.Release || w.Operation == freshness.Return) {
 		g.Observer.Denied(Denial{Write: denied, Verdict: o.Verdict, Pool: o.pool, Mode: o.mode})
 	}
 	if o.Allowed || o.mode != settings.Enforce {
@@ -269,6 +272,8 @@ func (g *Guard) hint(w platform.Write, o outcome) {
 	switch {
 	case w.Operation == freshness.Bind, w.Operation == freshness.Release:
 		g.Observer.Refused(w.Old, o.Reason.Fault())
+	case w.Operation == freshness.Return && g.ReturnRefused != nil:
+		g.ReturnRefused(w.Old)
 	case o.taken != nil:
 		g.Observer.Refused(o.taken, o.Reason.Fault())
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -72,6 +73,53 @@ func TestWhichPoolIsSkipped(t *testing.T) {
 			g.Handle(t.Context(), req)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("passed over (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// taking takes every write for one of a kind.
+type taking struct {
+	*fakePlatform
+	op freshness.Operation
+}
+
+func (p taking) Classify(_ admissionv1.Operation, old, obj *unstructured.Unstructured) (platform.Write, bool) {
+	return platform.Write{Operation: p.op, Old: old, New: obj}, true
+}
+
+// What a pool is not given back is told of where that is enforced, and was not only tried.
+func TestWhoIsToldOfARefusedReturn(t *testing.T) {
+	used := func(f *platform.Facts) { f.Member.Used = true }
+	for name, tc := range map[string]struct {
+		change func(*platform.Facts)
+		op     freshness.Operation
+		mode   settings.Mode
+		dryRun bool
+		want   []string
+		denied int
+	}{
+		"refused":        {used, freshness.Return, settings.Enforce, false, []string{member.GetName()}, 1},
+		"let through":    {func(*platform.Facts) {}, freshness.Return, settings.Enforce, false, nil, 0},
+		"audited":        {used, freshness.Return, settings.Audit, false, nil, 1},
+		"a dry run":      {used, freshness.Return, settings.Enforce, true, nil, 0},
+		"a refused bind": {used, freshness.Bind, settings.Enforce, false, nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			var h hints
+			f := &fakePlatform{facts: facts(tc.change)}
+			g := guardOn(t, f, tc.mode, &h)
+			g.Platform = taking{f, tc.op}
+			g.ReturnRefused = func(sandbox *unstructured.Unstructured) { got = append(got, sandbox.GetName()) }
+			req := bindRequest(t)
+			req.DryRun = ptr.To(tc.dryRun)
+			g.Handle(t.Context(), req)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("told (-want,+got):\n%s", diff)
+			}
+			if len(h.denied) != tc.denied {
+				t.Errorf("%d denials are told, want %d: %q", len(h.denied), tc.denied, h.denied)
 			}
 		})
 	}

@@ -22,7 +22,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		verdicts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "freshbind_bind_verdicts_total",
 			Help: "Verdicts on writes that give a claim a sandbox or a pool a member. " +
-				"operation: bind (of a bare pod: release, then warmstart), coldstart, birth or foreigncontroller. " +
+				"operation: bind (of a bare pod: release, then warmstart), coldstart, birth, return or foreigncontroller. " +
 				"verdict: allow, tolerate, deny or error (could not decide). " +
 				"reason: one of the documented reasons, or Undecided. mode: enforce or audit (a deny changed nothing).",
 		}, []string{"platform", "operation", "verdict", "reason", "mode"}),

@@ -34,6 +34,8 @@ type Refusal struct {
 	Overdue bool
 	// Doubted: no bind of it was refused, and it may be fine.
 	Doubted bool
+	// Returning: somebody had it, and its pool was not given it back.
+	Returning bool
 }
 
 // identified is an object that was refused.
@@ -112,6 +114,14 @@ func (r *Refused) Note(member *unstructured.Unstructured, fault freshness.Fault)
 	r.note(refusalOf(member), fault)
 }
 
+// NoteReturn tells that a used Sandbox was refused to its pool. Whoever brings it back
+// would try that for ever, and nobody else wants it.
+func (r *Refused) NoteReturn(sandbox *unstructured.Unstructured) {
+	refusal := refusalOf(sandbox)
+	refusal.Returning = true
+	r.note(refusal, freshness.FaultMember)
+}
+
 func (r *Refused) note(member Refusal, fault freshness.Fault) bool {
 	after := time.Duration(0)
 	if fault != freshness.FaultMember {
@@ -140,7 +150,11 @@ func (r *Refused) settle(ctx context.Context, req Refusal) (time.Duration, error
 	if member == nil || member.GetUID() != req.UID || member.GetDeletionTimestamp() != nil {
 		return 0, nil
 	}
-	facts, err := r.snapshots.Snapshot(ctx, platform.Write{Operation: freshness.Idle, New: member})
+	w := platform.Write{Operation: freshness.Idle, New: member}
+	if req.Returning {
+		w.Operation = freshness.Return
+	}
+	facts, err := r.snapshots.Snapshot(ctx, w)
 	if err != nil {
 		return 0, fmt.Errorf("judging refused member %s: %w", req, err)
 	}
@@ -149,7 +163,7 @@ func (r *Refused) settle(ctx context.Context, req Refusal) (time.Duration, error
 		return 0, err
 	}
 	logf.FromContext(ctx).V(2).Info("Settling refused member", "reason", v.Reason, "allowed", v.Allowed)
-	if facts.Member.Controller.Kind != freshness.OwnedByPool || v.Allowed && req.Doubted {
+	if facts.Member.Controller.Kind != freshness.OwnedByPool || v.Allowed && (req.Doubted || req.Returning) {
 		return 0, nil
 	}
 	return r.act(ctx, member, v, facts)
@@ -160,7 +174,7 @@ func (r *Refused) act(ctx context.Context, member *unstructured.Unstructured, v 
 	switch {
 	case v.Allowed:
 		return 0, r.offer(ctx, member)
-	case ofPools(v) && facts.Class() != freshness.Current:
+	case ofPools(v) && facts.Operation != freshness.Return && facts.Class() != freshness.Current:
 		// How many of those may go, and when, is for the controller of pools: only
 		// it sees the whole pool. It shows a hidden one again, which offers it.
 		if !r.visible.IsShown(member) {

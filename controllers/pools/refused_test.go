@@ -67,6 +67,7 @@ func TestSettlingARefusedMember(t *testing.T) {
 	fine := facts(func(*freshness.Snapshot) {})
 	dead := facts(func(s *freshness.Snapshot) { s.Pod.Deleting = true })
 	taken := facts(func(s *freshness.Snapshot) { s.Member.Controller.Kind = freshness.OwnedByClaim })
+	used := facts(func(s *freshness.Snapshot) { s.Member.Used = true })
 	notYet := facts(func(s *freshness.Snapshot) { s.Pod = nil })
 	old := func(s *freshness.Snapshot) {
 		s.Pool.Strategy, s.Pool.Restarted, s.Member.Created = freshness.RollingUpdate, time.Unix(9, 0), time.Unix(1, 0)
@@ -100,6 +101,7 @@ func TestSettlingARefusedMember(t *testing.T) {
 		stored *unstructured.Unstructured
 		uid    string
 		doubt  bool
+		back   bool
 		facts  platform.Facts
 		nodes  []unstructured.Unstructured
 		err    error
@@ -120,6 +122,12 @@ func TestSettlingARefusedMember(t *testing.T) {
 		"on a node that caches show ready still":    {stored: member, facts: late, nodes: nodesOf(4, 0), want: want{Again: outageKept}},
 		"tolerates the taint, too many not ready":   {stored: member, facts: tolerated, nodes: nodesOf(1, 3), want: want{Writes: []write{hide, show("1000")}}},
 		"dead, on one of too many":                  {stored: member, facts: dead, nodes: nodesOf(1, 3), want: want{Writes: []write{{Verb: "delete", UID: "UID", RV: "999"}}}},
+		"not given back, dead":                      {stored: member, facts: dead, back: true, want: want{Writes: []write{{Verb: "delete", UID: "UID", RV: "999"}}}},
+		"not given back, stale":                     {stored: member, facts: stale, back: true, want: want{Writes: []write{{Verb: "delete", UID: "UID", RV: "999"}}}},
+		"not given back, used":                      {stored: member, facts: used, back: true, want: want{Writes: []write{{Verb: "delete", UID: "UID", RV: "999"}}}},
+		"not given back, and fine by now":           {stored: member, facts: fine, back: true},
+		"not given back, as it passes":              {stored: member, facts: notYet, back: true, want: want{Again: recheck}},
+		"not given back, and somebody's by now":     {stored: member, facts: taken, back: true},
 		"taken meanwhile":                           {stored: member, facts: taken},
 		"gone":                                      {},
 		"another one of that name":                  {stored: member, uid: "another", facts: dead},
@@ -145,7 +153,7 @@ func TestSettlingARefusedMember(t *testing.T) {
 			if tc.uid != "" {
 				uid = types.UID(tc.uid)
 			}
-			result, err := r.Reconcile(t.Context(), Refusal{NamespacedName: client.ObjectKeyFromObject(member), UID: uid, Doubted: tc.doubt})
+			result, err := r.Reconcile(t.Context(), Refusal{NamespacedName: client.ObjectKeyFromObject(member), UID: uid, Doubted: tc.doubt, Returning: tc.back})
 			got := want{Writes: *writes, Again: result.RequeueAfter, Err: err != nil}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)
@@ -228,4 +236,14 @@ func content(t *testing.T, hostname string) revision.Blueprint {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// A used Sandbox that was refused to its pool is settled as what it is.
+func TestARefusedReturnIsNoted(t *testing.T) {
+	r := &Refused{hints: make(hints.Queue[Refusal], 1)}
+	r.NoteReturn(member)
+	want := Refusal{NamespacedName: client.ObjectKeyFromObject(member), UID: member.GetUID(), Returning: true}
+	if got := (<-r.hints).Key; got != want {
+		t.Errorf("noted %+v, want %+v", got, want)
+	}
 }

@@ -153,7 +153,7 @@ var settling = slices.Concat(at("controllers/pools/slowstart.go", []mutant{
 	{check: "only the version that was judged is deleted", old: `UID: ptr.To(member.GetUID()), ResourceVersion: ptr.To(member.GetResourceVersion()),`, broken: `UID: ptr.To(member.GetUID()),`, test: "TestSettlingARefusedMember/at fault: exactly that version is deleted"},
 	{check: "only the member that was judged is deleted", old: `UID: ptr.To(member.GetUID()), ResourceVersion: ptr.To(member.GetResourceVersion()),`, broken: `ResourceVersion: ptr.To(member.GetResourceVersion()),`, test: "TestSettlingARefusedMember/at fault: exactly that version is deleted"},
 	{check: "a hint on another incarnation is void", old: ` || member.GetUID() != req.UID`, broken: ``, test: "TestSettlingARefusedMember/another one of that name"},
-	{check: "what a claim has is not settled", old: `if facts.Member.Controller.Kind != freshness.OwnedByPool || v.Allowed && req.Doubted {`, broken: `if v.Allowed && req.Doubted {`, test: "TestSettlingARefusedMember/taken meanwhile"},
+	{check: "what a claim has is not settled", old: `if facts.Member.Controller.Kind != freshness.OwnedByPool || v.Allowed &&`, broken: `if v.Allowed &&`, test: "TestSettlingARefusedMember/taken meanwhile"},
 	{check: "what can never be taken is deleted", old: `case v.Reason.Fault() == freshness.FaultMember:`, broken: `case false:`, test: "TestSettlingARefusedMember/at fault: exactly that version is deleted"},
 	{check: "a state that passes deletes nothing", old: `case v.Reason.Fault() == freshness.FaultMember:`, broken: `case true:`, test: "TestSettlingARefusedMember/passes by itself: looked at again"},
 }), at("controllers/pools/pods.go", []mutant{

@@ -41,3 +41,31 @@ var cordoning = slices.Concat(at("internal/freshness/node.go", []mutant{
 	{check: "evictions: who can be evicted is", old: `!is.Pooled || !is.Unevictable`, broken: `!is.Pooled`, test: "TestWhichEvictionsWait/that can be evicted"},
 	{check: "evictions: only from nodes that are to be empty", old: `!state.IsCordoned(placement.Tolerations(pod)) && state`, broken: `false && state`, test: "TestWhichEvictionsWait/on a node that stays"},
 }))
+
+// givingBack is what comes back to pools.
+var givingBack = slices.Concat(at("internal/platform/kruise/member.go", []mutant{
+	{check: "returns: the pool is the one to say", old: `s.givenBack(w), s.set != nil && !s.recycles()`, broken: `s.givenBack(w), false`, test: "TestReturns/it does not"},
+	{check: "returns: who has it has to let go", old: `w.Operation == freshness.Return && isReturning(sandbox)`, broken: `w.Operation == freshness.Return`, test: "TestReturns/somebody has it"},
+	{check: "returns: another pool of that name is another", old: `if pool.UID == "" && s.set != nil {`, broken: `if s.set != nil {`, test: "TestAReturnChangesNothingElse"},
+	{check: "returns: what is settled later is of the pool that there is", old: `if pool.UID == "" && s.set != nil {`, broken: `if false {`, test: "TestReturns/the pool recycles"},
+	{check: "returns: the write changes nothing else", old: `proposed, err = contentOf(w.New)
+		}`, broken: `proposed = content
+		}`, test: "TestAReturnChangesNothingElse"},
+}), at("internal/platform/kruise/classify.go", []mutant{
+	{check: "returns: they are judged", old: `case op == admissionv1.Update && isReturned(old, obj):`, broken: `case false:`, test: "TestClassify/back in its pool"},
+	{check: "returns: known by the label", old: `(isClaimed(old) || old`, broken: `(old`, test: "TestClassify/back, by its label"},
+	{check: "returns: known by the annotation", old: `|| old.GetAnnotations()[ownerAnnotation] != "" ||`, broken: `||`, test: "TestClassify/back, by its annotation"},
+	{check: "returns: known by the mark", old: `"labels", ownerLabel) != "")
+}`, broken: `"labels", ownerLabel) == "never")
+}`, test: "TestClassify/back, by its mark"},
+}), at("internal/freshness/rules.go", []mutant{
+	{check: "returns: a member's life counts", old: `{"memberLives", []Operation{Bind, Release, Return,`, broken: `{"memberLives", []Operation{Bind, Release,`, test: "TestJudgeReturn/being deleted"},
+	{check: "returns: its Pod's content counts", old: `{"podIsCurrent", []Operation{Bind, Return,`, broken: `{"podIsCurrent", []Operation{Bind,`, test: "TestJudgeReturn/its pod is another's"},
+}), at("webhooks/guard.go", []mutant{
+	{check: "returns: what is refused is settled", old: `case w.Operation == freshness.Return && g.ReturnRefused != nil:`, broken: `case false:`, test: "TestWhoIsToldOfARefusedReturn/refused"},
+}), at("controllers/pools/refused.go", []mutant{
+	{check: "returns: what is fine by now is left to the recycler", old: `(req.Doubted || req.Returning)`, broken: `req.Doubted`, test: "TestSettlingARefusedMember/not given back, and fine by now"},
+	{check: "returns: stale ones go at once", old: `facts.Operation != freshness.Return && facts.Class()`, broken: `facts.Class()`, test: "TestSettlingARefusedMember/not given back, stale"},
+	{check: "returns: they are settled as such", old: `w.Operation = freshness.Return`, broken: `w.Operation = freshness.Idle`, test: "TestSettlingARefusedMember/not given back, stale"},
+	{check: "returns: the note says so", old: `refusal.Returning = true`, broken: ``, test: "TestARefusedReturnIsNoted"},
+}))

@@ -39,7 +39,7 @@ var running = slices.Concat(at("internal/freshness/podcontent.go", []mutant{
 	{check: "images of init containers", old: `"containers", "initContainers"}`, broken: `"containers"}`, test: "TestImages/containers and init containers"},
 	{check: "nothing but images and names", old: `if f.name == imageKey || f.name == l.mergeKey {`, broken: `if true {`, test: "TestImages/containers and init containers"},
 }), at("controllers/pools/refused.go", []mutant{
-	{check: "a member that was only doubted is left alone", old: `if facts.Member.Controller.Kind != freshness.OwnedByPool || v.Allowed && req.Doubted {`, broken: `if facts.Member.Controller.Kind != freshness.OwnedByPool {`, test: "TestSettlingARefusedMember/only in doubt, and fine: left alone"},
+	{check: "a member that was only doubted is left alone", old: `v.Allowed && (req.Doubted || req.Returning) {`, broken: `v.Allowed && req.Returning {`, test: "TestSettlingARefusedMember/only in doubt, and fine: left alone"},
 }))
 
 // admitting is what the API server adds to Pods.

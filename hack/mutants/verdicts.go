@@ -52,8 +52,8 @@ var judging = at("internal/freshness/judge.go", []mutant{
 var asking = at("internal/freshness/rules.go", []mutant{
 	{check: "ClaimHoldsAnother", old: `{"claimHoldsNone", []Operation{Bind, ColdStart,`, broken: `{"claimHoldsNone", []Operation{Bind,`, test: "TestJudgeOtherOperations/cold start beside a warm one"},
 	{check: "the claim's fault comes first", old: `{"oneOwner", []Operation{`, broken: `{"contentIsCurrent", []Operation{Bind}, contentIsCurrent}, {"oneOwner", []Operation{`, test: "TestJudgeBind/the claim's fault before the member's"},
-	{check: "an idle member's Pod is compared", old: `{"podIsCurrent", []Operation{Bind, Idle,`, broken: `{"podIsCurrent", []Operation{Bind,`, test: "TestJudgeOtherOperations/idle, spec edited and the pod is stale"},
-	{check: "a release changes no blueprint", old: `{"blueprintKept", []Operation{Bind, Release}`, broken: `{"blueprintKept", []Operation{Bind}`, test: "TestJudgeBarePods/the write changes its spec"},
+	{check: "an idle member's Pod is compared", old: `{"podIsCurrent", []Operation{Bind, Return, Idle,`, broken: `{"podIsCurrent", []Operation{Bind, Return,`, test: "TestJudgeOtherOperations/idle, spec edited and the pod is stale"},
+	{check: "a release changes no blueprint", old: `{"blueprintKept", []Operation{Bind, Release, Return}`, broken: `{"blueprintKept", []Operation{Bind, Return}`, test: "TestJudgeBarePods/the write changes its spec"},
 	{check: "what nobody knows is judged as a bind", old: `return op } return Bind`, broken: `return op
 	}
 	return op`, test: "TestAnOperationThatIsNotKnownIsJudgedAsABind"},

@@ -280,3 +280,36 @@ func TestEveryDenialHasAFault(t *testing.T) {
 		}
 	}
 }
+
+// What is given back to a pool is judged as what is given away, but that no claim takes it.
+func TestJudgeReturn(t *testing.T) {
+	v1 := blueprint(t, "sandbox:v1")
+	for name, tc := range map[string]struct {
+		change func(*Snapshot)
+		want   Verdict
+	}{
+		"all is well":             {func(*Snapshot) {}, Verdict{Allowed: true, Reason: Fresh}},
+		"the pool wants none":     {func(s *Snapshot) { s.Member.Used = true }, Verdict{Reason: MemberUsed}},
+		"a claim has it":          {func(s *Snapshot) { s.Member.Controller.Kind = OwnedByClaim }, Verdict{Reason: MemberClaimed}},
+		"being deleted":           {func(s *Snapshot) { s.Member.Deleting = true }, Verdict{Reason: MemberTerminating}},
+		"stale":                   {builtFrom(v1), Verdict{Reason: StaleRevision}},
+		"stale, and wanted":       {func(s *Snapshot) { builtFrom(v1)(s); s.Pool.Strategy = OnReplenish }, Verdict{Allowed: true, Tolerated: true, Reason: StaleRevision}},
+		"changed":                 {func(s *Snapshot) { s.Member.Proposed = v1 }, Verdict{Reason: BlueprintChanged}},
+		"its pod is another's":    {func(s *Snapshot) { s.Member.Generation, s.Pod.Content = 2, v1 }, Verdict{Reason: StaleRevision}},
+		"its pod has ended":       {func(s *Snapshot) { s.Pod.Finished = true }, Verdict{Reason: PodFinished}},
+		"its node leaves":         {func(s *Snapshot) { s.Pod.NodeLeaving = "it is being deleted" }, Verdict{Reason: NodeLeaving}},
+		"no pool":                 {func(s *Snapshot) { s.Pool = nil }, Verdict{Reason: PoolGone}},
+		"of another claim's pool": {func(s *Snapshot) { s.Claim.Pool = "q" }, Verdict{Allowed: true, Reason: Fresh}},
+		"no template":             {func(s *Snapshot) { s.Template = nil }, Verdict{Reason: TemplateGone}},
+		"before the restart":      {func(s *Snapshot) { s.Member.Created, s.Pool.Restarted = time.Unix(1, 0), time.Unix(2, 0) }, Verdict{Reason: StaleRevision}},
+		"no claim":                {func(s *Snapshot) { s.Claim = nil }, Verdict{Allowed: true, Reason: Fresh}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Judge(world(t, func(s *Snapshot) { s.Operation = Return }, tc.change))
+			got = Verdict{Allowed: got.Allowed, Tolerated: got.Tolerated, Reason: got.Reason}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("verdict (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -20,24 +20,24 @@ type rule func(Snapshot) *Verdict
 // its content.
 var rules = []Rule{
 	{"claimLives", []Operation{Bind, ColdStart, WarmStart}, claimLives},
-	{"isMember", []Operation{Bind, Release, Idle, Stored}, isMember},
+	{"isMember", []Operation{Bind, Release, Return, Idle, Stored}, isMember},
 	{"ownerIsNoClaim", []Operation{ForeignController}, ownerIsNoClaim},
 	{"oneOwner", []Operation{Bind, ColdStart, WarmStart}, oneOwner},
 	{"claimWantsThis", []Operation{Bind}, claimWantsThis},
 	{"claimHoldsNone", []Operation{Bind, ColdStart, WarmStart}, claimHoldsNone},
 	{"nothingToAdopt", []Operation{ColdStart}, nothingToAdopt},
-	{"memberLives", []Operation{Bind, Release, Released, Idle, Stored}, memberLives},
-	{"blueprintKept", []Operation{Bind, Release}, blueprintKept},
+	{"memberLives", []Operation{Bind, Release, Return, Released, Idle, Stored}, memberLives},
+	{"blueprintKept", []Operation{Bind, Release, Return}, blueprintKept},
 	{"podKept", []Operation{Bind}, podKept},
-	{"belongs", []Operation{Bind, Release, Idle, Stored}, belongs},
-	{"podLives", []Operation{Bind, Release, Released, Idle}, podLives},
+	{"belongs", []Operation{Bind, Release, Return, Idle, Stored}, belongs},
+	{"podLives", []Operation{Bind, Release, Return, Released, Idle}, podLives},
 	{"seenUntouched", []Operation{Stored}, seenUntouched},
-	{"templateInForce", []Operation{Bind, ColdStart, Release, WarmStart, Released, Idle, Stored}, templateInForce},
+	{"templateInForce", []Operation{Bind, ColdStart, Release, WarmStart, Return, Released, Idle, Stored}, templateInForce},
 	{"takenLives", []Operation{WarmStart}, takenLives},
-	{"contentIsCurrent", []Operation{Bind, ColdStart, Release, WarmStart, Released, Idle, Stored}, contentIsCurrent},
+	{"contentIsCurrent", []Operation{Bind, ColdStart, Release, WarmStart, Return, Released, Idle, Stored}, contentIsCurrent},
 	{"takenIsCurrent", []Operation{WarmStart}, takenIsCurrent},
-	{"podIsCurrent", []Operation{Bind, Idle, Stored}, podIsCurrent},
-	{"isYoung", []Operation{Bind, Release, Idle, Stored}, isYoung},
+	{"podIsCurrent", []Operation{Bind, Return, Idle, Stored}, podIsCurrent},
+	{"isYoung", []Operation{Bind, Release, Return, Idle, Stored}, isYoung},
 }
 
 // Rules returns all rules, in the order in which they speak.
@@ -68,7 +68,7 @@ func JudgeBy(rules []Rule, s Snapshot) Verdict {
 // the most rules: what nobody knows is not let through for want of a rule.
 func (op Operation) judgedAs() Operation {
 	switch op {
-	case ColdStart, ForeignController, Release, WarmStart, Released, Idle, Stored:
+	case ColdStart, ForeignController, Release, WarmStart, Return, Released, Idle, Stored:
 		return op
 	}
 	return Bind

@@ -20,6 +20,9 @@ func TestRulesAreAskedInTheirOrder(t *testing.T) {
 		WarmStart: {
 			"claimLives", "oneOwner", "claimHoldsNone", "templateInForce", "takenLives", "contentIsCurrent", "takenIsCurrent",
 		},
+		Return: {
+			"isMember", "memberLives", "blueprintKept", "belongs", "podLives", "templateInForce", "contentIsCurrent", "podIsCurrent", "isYoung",
+		},
 		Released: {"memberLives", "podLives", "templateInForce", "contentIsCurrent"},
 		Idle: {
 			"isMember", "memberLives", "belongs", "podLives", "templateInForce", "contentIsCurrent", "podIsCurrent", "isYoung",

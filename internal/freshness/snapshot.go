@@ -26,6 +26,9 @@ const (
 	// ForeignController is the write after which something that is neither pool
 	// nor claim controls a Sandbox that it did not control before.
 	ForeignController Operation = "foreigncontroller"
+	// Return is the write after which a pool has a Sandbox again that somebody had. What
+	// is judged is whether the next one can be given it.
+	Return Operation = "return"
 	// Released is no write: may the claim that a bare Pod was released to still
 	// take it?
 	Released Operation = "released"
@@ -107,7 +110,7 @@ type Member struct {
 	// it does not say.
 	Template string
 	Content  revision.Blueprint
-	// Proposed is its content after the write; used by Bind only.
+	// Proposed is its content after the write; used by Bind and Return only.
 	Proposed revision.Blueprint
 	// PodName is the Pod that it says is its own, and ProposedPodName the one
 	// after the write; used by Bind only.

@@ -210,6 +210,8 @@ type hints struct {
 	webhooks.Observer
 	poolSkipped func(namespace, pool string)
 	released    func(pod *unstructured.Unstructured)
+	// returnRefused is about used Sandboxes.
+	returnRefused func(sandbox *unstructured.Unstructured)
 }
 
 // register serves the webhooks that judge and stamp, and those that protect.
@@ -224,7 +226,7 @@ func (a *assembly) register(to hints, binds *webhooks.RecentBinds) {
 	}
 	for _, hook := range hooks {
 		server.Register(a.Admission.PathPrefix+hook.Path, &webhook.Admission{Handler: &webhooks.Guard{
-			PlatformName: a.Name, Platform: a.Guard, Modes: a.modes, Metrics: m, Observer: to, RecentBinds: binds, Retries: retries, KnownRefusals: refusals, PoolSkipped: to.poolSkipped, Released: to.released,
+			PlatformName: a.Name, Platform: a.Guard, Modes: a.modes, Metrics: m, Observer: to, RecentBinds: binds, Retries: retries, KnownRefusals: refusals, PoolSkipped: to.poolSkipped, Released: to.released, ReturnRefused: to.returnRefused,
 			Clock: clock.RealClock{}, Turns: a.turns, Timeout: hook.HandlerTimeout(), FailOpen: hook.FailOpen,
 		}})
 	}

@@ -102,7 +102,7 @@ func (a *observer) followClaims(of *assembly) (err error) {
 
 // hints are what guards tell it.
 func (a observer) hints() hints {
-	to := hints{Observer: a, poolSkipped: a.reofferer.Note}
+	to := hints{Observer: a, poolSkipped: a.reofferer.Note, returnRefused: a.refused.NoteReturn}
 	if a.pods != nil {
 		to.released = a.pods.NoteReleased
 	}

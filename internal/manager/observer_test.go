@@ -57,6 +57,10 @@ func TestDeniedTellsTheOwners(t *testing.T) {
 			webhooks.Denial{Write: platform.Write{Operation: freshness.Release, Old: member, New: member}, Verdict: verdict, Pool: pool, Mode: settings.Enforce},
 			[]string{"Warning StaleRevision on Bind ns/python: image differs (is v1-old, in force is v1-new) [python-abc]"},
 		},
+		"return to a pool, which names no claim": {
+			webhooks.Denial{Write: platform.Write{Operation: freshness.Return, Old: member, New: member}, Verdict: verdict, Pool: pool, Mode: settings.Enforce},
+			[]string{"Warning StaleRevision on Return ns/python: image differs (is v1-old, in force is v1-new) [python-abc]"},
+		},
 		"cold start": {
 			webhooks.Denial{Write: platform.Write{Operation: freshness.ColdStart, New: member, Claim: claim}, Verdict: verdict, Pool: pool, Mode: settings.Enforce},
 			[]string{"Warning StaleRevision on ColdStart ns/c1: image differs (is v1-old, in force is v1-new)"},

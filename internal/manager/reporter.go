@@ -82,8 +82,12 @@ func (a reporter) report(d webhooks.Denial) {
 		note = named
 	}
 	if d.Pool != nil {
+		action := "Bind"
+		if d.Operation == freshness.Return {
+			action = "Return"
+		}
 		pool := reference(a.kinds.Pools, sandbox.GetNamespace(), d.Pool.Name, d.Pool.UID)
-		a.events.Eventf(pool, sandbox, corev1.EventTypeWarning, string(d.Reason), "Bind", "%s", note)
+		a.events.Eventf(pool, sandbox, corev1.EventTypeWarning, string(d.Reason), action, "%s", note)
 	}
 }
 

@@ -62,6 +62,12 @@ func TestWritesOfOpenKruiseAgents(t *testing.T) {
 	}
 	byReference := box(nil, taken, by("c"))
 	byReference.Object["spec"] = map[string]any{"template": nil}
+	in := func(m *unstructured.Unstructured, phase string) *unstructured.Unstructured {
+		m = m.DeepCopy()
+		m.Object["status"] = map[string]any{"phase": phase}
+		return m
+	}
+	recycling := in(box(nil, taken, names{"owner": "c", "cleanup-enabled": "true"}), "Recycling")
 	const used = "freshbind-used" + kruise.Suffix
 	for name, tc := range map[string]struct {
 		old, obj *unstructured.Unstructured
@@ -82,10 +88,13 @@ func TestWritesOfOpenKruiseAgents(t *testing.T) {
 		"overtaken":                   {box(nil, taken, by("c")), box(nil, taken, by("d")), freshness.Bind, nil},
 		"overtaken, and let go":       {box(nil, taken, by("c")), box(nil, free, by("d")), "", nil},
 		"locked when claimed":         {box(nil, taken, by("c")), box(nil, taken, by("__manager_scale_down")), "", nil},
-		"back, by hand":               {box(nil, taken, by("c")), member, "", []string{used}},
-		"back, by reference":          {byReference, member, "", []string{used}},
-		"back, by its mark alone":     {marked, member, "", []string{used}},
-		"back, by the recycler":       {box(nil, taken, names{"owner": "c", "cleanup-enabled": "true"}), member, "", nil},
+		"back, by hand":               {box(nil, taken, by("c")), member, freshness.Return, []string{used}},
+		"back, by reference":          {byReference, member, freshness.Return, []string{used}},
+		"back, by its mark alone":     {marked, member, freshness.Return, []string{used}},
+		"back, by the recycler":       {recycling, member, freshness.Return, nil},
+		"back, nobody asked for it":   {in(box(nil, taken, by("c")), "Recycling"), member, freshness.Return, []string{used}},
+		"back, and not let go":        {in(recycling, "Running"), member, freshness.Return, []string{used}},
+		"back, not controlled":        {recycling, box(refs(ref(of, "SandboxSet", "", false)), free, nil), "", nil},
 		"to a pool, and unused":       {box(nil, free, nil), member, "", nil},
 		"born":                        {nil, member, freshness.Birth, nil},
 		"cold":                        {nil, box(nil, taken, by("c")), freshness.ColdStart, nil},

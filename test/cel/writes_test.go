@@ -33,7 +33,7 @@ var (
 // judgedBy are the webhooks that ask the guard, by what it takes a write for.
 var judgedBy = map[freshness.Operation]string{
 	freshness.Bind: webhooks.BindHook.Name, freshness.ColdStart: webhooks.ColdStartHook.Name, freshness.WarmStart: webhooks.ColdStartHook.Name,
-	freshness.Birth: webhooks.BirthHook.Name, freshness.ForeignController: webhooks.ForeignControllerHook.Name,
+	freshness.Birth: webhooks.BirthHook.Name, freshness.ForeignController: webhooks.ForeignControllerHook.Name, freshness.Return: webhooks.BindHook.Name,
 }
 
 // operation is what the guard takes a write for; "" for nothing.

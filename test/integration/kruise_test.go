@@ -197,47 +197,89 @@ func (w *kruiseWorld) duplicatesAreRefused(set *unstructured.Unstructured) {
 	}
 }
 
-// usedOnesAreRefused: one comes back only where the recycler brings it, and is given away
-// only by a pool that recycles. In any other it is of use to nobody, and goes.
+// usedOnesAreRefused: one goes back only to a pool that recycles, when it is as that makes
+// them, and once who had it has let go. In any other case it is of use to nobody, and goes.
 func (w *kruiseWorld) usedOnesAreRefused(set *unstructured.Unstructured) {
 	w.t.Helper()
-	m := w.member(set, "used")
-	w.must(w.take(m, "a-user", ""))
-	back := func(u *unstructured.Unstructured) {
-		u.SetOwnerReferences(kruiseOwnedBy(set))
-		u.SetLabels(m.GetLabels())
-		annotations := u.GetAnnotations()
-		delete(annotations, kruiseOwner)
-		u.SetAnnotations(annotations)
-	}
-	w.eventually("a policy to keep it from its pool", func() error {
-		now := w.stored(m)
-		back(now)
-		if err := w.c.Update(w.t.Context(), now, client.DryRunAll); !apierrors.IsInvalid(err) {
-			return fmt.Errorf("the answer is %q, want that it is invalid", fmt.Sprint(err))
-		}
-		return nil
-	})
-	recycled := func(m *unstructured.Unstructured) {
+	used := func(name string) *unstructured.Unstructured {
+		m := w.member(set, name)
+		w.must(w.take(m, "a-user", ""))
 		w.changed(m, func(u *unstructured.Unstructured) {
 			annotations := u.GetAnnotations()
 			annotations[kruiseCleanup] = "true"
 			u.SetAnnotations(annotations)
 		})
-		w.changed(m, back)
+		return m
 	}
-	recycled(m)
-	if err := refused(w.take(m, "b-user", ""), "MemberUsed: "); err != nil {
+	m := used("used")
+	w.eventually("a policy to keep what somebody has from its pool", func() error {
+		if err := w.giveBack(set, m, client.DryRunAll); !apierrors.IsInvalid(err) {
+			return fmt.Errorf("the answer is %q, want that it is invalid", fmt.Sprint(err))
+		}
+		return nil
+	})
+	w.phase(m, "Recycling")
+	if err := refused(w.giveBack(set, m), "MemberUsed: "); err != nil {
 		w.t.Error(err)
 	}
 	w.gone(m)
+
 	w.changed(set, func(pool *unstructured.Unstructured) { pool.SetAnnotations(map[string]string{kruiseCleanup: "true"}) })
-	m = w.member(set, "used-again")
-	w.must(w.take(m, "a-user", ""))
-	recycled(m)
+	changed := used("used-and-changed")
+	w.phase(changed, "Recycling")
+	w.changed(changed, func(u *unstructured.Unstructured) {
+		u.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"] = boxTemplate(boxAfter)["spec"]
+	})
+	if err := refused(w.giveBack(set, changed), "UnknownRevision: "); err != nil {
+		w.t.Error(err)
+	}
+	w.gone(changed)
+
+	m = used("used-again")
+	w.phase(m, "Recycling")
+	if err := w.giveBack(set, m); err != nil {
+		w.t.Errorf("refused, though the pool recycles: %v", err)
+	}
+	if err := refused(w.take(m, "b-user", "", client.DryRunAll), "MemberUsed: "); err != nil {
+		w.t.Errorf("while it is on its way back: %v", err)
+	}
+	w.phase(m, "Running")
 	if err := w.take(m, "b-user", ""); err != nil {
 		w.t.Errorf("refused, though the pool recycles: %v", err)
 	}
+	if err := w.giveBack(set, m); !apierrors.IsInvalid(err) {
+		w.t.Errorf("the recycler, which is late, takes it from the next user: the answer is %q", fmt.Sprint(err))
+	}
+	if now := w.stored(m); now.GetDeletionTimestamp() != nil || len(now.GetOwnerReferences()) > 0 {
+		w.t.Errorf("the next user has lost the sandbox: %v", now.GetOwnerReferences())
+	}
+}
+
+// giveBack is the write with which the recycler brings a used Sandbox back.
+func (w *kruiseWorld) giveBack(set, m *unstructured.Unstructured, opts ...client.UpdateOption) error {
+	w.t.Helper()
+	var answer error
+	w.eventually("an answer for the return of "+m.GetName(), func() error {
+		now := w.stored(m)
+		now.SetOwnerReferences(kruiseOwnedBy(set))
+		now.SetLabels(m.GetLabels())
+		annotations := now.GetAnnotations()
+		delete(annotations, kruiseOwner)
+		delete(annotations, kruise.Group+"/lock")
+		now.SetAnnotations(annotations)
+		answer = w.c.Update(w.t.Context(), now, opts...)
+		if apierrors.IsInternalError(answer) || answer != nil && strings.Contains(answer.Error(), otherVersion) {
+			return answer
+		}
+		return nil
+	})
+	return answer
+}
+
+// phase writes that of a Sandbox's status.
+func (w *kruiseWorld) phase(m *unstructured.Unstructured, phase string) {
+	w.t.Helper()
+	w.must(w.c.Status().Patch(w.t.Context(), w.stored(m), client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"`+phase+`"}}`))))
 }
 
 // references: of a member that refers to a template its Pod is the proof.

@@ -99,6 +99,7 @@ func Outside() map[freshness.Operation]string {
 		freshness.Birth:     "the hook fails open, so the model lets every birth pass and nothing depends on it",
 		freshness.Release:   "members that are bare Pods, v0.1 and v0.2",
 		freshness.WarmStart: "members that are bare Pods, v0.1 and v0.2",
+		freshness.Return:    "platforms that recycle; to the model, whatever was used never goes back",
 		freshness.Released:  "no write: asked after a release of a bare Pod",
 		freshness.Idle:      "no write: asked for the pool's planner, which may delete whatever is idle in the model",
 		freshness.Stored:    "no write: asked for the pool's planner, which may delete whatever is idle in the model",

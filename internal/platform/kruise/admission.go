@@ -40,7 +40,10 @@ const (
 	// returns: one that somebody had gets a SandboxSet that it did not have.
 	usedBefore = celOldClaimed + ` || ` + celOldOwner + ` != '' || ` +
 		`oldObject.?spec.?template.?metadata.?labels[?'` + ownerLabel + `'].orValue('') != ''`
-	returns      = `!` + celOldOwners + `.exists(o, ` + setOwner + `) && ` + celOwners + `.exists(o, ` + setOwner + `) && (` + usedBefore + `)`
+	returns = `!` + celOldOwners + `.exists(o, ` + setOwner + `) && ` + celOwners + `.exists(o, ` + setOwner + `) && (` + usedBefore + `)`
+	// returned is what of that is judged: the SandboxSet controls it then.
+	returned     = `!(` + wasPooled + `) && ` + pooled + ` && (` + usedBefore + `)`
+	isRecycling  = `oldObject.?status.?phase.orValue('') == '` + phaseRecycling + `'`
 	wantsCleanup = `oldObject.metadata.?annotations[?'` + cleanupAnnotation + `'].orValue('') == '` + yes + `'`
 )
 
@@ -58,7 +61,7 @@ func Admission() platform.Admission {
 		Requests: map[platform.Requested]platform.Requests{
 			platform.Binds: {
 				Rules:      sandboxes(update),
-				Conditions: append(platform.When("taken-from-a-pool-or-from-another", taken+` || `+overtaken), platform.When("not-orphaned", notOrphaned)...),
+				Conditions: append(platform.When("taken-or-given-back", taken+` || `+overtaken+` || `+returned), platform.When("not-orphaned", notOrphaned)...),
 			},
 			platform.ColdStarts: {Rules: sandboxes(create), Conditions: platform.When("made-for-a-claim", coldStarted)},
 			platform.Births:     {Rules: sandboxes(create), Conditions: platform.When("made-for-a-pool", pooled)},
@@ -70,14 +73,17 @@ func Admission() platform.Admission {
 			Validations: []admissionregistrationv1.Validation{{
 				Expression: wantsCleanup,
 				Message:    "metadata.ownerReferences: this sandbox was used, and its pool does not recycle: it can never be a member again",
+			}, {
+				Expression: isRecycling,
+				Message:    "metadata.ownerReferences: somebody has this sandbox, and has not let go of it: only one in phase Recycling goes back to its pool",
 			}},
 		}},
 		Own: platform.OwnWrites{
 			// It marks members, writes onto SandboxSets how their rollouts go, and deletes members
-			// that nobody has.
+			// that nobody has, and used ones that are refused to their pools.
 			Labels:  []string{templateLabel},
 			Marked:  append(sandboxes(update), platform.On(Group, "*", Sets.Resource, update)),
-			Members: sandboxes(create, remove), Idle: wasPooled + ` && !(` + celOldClaimed + `)`,
+			Members: sandboxes(create, remove), Idle: `(` + wasPooled + ` && !(` + celOldClaimed + `) || !(` + wasPooled + `) && ` + isRecycling + `)`,
 			Template: templateOwner,
 		},
 	}

@@ -52,6 +52,9 @@ func writes() map[string]struct {
 			u.SetLabels(labels)
 		}
 	}
+	unsaid := func(u *unstructured.Unstructured) {
+		unstructured.RemoveNestedField(u.Object, "spec", "template", "metadata", "labels", ownerLabel)
+	}
 	owned := func(kind, apiVersion string) func(*unstructured.Unstructured) {
 		return func(u *unstructured.Unstructured) {
 			u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: "x", UID: "uid-x", Controller: ptr.To(true)}})
@@ -72,12 +75,19 @@ func writes() map[string]struct {
 			refs[0].Controller = nil
 			u.SetOwnerReferences(refs)
 		})), freshness.Bind, ""},
-		"overtaken":                   {update(claimed, changed(claimed, annotated(ownerAnnotation, "uid-d"))), freshness.Bind, "uid-d"},
-		"locked to be deleted":        {update(c.member, changed(c.member, annotated(ownerAnnotation, scaleDown))), "", ""},
-		"hidden":                      {update(c.member, changed(c.member, labelled(prefix+"sandbox-template", "nobody"))), "", ""},
-		"paused":                      {update(claimed, changed(claimed, paused)), "", ""},
-		"its owner noted":             {update(changed(claimed, func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }), claimed), "", ""},
-		"back in its pool":            {update(claimed, c.member), "", ""},
+		"overtaken":               {update(claimed, changed(claimed, annotated(ownerAnnotation, "uid-d"))), freshness.Bind, "uid-d"},
+		"locked to be deleted":    {update(c.member, changed(c.member, annotated(ownerAnnotation, scaleDown))), "", ""},
+		"hidden":                  {update(c.member, changed(c.member, labelled(prefix+"sandbox-template", "nobody"))), "", ""},
+		"paused":                  {update(claimed, changed(claimed, paused)), "", ""},
+		"its owner noted":         {update(changed(claimed, func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }), claimed), "", ""},
+		"back in its pool":        {update(claimed, c.member), freshness.Return, ""},
+		"back, by its label":      {update(changed(claimed, func(u *unstructured.Unstructured) { unsaid(u); u.SetAnnotations(nil) }), c.member), freshness.Return, ""},
+		"back, by its annotation": {update(changed(claimed, func(u *unstructured.Unstructured) { unsaid(u); labelled(claimedLabel, "false")(u) }), c.member), freshness.Return, ""},
+		"back, by its mark": {update(changed(claimed, func(u *unstructured.Unstructured) {
+			u.SetAnnotations(nil)
+			labelled(claimedLabel, "false")(u)
+		}), c.member), freshness.Return, ""},
+		"to a pool, and unused":       {update(changed(c.member, func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) }), c.member), "", ""},
 		"another's, of the same word": {update(changed(c.member, owned(kindSet, "example.com/v1")), claimed), "", ""},
 		"born":                        {create(c.member), freshness.Birth, ""},
 		"born to a claim":             {create(changed(c.member, labelled(claimedLabel, yes))), freshness.Birth, ""},

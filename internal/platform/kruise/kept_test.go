@@ -178,6 +178,112 @@ func TestIdleMembers(t *testing.T) {
 	}
 }
 
+// What somebody had goes back to its pool if that wants it and the next one could be given
+// it, and only once who had it has let go.
+func TestReturns(t *testing.T) {
+	asked := func(c *cluster) { recycling(c.set()) }
+	cases := map[string]struct {
+		change func(c *cluster, had *unstructured.Unstructured)
+		want   freshness.Reason
+		// lost: nobody can have it any more.
+		lost bool
+	}{
+		"the pool recycles": {func(c *cluster, _ *unstructured.Unstructured) { asked(c) }, freshness.Fresh, false},
+		"it does not":       {func(*cluster, *unstructured.Unstructured) {}, freshness.MemberUsed, true},
+		"only the member says so": {func(_ *cluster, had *unstructured.Unstructured) {
+			set(had, yes, "metadata", "annotations", cleanupAnnotation)
+		}, freshness.MemberUsed, true},
+		"somebody has it": {func(c *cluster, had *unstructured.Unstructured) {
+			asked(c)
+			set(had, "Running", "status", "phase")
+		}, freshness.MemberClaimed, false},
+		"edited meanwhile": {func(c *cluster, _ *unstructured.Unstructured) {
+			asked(c)
+			c.edited(c.set(), func(s *unstructured.Unstructured) { container(s)["image"] = newer })
+		}, freshness.StaleRevision, true},
+		"changed by whoever had it": {func(c *cluster, had *unstructured.Unstructured) {
+			asked(c)
+			container(had)["image"] = newer
+		}, freshness.UnknownRevision, true},
+		"its pod changed": {func(c *cluster, _ *unstructured.Unstructured) {
+			asked(c)
+			container(c.pod())["image"] = newer
+		}, freshness.UnknownRevision, true},
+		"somebody worked in its pod": {func(c *cluster, _ *unstructured.Unstructured) {
+			asked(c)
+			set(c.pod(), []any{map[string]any{"name": "debug", "image": image}}, "spec", "ephemeralContainers")
+		}, freshness.PodModified, true},
+		"its pod has ended": {func(c *cluster, _ *unstructured.Unstructured) {
+			asked(c)
+			set(c.pod(), "Failed", "status", "phase")
+		}, freshness.PodFinished, true},
+		"being deleted": {func(c *cluster, had *unstructured.Unstructured) {
+			asked(c)
+			now := metav1.Now()
+			had.SetDeletionTimestamp(&now)
+		}, freshness.MemberTerminating, true},
+		"its pool is gone": {func(c *cluster, _ *unstructured.Unstructured) { delete(c.objs, Sets.Resource+"/pool") }, freshness.PoolGone, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster()
+			had := c.written
+			had.SetGeneration(3)
+			set(had, phaseRecycling, "status", "phase")
+			tc.change(c, had)
+			back := had.DeepCopy()
+			back.SetOwnerReferences(c.member.GetOwnerReferences())
+			back.SetLabels(c.member.GetLabels())
+			back.SetAnnotations(nil)
+			// As it is asked about, and as it is stored for whoever settles what was refused.
+			for _, w := range []platform.Write{{Operation: freshness.Return, Old: had, New: back}, {Operation: freshness.Return, New: had}} {
+				f, err := c.platform().Snapshot(t.Context(), w)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := freshness.Judge(f.Snapshot)
+				if got.Reason != tc.want {
+					t.Errorf("the verdict is %s, want %s: %s", got.Reason, tc.want, got.Detail)
+				}
+				if lost := !got.Allowed && got.Reason.Fault() == freshness.FaultMember && f.Member.Controller.Kind == freshness.OwnedByPool; lost != tc.lost {
+					t.Errorf("nobody can have it any more: %t, want %t", lost, tc.lost)
+				}
+			}
+		})
+	}
+}
+
+// What is given back is what was judged.
+func TestAReturnChangesNothingElse(t *testing.T) {
+	c := newCluster()
+	recycling(c.set())
+	had := c.written
+	set(had, phaseRecycling, "status", "phase")
+	back := had.DeepCopy()
+	back.SetOwnerReferences(c.member.GetOwnerReferences())
+	set(back, "2028-01-01T00:00:00Z", "spec", "shutdownTime")
+	container(back)["image"] = newer
+	f, err := c.platform().Snapshot(t.Context(), platform.Write{Operation: freshness.Return, Old: had, New: back})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := freshness.Judge(f.Snapshot); got.Reason != freshness.BlueprintChanged {
+		t.Errorf("the verdict is %s: %s", got.Reason, got.Detail)
+	}
+	// To another pool of that name, nobody gives anything.
+	back = had.DeepCopy()
+	refs := c.member.DeepCopy().GetOwnerReferences()
+	refs[0].UID = "another"
+	back.SetOwnerReferences(refs)
+	f, err = c.platform().Snapshot(t.Context(), platform.Write{Operation: freshness.Return, Old: had, New: back})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := freshness.Judge(f.Snapshot); got.Reason != freshness.PoolGone {
+		t.Errorf("to another pool: the verdict is %s: %s", got.Reason, got.Detail)
+	}
+}
+
 func recycling(pool *unstructured.Unstructured) {
 	pool.SetAnnotations(map[string]string{cleanupAnnotation: yes})
 }

@@ -38,11 +38,24 @@ func (s stored) member(w platform.Write) (freshness.Member, error) {
 		// What comes back is not back yet, which passes.
 		m.Used = w.Operation == freshness.Bind && isReturning(sandbox) || wasUsed(sandbox) && (claimOf(sandbox).UID != "" || isClaimed(sandbox) || !s.recycles())
 	}
+	if w.Operation == freshness.Return && isReturning(sandbox) {
+		m.Controller, m.Used = s.givenBack(w), s.set != nil && !s.recycles()
+	}
 	if m.Template != "" {
 		// It says nothing of what is in the Pod, at any generation.
 		m.Generation = 0
 	}
 	return m, nil
+}
+
+// givenBack is the SandboxSet that is to have a used Sandbox. Without one of another UID it
+// is the one of that name.
+func (s stored) givenBack(w platform.Write) freshness.Owner {
+	pool := backTo(w.New)
+	if pool.UID == "" && s.set != nil {
+		pool.UID = string(s.set.GetUID())
+	}
+	return pool
 }
 
 func (s stored) recycles() bool { return s.set != nil && recycles(s.set, s.template) }
@@ -58,6 +71,10 @@ func (s stored) contents(w platform.Write) (content, proposed revision.Blueprint
 			return content, proposed, err
 		}
 		proposed, err = undone(w.New, w.Old, s.asks())
+	case freshness.Return:
+		if content, err = contentOf(w.Judged()); err == nil {
+			proposed, err = contentOf(w.New)
+		}
 	case freshness.ColdStart:
 		content, err = contentOf(w.New)
 		if by := s.asksCold(); err == nil && !by.empty() && s.inForce() != nil {

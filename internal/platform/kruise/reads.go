@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freshbind/freshbind/internal/fields"
@@ -73,10 +74,22 @@ func (p *Platform) read(ctx context.Context, w platform.Write) (stored, error) {
 // poolNameOf is the SandboxSet that a Sandbox is, or was, a member of, or that a cold
 // start says it is made from.
 func poolNameOf(w platform.Write) string {
-	if w.Operation == freshness.ColdStart {
+	switch w.Operation {
+	case freshness.ColdStart:
 		return w.New.GetLabels()[poolLabel]
+	case freshness.Return:
+		return backTo(w.New).Name
 	}
 	return poolOf(w.Judged()).Name
+}
+
+// backTo is the SandboxSet that has a used Sandbox again; of one that it has not, the one
+// that it came from.
+func backTo(sandbox metav1.Object) freshness.Owner {
+	if pool := poolOf(sandbox); pool.UID != "" {
+		return pool
+	}
+	return freshness.Owner{Kind: freshness.OwnedByPool, Name: sandbox.GetLabels()[poolLabel]}
 }
 
 // readNamed reads what pool, Pod and claim name.
