@@ -71,11 +71,10 @@ type Denial struct {
 
 // Guard judges binds, cold starts and births.
 type Guard struct {
-	PlatformName string
-	Platform     Platform
-	Modes        *Modes
-	Metrics      *Metrics
-	Observer     Observer
+	Platform Platform
+	Modes    *Modes
+	Metrics  *Metrics
+	Observer Observer
 	// RecentBinds and Retries are shared by all guards; nil for none.
 	RecentBinds *RecentBinds
 	Retries     *RetryLimiter
@@ -170,7 +169,7 @@ func (g *Guard) Handle(ctx context.Context, req admission.Request) admission.Res
 		o.turnAway = o.err == nil && g.Retries.exceeded(w, o.Verdict)
 		user := req.UserInfo.Username
 		o.byPerson = user != "" && !strings.HasPrefix(user, "system:serviceaccount:")
-		g.Metrics.observe(g.PlatformName, w, o, g.Clock.Since(start))
+		g.Metrics.observe(w, o, g.Clock.Since(start))
 		g.hint(w, o)
 	}
 	traceOutcome(ctx, w, o)

@@ -222,8 +222,8 @@ func TestGuard(t *testing.T) {
 			var h hints
 			reg := prometheus.NewRegistry()
 			g := &Guard{
-				PlatformName: "agent-sandbox", Platform: &fakePlatform{facts: tc.facts, err: tc.err},
-				Modes: modes(t, tc.mode, tc.modeErr), Metrics: NewMetrics(reg), Observer: &h,
+				Platform: &fakePlatform{facts: tc.facts, err: tc.err},
+				Modes:    modes(t, tc.mode, tc.modeErr), Metrics: NewMetrics(reg), Observer: &h,
 				Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0)), Timeout: time.Minute, FailOpen: tc.failOpen,
 			}
 			g.Modes.Pools = poolsSaying(tc.pool)

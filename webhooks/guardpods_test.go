@@ -99,7 +99,7 @@ func TestGuardOfBarePods(t *testing.T) {
 				mode = tc.mode
 			}
 			g := &Guard{
-				PlatformName: "agent-sandbox", Platform: f, Modes: modes(t, mode, nil),
+				Platform: f, Modes: modes(t, mode, nil),
 				Released: func(pod *unstructured.Unstructured) { let = append(let, pod.GetName()) },
 				Metrics:  NewMetrics(prometheus.NewRegistry()), Observer: &h,
 				Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0)), Timeout: time.Minute,

@@ -25,7 +25,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 				"operation: bind (of a bare pod: release, then warmstart), coldstart, birth, return or foreigncontroller. " +
 				"verdict: allow, tolerate, deny or error (could not decide). " +
 				"reason: one of the documented reasons, or Undecided. mode: enforce or audit (a deny changed nothing).",
-		}, []string{"platform", "operation", "verdict", "reason", "mode"}),
+		}, []string{"operation", "verdict", "reason", "mode"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "freshbind_verdict_duration_seconds",
 			Help:    "Time from request to verdict, live reads included, by operation.",
@@ -37,9 +37,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return m
 }
 
-func (m *Metrics) observe(system string, w platform.Write, o outcome, took time.Duration) {
+func (m *Metrics) observe(w platform.Write, o outcome, took time.Duration) {
 	op := string(w.Operation)
-	m.verdicts.WithLabelValues(system, op, o.verdict(), o.reason(), string(o.mode)).Inc()
+	m.verdicts.WithLabelValues(op, o.verdict(), o.reason(), string(o.mode)).Inc()
 	m.duration.WithLabelValues(op).Observe(took.Seconds())
 	m.cold.observe(w, o)
 }

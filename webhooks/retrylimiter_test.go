@@ -74,7 +74,7 @@ func TestAClaimThatInsistsIsTurnedAway(t *testing.T) {
 	f := &fakePlatform{facts: facts(func(f *platform.Facts) { f.Held = []string{"c1"} })}
 	c := testingclock.NewFakePassiveClock(time.Unix(0, 0))
 	g := &Guard{
-		PlatformName: "agent-sandbox", Platform: f, Modes: modes(t, settings.Enforce, nil), Retries: NewRetryLimiter(c),
+		Platform: f, Modes: modes(t, settings.Enforce, nil), Retries: NewRetryLimiter(c),
 		Metrics: NewMetrics(prometheus.NewRegistry()), Observer: &h, Clock: c, Timeout: time.Minute,
 	}
 	var codes []int32

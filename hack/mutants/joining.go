@@ -9,8 +9,20 @@ var joining = slices.Concat(at("internal/platform/objects.go", []mutant{
 		out = append(out, k.Claim)`, test: "TestServedKindsOfAPoolThatIsItsOwnTemplate"},
 	{check: "each resource is counted once", old: `return slices.Compact(out)`, broken: `return out`, test: "TestServedKindsOfAPoolThatIsItsOwnTemplate"},
 }), at("internal/manager/guarded.go", []mutant{
-	{check: "the first platform that is served", old: `if err != nil || found {`, broken: `if err != nil || found && g != all[0] {`, test: "TestTheFirstPlatformThatIsServedIsGuarded/both"},
-	{check: "what nobody answered is not absent", old: `if err != nil || found {`, broken: `if found {`, test: "TestTheFirstPlatformThatIsServedIsGuarded/no answer"},
+	{check: "a platform is looked for by its own kinds", old: `if err != nil || !found {`, broken: `if err != nil {`, test: "TestWhatIsServedOfAPlatform/another's_alone"},
+	{check: "what nobody answered is not absent", old: `return served{}, false, err
+	}
+	return served{g, kinds}`, broken: `return served{}, false, nil
+	}
+	return served{g, kinds}`, test: "TestWhatIsServedOfAPlatform/no_answer"},
+}), at("internal/manager/handlertable.go", []mutant{
+	{check: "platforms answer beside each other", old: `s.of[of] = handlers`, broken: `s.of = map[int]map[string]http.Handler{of: handlers}`, test: "TestPlatformsAnswerBesideEachOther"},
+	{check: "the first of two platforms answers", old: `slices.Backward(slices.Sorted(maps.Keys(s.of)))`, broken: `slices.All(slices.Sorted(maps.Keys(s.of)))`, test: "TestPlatformsAnswerBesideEachOther"},
+}), at("internal/manager/elected.go", []mutant{
+	{check: "only a leader runs what needs one", old: `return m.Manager.Add(onceElected{r, m.elected})`, broken: `return m.Manager.Add(r)`, test: "TestWhoWaitsForTheElection"},
+	{check: "every replica runs the rest", old: `ok && !says.NeedLeaderElection()`, broken: `ok && says.NeedLeaderElection()`, test: "TestWhoWaitsForTheElection"},
+}), at("internal/manager/platformpart.go", []mutant{
+	{check: "every platform has to be ready", old: `errs = append(errs, p.check(r))`, broken: `errs = []error{p.check(r)}`, test: "TestEveryPlatformHasToBeReady"},
 }), at("internal/manager/assemble.go", []mutant{
 	{check: "nothing protects where nobody can tell", old: `if of.deletions == nil {`, broken: `if false {`, test: "TestAPlatformThatProtectsNothing"},
 	{check: "bare Pods are protected by their own rules", old: `{webhooks.ProtectPodHook, a.PodDeletions}`, broken: `{webhooks.ProtectPodHook, a.Deletions}`, test: "TestEveryGuardHasWhatItNeeds"},

@@ -31,7 +31,7 @@ func (d *Doctor) platforms(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	others, err := d.othersFound(ctx, found)
+	others, err := d.othersFound(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -43,16 +43,13 @@ func (d *Doctor) everywhere(check func(*Doctor, context.Context) ([]Finding, err
 }
 
 // othersFound are findings on the other platforms that there are.
-func (d *Doctor) othersFound(ctx context.Context, first bool) ([]Finding, error) {
+func (d *Doctor) othersFound(ctx context.Context) ([]Finding, error) {
 	var out []Finding
 	for _, o := range d.Others {
 		k, found, err := o.Kinds(ctx)
 		switch {
 		case err != nil:
 			return nil, err
-		case found && first:
-			out = append(out, warning("leave the namespaces of "+o.Name+" audited: where they enforce, nobody answers for it",
-				"%s is installed beside %s, and Freshbind guards one of them at a time", o.Name, d.Name))
 		case found:
 			out = append(out, ok("%s: sandboxes %s, pools %s", o.Name, k.Sandboxes.Version, k.Pools.Version)...)
 		}

@@ -199,7 +199,7 @@ func (a *assembly) registerAdvice(pools PoolsIn) error {
 	if _, err := a.mgr.GetCache().GetInformer(context.Background(), sandboxes); err != nil {
 		return fmt.Errorf("watching the metadata of sandboxes: %w", err)
 	}
-	a.mgr.GetWebhookServer().Register(webhooks.AdviseHook.Path, &webhook.Admission{Handler: &webhooks.Advise{
+	a.mgr.GetWebhookServer().Register(a.Admission.PathPrefix+webhooks.AdviseHook.Path, &webhook.Admission{Handler: &webhooks.Advise{
 		Adviser: a.Adviser(pools), Timeout: webhooks.AdviseHook.HandlerTimeout(),
 	}})
 	return nil
@@ -226,7 +226,7 @@ func (a *assembly) register(to hints, binds *webhooks.RecentBinds) {
 	}
 	for _, hook := range hooks {
 		server.Register(a.Admission.PathPrefix+hook.Path, &webhook.Admission{Handler: &webhooks.Guard{
-			PlatformName: a.Name, Platform: a.Guard, Modes: a.modes, Metrics: m, Observer: to, RecentBinds: binds, Retries: retries, KnownRefusals: refusals, PoolSkipped: to.poolSkipped, Released: to.released, ReturnRefused: to.returnRefused,
+			Platform: a.Guard, Modes: a.modes, Metrics: m, Observer: to, RecentBinds: binds, Retries: retries, KnownRefusals: refusals, PoolSkipped: to.poolSkipped, Released: to.released, ReturnRefused: to.returnRefused,
 			Clock: clock.RealClock{}, Turns: a.turns, Timeout: hook.HandlerTimeout(), FailOpen: hook.FailOpen,
 		}})
 	}

@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -127,23 +126,11 @@ type served struct {
 	platform.Served
 }
 
-// firstServed returns the first of these platforms whose kinds are all served; false
-// when none is.
-func firstServed(ctx context.Context, ask platform.Discovery, all []*Guarded) (served, bool, error) {
-	for _, g := range all {
-		kinds, found, err := ask.Find(ctx, g.Objects.Kinds())
-		if err != nil || found {
-			return served{g, kinds}, found, err
-		}
+// find finds out whether all of the platform's kinds are served, and in which versions.
+func (g *Guarded) find(ctx context.Context, ask platform.Discovery) (served, bool, error) {
+	kinds, found, err := ask.Find(ctx, g.Objects.Kinds())
+	if err != nil || !found {
+		return served{}, false, err
 	}
-	return served{}, false, nil
-}
-
-// namesOf lists platforms in messages.
-func namesOf(all []*Guarded) string {
-	var names []string
-	for _, g := range all {
-		names = append(names, g.Name)
-	}
-	return strings.Join(names, ", ")
+	return served{g, kinds}, true, nil
 }

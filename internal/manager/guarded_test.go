@@ -23,19 +23,19 @@ func (o onlyKinds) Kinds() platform.Kinds {
 	return platform.Kinds{Member: kind, Template: kind, Pool: kind, Versions: []string{"v1"}}
 }
 
-func TestTheFirstPlatformThatIsServedIsGuarded(t *testing.T) {
-	first, second := &Guarded{Name: "first", Objects: onlyKinds{group: "a"}}, &Guarded{Name: "second", Objects: onlyKinds{group: "b"}}
+func TestWhatIsServedOfAPlatform(t *testing.T) {
+	g := &Guarded{Name: "first", Objects: onlyKinds{group: "a"}}
 	unanswered := errors.New("no answer")
 	for name, tc := range map[string]struct {
 		serves map[string]bool
 		err    error
-		want   *Guarded
+		want   bool
 	}{
-		"the first":  {map[string]bool{"a/v1": true}, nil, first},
-		"the second": {map[string]bool{"b/v1": true}, nil, second},
-		"both":       {map[string]bool{"a/v1": true, "b/v1": true}, nil, first},
-		"none":       {nil, nil, nil},
-		"no answer":  {nil, unanswered, nil},
+		"its kinds":       {map[string]bool{"a/v1": true}, nil, true},
+		"and another's":   {map[string]bool{"a/v1": true, "b/v1": true}, nil, true},
+		"another's alone": {map[string]bool{"b/v1": true}, nil, false},
+		"none":            {nil, nil, false},
+		"no answer":       {nil, unanswered, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ask := func(_ context.Context, gv string) (*metav1.APIResourceList, error) {
@@ -47,9 +47,9 @@ func TestTheFirstPlatformThatIsServedIsGuarded(t *testing.T) {
 				}
 				return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Kind: "Box"}}}, nil
 			}
-			got, found, err := firstServed(t.Context(), ask, []*Guarded{first, second})
-			if !errors.Is(err, tc.err) || found != (tc.want != nil) || found && (got.Guarded != tc.want || got.Pools.Kind != "Box") {
-				t.Errorf("firstServed() = %v, %t, %v; want %v", got, found, err, tc.want)
+			got, found, err := g.find(t.Context(), ask)
+			if !errors.Is(err, tc.err) || found != tc.want || found && (got.Guarded != g || got.Pools.Kind != "Box") {
+				t.Errorf("find() = %v, %t, %v; want %t", got, found, err, tc.want)
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -23,6 +24,8 @@ type handlerTable struct {
 
 	mu     sync.Mutex
 	byPath map[string]*tableEntry
+	// of are the handlers of each platform, by its place among them.
+	of map[int]map[string]http.Handler
 }
 
 type tableEntry struct{ now atomic.Pointer[http.Handler] }
@@ -37,17 +40,21 @@ var unanswered = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 })
 
 func newHandlerTable(server webhook.Server, before func(string, http.Handler) http.Handler, idle map[string]http.Handler) *handlerTable {
-	s := &handlerTable{server: server, before: before, idle: idle, byPath: map[string]*tableEntry{}}
-	s.exchange(nil)
+	s := &handlerTable{server: server, before: before, idle: idle, byPath: map[string]*tableEntry{}, of: map[int]map[string]http.Handler{}}
+	s.exchange(0, nil)
 	return s
 }
 
-// exchange has these handlers answer, and on all other paths the idle ones.
-func (s *handlerTable) exchange(handlers map[string]http.Handler) {
+// exchange has these handlers answer in place of those that a platform had, and the idle
+// ones where no platform has any. Where two have one path, the first of them answers.
+func (s *handlerTable) exchange(of int, handlers map[string]http.Handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.of[of] = handlers
 	all := maps.Clone(s.idle)
-	maps.Copy(all, handlers)
+	for _, i := range slices.Backward(slices.Sorted(maps.Keys(s.of))) {
+		maps.Copy(all, s.of[i])
+	}
 	for path := range s.byPath {
 		if all[path] == nil {
 			all[path] = unanswered
@@ -70,14 +77,16 @@ func (s *handlerTable) exchange(handlers map[string]http.Handler) {
 // are put into the table.
 type assemblyServer struct {
 	handlerTable *handlerTable
-	byPath       map[string]http.Handler
-	served       atomic.Bool
+	// of is the place of its platform among all.
+	of     int
+	byPath map[string]http.Handler
+	served atomic.Bool
 }
 
 var _ webhook.Server = (*assemblyServer)(nil)
 
-func newAssemblyServer(s *handlerTable) *assemblyServer {
-	return &assemblyServer{handlerTable: s, byPath: map[string]http.Handler{}}
+func newAssemblyServer(s *handlerTable, of int) *assemblyServer {
+	return &assemblyServer{handlerTable: s, of: of, byPath: map[string]http.Handler{}}
 }
 
 func (t *assemblyServer) Register(path string, hook http.Handler) { t.byPath[path] = hook }
@@ -102,7 +111,7 @@ func (t *assemblyServer) StartedChecker() healthz.Checker {
 
 // serve puts the handlers into the table.
 func (t *assemblyServer) serve() {
-	t.handlerTable.exchange(t.byPath)
+	t.handlerTable.exchange(t.of, t.byPath)
 	t.served.Store(true)
 }
 

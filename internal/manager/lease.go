@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // The times of the lease are controller-runtime's defaults. A write is started
@@ -65,6 +67,24 @@ func newLease(cfg *rest.Config, namespace string) (*lease, error) {
 		return nil, fmt.Errorf("creating the lock of the lease: %w", err)
 	}
 	return &lease{Interface: lock, clock: clock.RealClock{}}, nil
+}
+
+// elect has one of the processes lead, for all platforms.
+func (o *process) elect(cfg *rest.Config, options *ctrl.Options) error {
+	if !o.LeaderElect {
+		return nil
+	}
+	l, err := newLease(cfg, o.LeaderElectNamespace)
+	if err != nil {
+		return err
+	}
+	o.leads = l.held
+	options.LeaderElection, options.LeaderElectionReleaseOnCancel = true, true
+	options.LeaderElectionResourceLockInterface = l
+	// With a lock of ours this only names the leader in metrics.
+	options.LeaderElectionID = leaseName
+	options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = ptr.To(leaseDuration), ptr.To(renewDeadline), ptr.To(retryPeriod)
+	return nil
 }
 
 // Create and Update are how the lease is got and renewed. The time counts from

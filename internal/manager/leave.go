@@ -44,7 +44,19 @@ func (o *process) leave(cfg *rest.Config, platforms []*Guarded) error {
 	if err != nil {
 		return fmt.Errorf("creating client for discovery: %w", err)
 	}
-	k, found, err := firstServed(ctx, platform.Discovery(asks.ServerResourcesForGroupVersionWithContext), platforms)
+	ask := platform.Discovery(asks.ServerResourcesForGroupVersionWithContext)
+	var errs []error
+	for _, g := range platforms {
+		if err := o.showHidden(ctx, c, ask, g, why); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", g.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// showHidden shows the hidden members of one platform, if it is served.
+func (o *process) showHidden(ctx context.Context, c client.Client, ask platform.Discovery, g *Guarded, why string) error {
+	k, found, err := g.find(ctx, ask)
 	if err != nil || !found || k.Kept == nil {
 		return err
 	}
@@ -57,7 +69,8 @@ func (o *process) leave(cfg *rest.Config, platforms []*Guarded) error {
 	if err != nil {
 		return fmt.Errorf("showing hidden members: %w", err)
 	}
-	ctrl.Log.WithName("leave").Info("Stopped for good, and showed hidden members", "because", why, "shown", report.Shown(), "failed", report.Failed)
+	ctrl.Log.WithName("leave").Info("Stopped for good, and showed hidden members",
+		"platform", g.Name, "because", why, "shown", report.Shown(), "failed", report.Failed)
 	return nil
 }
 

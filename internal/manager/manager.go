@@ -37,7 +37,7 @@ type process struct {
 	admissions []platform.Admission
 	// turns shares CPU between namespaces.
 	turns *fair.Turns
-	// leads reports whether this process is the leader for certain.
+	// leads reports whether this process is the leader for certain, for all platforms.
 	leads func() bool
 	// doubt is called when something may be served no more.
 	doubt func()
@@ -49,8 +49,8 @@ func newProcess(o Options) *process {
 	}
 }
 
-// Run serves until ctx ends. It guards the first of these platforms that the API server
-// serves, one at a time.
+// Run serves until ctx ends. It guards each of these platforms for as long as the API
+// server serves it. Where two answer on one path, the first of them does.
 func Run(ctx context.Context, cfg *rest.Config, o Options, platforms ...*Guarded) error {
 	p := newProcess(o)
 	for _, g := range platforms {
@@ -60,11 +60,16 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, platforms ...*Guarded
 	if err != nil {
 		return err
 	}
-	part, err := p.newPlatformPart(mgr, platforms)
+	parts, err := p.newPlatformParts(mgr, platforms)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(mgr.Add(part), p.addHealth(mgr, part)); err != nil {
+	for _, part := range parts {
+		if err := mgr.Add(part); err != nil {
+			return fmt.Errorf("adding the guard of %s: %w", part.name, err)
+		}
+	}
+	if err := p.addHealth(mgr, parts); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -94,13 +99,17 @@ func (o *process) newManager(cfg *rest.Config) (manager.Manager, error) {
 	if clients != nil {
 		server.TLSOpts = append(server.TLSOpts, clients)
 	}
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+	options := ctrl.Options{
 		Metrics:                 o.metricsServer(),
 		HealthProbeBindAddress:  o.HealthAddress,
 		PprofBindAddress:        o.ProfileAddress,
 		WebhookServer:           webhook.NewServer(server),
 		GracefulShutdownTimeout: &o.GracePeriod,
-	})
+	}
+	if err := o.elect(cfg, &options); err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(cfg, options)
 	if err != nil {
 		return nil, fmt.Errorf("creating the manager: %w", err)
 	}
@@ -141,7 +150,7 @@ func (o *process) certificateSource(cfg *rest.Config) (*servingcert.Source, erro
 
 // addHealth: alive is answering at all, ready is caches synced and webhooks
 // served. Liveness never depends on certificates.
-func (o *process) addHealth(mgr manager.Manager, part *platformPart) error {
+func (o *process) addHealth(mgr manager.Manager, parts platformParts) error {
 	var certificate error
 	if o.certificates != nil {
 		certificate = errors.Join(o.generate(mgr), mgr.Add(o.certificates), mgr.AddReadyzCheck("certificate", o.certificates.Ready))
@@ -149,7 +158,7 @@ func (o *process) addHealth(mgr manager.Manager, part *platformPart) error {
 	return errors.Join(
 		certificate,
 		mgr.AddHealthzCheck("ping", healthz.Ping),
-		mgr.AddReadyzCheck("caches", part.check),
+		mgr.AddReadyzCheck("caches", parts.check),
 		mgr.AddReadyzCheck("webhooks", func(r *http.Request) error { return mgr.GetWebhookServer().StartedChecker()(r) }),
 	)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,9 +33,9 @@ import (
 	"github.com/freshbind/freshbind/webhooks"
 )
 
-// newPlatformPart prepares what runs as long as one of these platforms is
-// served, behind the servers of mgr.
-func (o *process) newPlatformPart(mgr manager.Manager, platforms []*Guarded) (*platformPart, error) {
+// newPlatformParts prepares what runs of each platform for as long as it is served, behind
+// the servers of mgr.
+func (o *process) newPlatformParts(mgr manager.Manager, platforms []*Guarded) ([]*platformPart, error) {
 	asks, err := discovery.NewDiscoveryClientForConfig(mgr.GetConfig())
 	if err != nil {
 		return nil, fmt.Errorf("creating client for discovery: %w", err)
@@ -46,22 +47,29 @@ func (o *process) newPlatformPart(mgr manager.Manager, platforms []*Guarded) (*p
 			Adviser: noAdviser{}, Timeout: webhooks.AdviseHook.HandlerTimeout(),
 		}},
 	})
-	part := &platformPart{
-		find:    func(ctx context.Context) (served, bool, error) { return firstServed(ctx, ask, platforms) },
-		awaited: namesOf(platforms), clock: clock.RealClock{},
-		log: ctrl.Log.WithName("platforms"), idle: func() { table.exchange(nil) },
-		run: func(ctx context.Context, k served, installed func()) error {
-			return o.runPlatform(ctx, mgr.GetConfig(), k, newAssemblyServer(table), installed)
-		},
+	var parts []*platformPart
+	for i, g := range platforms {
+		parts = append(parts, &platformPart{
+			find: func(ctx context.Context) (served, bool, error) { return g.find(ctx, ask) },
+			name: g.Name, clock: clock.RealClock{},
+			log: ctrl.Log.WithName("platforms"), idle: func() { table.exchange(i, nil) },
+			run: func(ctx context.Context, k served, installed func()) error {
+				return o.runPlatform(ctx, mgr, k, newAssemblyServer(table, i), installed)
+			},
+		})
 	}
-	o.doubt = part.doubt
-	return part, nil
+	o.doubt = func() {
+		for _, part := range parts {
+			part.doubt()
+		}
+	}
+	return parts, nil
 }
 
-func (o *process) runPlatform(ctx context.Context, cfg *rest.Config, k served, t *assemblyServer, installed func()) error {
-	mine := &assemblyMetrics{Registerer: metrics.Registry}
+func (o *process) runPlatform(ctx context.Context, servers manager.Manager, k served, t *assemblyServer, installed func()) error {
+	mine := &assemblyMetrics{Registerer: prometheus.WrapRegistererWith(prometheus.Labels{"platform": k.Name}, metrics.Registry)}
 	defer mine.retire()
-	mgr, store, err := o.newPlatformManager(cfg, k, t)
+	mgr, store, err := o.newPlatformManager(servers, k, t)
 	if err != nil {
 		return err
 	}
@@ -92,9 +100,10 @@ func (r everyReplica) Start(ctx context.Context) error { return r(ctx) }
 
 func (everyReplica) NeedLeaderElection() bool { return false }
 
-// newPlatformManager returns a manager, and what its cache shows of members where that is
-// kept.
-func (o *process) newPlatformManager(cfg *rest.Config, k served, server webhook.Server) (manager.Manager, *members.Cache, error) {
+// newPlatformManager returns a manager of what runs behind the servers, and what its cache
+// shows of members where that is kept. What only a leader may run starts when the manager
+// of the servers is elected.
+func (o *process) newPlatformManager(servers manager.Manager, k served, server webhook.Server) (manager.Manager, *members.Cache, error) {
 	recorded, err := labels.NewRequirement(settings.TemplateUIDLabel, selection.Exists, nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("selecting recorded revisions: %w", err)
@@ -126,22 +135,11 @@ func (o *process) newPlatformManager(cfg *rest.Config, k served, server webhook.
 		// The names are those of the assembly before, which has ended.
 		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
 	}
-	if o.LeaderElect {
-		l, err := newLease(cfg, o.LeaderElectNamespace)
-		if err != nil {
-			return nil, nil, err
-		}
-		o.leads = l.held
-		options.LeaderElection, options.LeaderElectionReleaseOnCancel = true, true
-		options.LeaderElectionResourceLockInterface = l
-		// With a lock of ours this only names the leader in metrics.
-		options.LeaderElectionID = leaseName
-		options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = ptr.To(leaseDuration), ptr.To(renewDeadline), ptr.To(retryPeriod)
-	}
-	mgr, err := ctrl.NewManager(cfg, options)
+	mgr, err := ctrl.NewManager(servers.GetConfig(), options)
 	if err != nil {
 		return nil, nil, fmt.Errorf("creating the manager of controllers: %w", err)
 	}
+	mgr = &electedManager{Manager: mgr, elected: servers.Elected()}
 	if len(o.Namespaces) > 0 {
 		return &namespacedManager{Manager: mgr, namespaces: o.Namespaces}, store, nil
 	}

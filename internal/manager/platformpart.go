@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -23,15 +24,15 @@ const (
 	steadyFor = 3
 )
 
-// platformPart is all that needs a platform's resources: it runs while the API
+// platformPart is all that needs one platform's resources: it runs while the API
 // server serves these, and starts anew when it serves them in other versions.
 // Without them nothing is watched.
 type platformPart struct {
 	find func(context.Context) (served, bool, error)
-	// awaited names the platforms in messages.
-	awaited string
-	clock   clock.WithTicker
-	log     logr.Logger
+	// name is the platform's in messages.
+	name  string
+	clock clock.WithTicker
+	log   logr.Logger
 	// run runs one assembly until ctx ends, and calls installed when it answers.
 	run func(ctx context.Context, k served, installed func()) error
 	// idle is called when there is no assembly any more.
@@ -72,13 +73,13 @@ func (p *platformPart) await(ctx context.Context) (served, bool) {
 		k, found, err := p.find(ctx)
 		switch {
 		case err != nil:
-			p.log.Error(err, "Cannot find out which warm-pool systems are installed")
+			p.log.Error(err, "Cannot find out whether a warm-pool system is installed", "platform", p.name)
 		case found:
 			p.looked.Store(true)
 			p.found.Store(true)
 			return k, true
 		case !said:
-			p.log.Info("Waiting for a warm-pool system", "platforms", p.awaited)
+			p.log.Info("Waiting for a warm-pool system", "platform", p.name)
 			said = true
 		}
 		if err == nil {
@@ -152,9 +153,21 @@ func (p *platformPart) follow(ctx context.Context, running served, stop context.
 func (p *platformPart) check(*http.Request) error {
 	switch {
 	case !p.looked.Load():
-		return errors.New("the API server has not said yet which warm-pool systems are installed")
+		return fmt.Errorf("the API server has not said yet whether %s is installed", p.name)
 	case p.found.Load() && !p.answers.Load():
-		return errors.New("caches are not synced yet")
+		return fmt.Errorf("caches of %s are not synced yet", p.name)
 	}
 	return nil
+}
+
+// platformParts are those of all platforms.
+type platformParts []*platformPart
+
+// check is that of each of them.
+func (all platformParts) check(r *http.Request) error {
+	var errs []error
+	for _, p := range all {
+		errs = append(errs, p.check(r))
+	}
+	return errors.Join(errs...)
 }

@@ -219,7 +219,7 @@ func TestSlotsAreExchanged(t *testing.T) {
 		{"none", nil, "idle", "Service Unavailable"},
 		{"third", []string{"/advise", "/birth"}, "third", "third"},
 	} {
-		assembled := newAssemblyServer(s)
+		assembled := newAssemblyServer(s, 0)
 		for _, path := range step.handlers {
 			assembled.Register(path, answer(step.name))
 		}
@@ -230,6 +230,79 @@ func TestSlotsAreExchanged(t *testing.T) {
 		if got := []string{get("/advise"), get("/birth")}; !cmp.Equal(got, []string{step.advise, step.birth}) {
 			t.Errorf("%s: got %q", step.name, got)
 		}
+	}
+}
+
+// Two platforms answer beside each other, and one is not missed where the other answers.
+func TestPlatformsAnswerBesideEachOther(t *testing.T) {
+	server := webhook.NewServer(webhook.Options{WebhookMux: http.NewServeMux()})
+	answer := func(text string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) })
+	}
+	table := newHandlerTable(server, func(_ string, next http.Handler) http.Handler { return next }, map[string]http.Handler{"/advise": answer("idle")})
+	get := func(path string) string {
+		t.Helper()
+		w := httptest.NewRecorder()
+		server.WebhookMux().ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, nil))
+		if w.Code != http.StatusOK {
+			return http.StatusText(w.Code)
+		}
+		return w.Body.String()
+	}
+	serve := func(of int, text string, paths ...string) {
+		assembled := newAssemblyServer(table, of)
+		for _, path := range paths {
+			assembled.Register(path, answer(text))
+		}
+		assembled.serve()
+	}
+	const away = "Service Unavailable"
+	for _, step := range []struct {
+		name string
+		do   func()
+		want [4]string
+	}{
+		{"the second comes", func() { serve(1, "b", "/b/bind", "/filter") }, [4]string{"Not Found", "b", "b", "idle"}},
+		{"and the first", func() { serve(0, "a", "/bind", "/filter", "/advise") }, [4]string{"a", "b", "a", "a"}},
+		{"the second comes anew", func() { serve(1, "b2", "/b/bind", "/filter") }, [4]string{"a", "b2", "a", "a"}},
+		{"the first goes", func() { table.exchange(0, nil) }, [4]string{away, "b2", "b2", "idle"}},
+		{"both are gone", func() { table.exchange(1, nil) }, [4]string{away, away, away, "idle"}},
+	} {
+		step.do()
+		if diff := cmp.Diff(step.want, [4]string{get("/bind"), get("/b/bind"), get("/filter"), get("/advise")}); diff != "" {
+			t.Errorf("%s: answers (-want,+got):\n%s", step.name, diff)
+		}
+	}
+}
+
+// Readiness waits for every platform that there is.
+func TestEveryPlatformHasToBeReady(t *testing.T) {
+	part := func(name string, looked, found, answers bool) *platformPart {
+		p := &platformPart{name: name}
+		p.looked.Store(looked)
+		p.found.Store(found)
+		p.answers.Store(answers)
+		return p
+	}
+	for name, tc := range map[string]struct {
+		parts platformParts
+		want  string
+	}{
+		"none":               {nil, ""},
+		"both are":           {platformParts{part("a", true, true, true), part("b", true, true, true)}, ""},
+		"one is not served":  {platformParts{part("a", true, true, true), part("b", true, false, false)}, ""},
+		"one was not looked": {platformParts{part("a", true, true, true), part("b", false, false, false)}, "the API server has not said yet whether b is installed"},
+		"one has no caches":  {platformParts{part("a", true, true, false), part("b", true, true, true)}, "caches of a are not synced yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if err := tc.parts.check(nil); err != nil {
+				got = err.Error()
+			}
+			if got != tc.want {
+				t.Errorf("check() = %q, want %q", got, tc.want)
+			}
+		})
 	}
 }
 

@@ -175,8 +175,8 @@ func (w *world) metric(ctx context.Context, begins string) (float64, error) {
 }
 
 const (
-	refusals      = `freshbind_scheduler_requests_total{result="refused",verb="filter"}`
-	noPreemptions = `freshbind_scheduler_requests_total{result="refused",verb="preempt"}`
+	refusals      = `freshbind_scheduler_requests_total{platform="agent-sandbox",result="refused",verb="filter"}`
+	noPreemptions = `freshbind_scheduler_requests_total{platform="agent-sandbox",result="refused",verb="preempt"}`
 	requeues      = `freshbind_scheduler_requeues_total`
 )
 
