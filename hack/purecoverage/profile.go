@@ -72,8 +72,8 @@ func parse(line string) (at place, many int, ran bool, err error) {
 }
 
 // report prints how much of each package ran. The error names those of which too little
-// did: of those that are behind, less than they have.
-func report(out io.Writer, packages []string, behind map[string]float64, covered map[string]*coverage) error {
+// did.
+func report(out io.Writer, packages []string, covered map[string]*coverage) error {
 	var errs []error
 	for _, p := range packages {
 		c := covered[p]
@@ -81,19 +81,11 @@ func report(out io.Writer, packages []string, behind map[string]float64, covered
 			errs = append(errs, fmt.Errorf("%s: it has no statements, or no tests", p))
 			continue
 		}
-		want, late := behind[p]
-		note := fmt.Sprintf(", behind: at least %g%% until it has %d%%", want, least)
-		if !late {
-			want, note = least, ""
-		}
-		if _, err := fmt.Fprintf(out, "%-24s %5.1f%% of %d statements%s\n", p, c.percent(), c.all, note); err != nil {
+		if _, err := fmt.Fprintf(out, "%-24s %5.1f%% of %d statements\n", p, c.percent(), c.all); err != nil {
 			return fmt.Errorf("print: %w", err)
 		}
-		switch {
-		case c.percent() < want:
-			errs = append(errs, fmt.Errorf("%s: its tests run %.1f%% of its statements, want %g%%; they leave out\n%s", p, c.percent(), want, c.places()))
-		case late && c.percent() >= least:
-			errs = append(errs, fmt.Errorf("%s: its tests run %.1f%% of its statements: it is behind no more, so take it out of that list", p, c.percent()))
+		if c.percent() < least {
+			errs = append(errs, fmt.Errorf("%s: its tests run %.1f%% of its statements, want %d%%; they leave out\n%s", p, c.percent(), least, c.places()))
 		}
 	}
 	return errors.Join(errs...)

@@ -31,13 +31,7 @@ func (s stored) member(w platform.Write) (freshness.Member, error) {
 	if m.Controller.UID == "" {
 		m.Controller = claimOf(sandbox)
 	}
-	switch w.Operation {
-	case freshness.Stored:
-		m.Used = claimOf(sandbox).UID != "" || isClaimed(sandbox)
-	case freshness.Bind, freshness.Idle:
-		// What comes back is not back yet, which passes.
-		m.Used = w.Operation == freshness.Bind && isReturning(sandbox) || wasUsed(sandbox) && (claimOf(sandbox).UID != "" || isClaimed(sandbox) || !s.recycles())
-	}
+	m.Used = s.used(w, sandbox)
 	if w.Operation == freshness.Return && isReturning(sandbox) {
 		m.Controller, m.Used = s.givenBack(w), s.set != nil && !s.recycles()
 	}
@@ -46,6 +40,18 @@ func (s stored) member(w platform.Write) (freshness.Member, error) {
 		m.Generation = 0
 	}
 	return m, nil
+}
+
+// used reports whether somebody had it, and it did not come back to a pool that recycles.
+func (s stored) used(w platform.Write, sandbox *unstructured.Unstructured) bool {
+	switch w.Operation {
+	case freshness.Stored:
+		return claimOf(sandbox).UID != "" || isClaimed(sandbox)
+	case freshness.Bind, freshness.Idle:
+		// What comes back is not back yet, which passes.
+		return w.Operation == freshness.Bind && isReturning(sandbox) || wasUsed(sandbox) && (claimOf(sandbox).UID != "" || isClaimed(sandbox) || !s.recycles())
+	}
+	return false
 }
 
 // givenBack is the SandboxSet that is to have a used Sandbox. Without one of another UID it
@@ -65,6 +71,17 @@ func (s stored) recycles() bool { return s.set != nil && recycles(s.set, s.templ
 // the one that it has shows whether that is so. Without one the pool has to refer to that
 // template, too.
 func (s stored) contents(w platform.Write) (content, proposed revision.Blueprint, err error) {
+	content, proposed, err = s.said(w)
+	built := w.Operation != freshness.ColdStart && w.Operation != freshness.Birth
+	if err == nil && leavesPod(w.Judged()) && s.inForce() != nil && (built || s.refers()) && proposed.Equal(content) {
+		content, err = contentOf(referring(w.Judged(), s.inForce()))
+		proposed = content
+	}
+	return content, proposed, err
+}
+
+// said are both by what the Sandbox says itself.
+func (s stored) said(w platform.Write) (content, proposed revision.Blueprint, err error) {
 	switch w.Operation {
 	case freshness.Bind:
 		if content, err = contentOf(w.Old); err != nil {
@@ -83,11 +100,6 @@ func (s stored) contents(w platform.Write) (content, proposed revision.Blueprint
 		proposed = content
 	default:
 		content, err = Objects{}.ContentOf(w.New)
-		proposed = content
-	}
-	built := w.Operation != freshness.ColdStart && w.Operation != freshness.Birth
-	if err == nil && leavesPod(w.Judged()) && s.inForce() != nil && (built || s.refers()) && proposed.Equal(content) {
-		content, err = contentOf(referring(w.Judged(), s.inForce()))
 		proposed = content
 	}
 	return content, proposed, err
