@@ -84,7 +84,7 @@ func (o *ManagerOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.RevisionLimit, "revision-history-limit", o.RevisionLimit, "How many revisions of a template to keep, not counting those in use.")
 	fs.BoolVar(&o.RevisionDigests, "revision-digests", o.RevisionDigests, "Keep digests of a revision's values in mode enforce, too, as everywhere in mode audit: stale members are still named, but a rollout cannot be undone from history.")
 	fs.IntVar(&o.Budget, "replacement-budget", o.Budget, "How many members may be in replacement at once, over all pools.")
-	fs.BoolVar(&o.kruise, "platform-kruise", o.kruise, "Guard the sandboxes of OpenKruise Agents, where agent-sandbox is not installed.")
+	fs.BoolVar(&o.kruise, "platform-kruise", o.kruise, "Guard the sandboxes of OpenKruise Agents, too.")
 	fs.StringSliceVar(&o.Namespaces, "namespaces", o.Namespaces, "The only namespaces to look at; all if empty.")
 	fs.BoolVar(&o.SelfTest.Enabled, "self-test", o.SelfTest.Enabled, "Ask the API server regularly, in dry runs, for what has to be refused.")
 	addSchedulingFlags(fs, &o.Scheduling)
