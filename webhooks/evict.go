@@ -47,7 +47,7 @@ func (e *Evict) Handle(ctx context.Context, req admission.Request) admission.Res
 		return admission.Allowed("")
 	}
 	log.Info("Judged eviction", "pod", req.Name, "replaces", member, "mode", mode)
-	if member == "" || mode != settings.Enforce {
+	if mode != settings.Enforce {
 		return admission.Allowed("")
 	}
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{

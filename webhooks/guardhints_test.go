@@ -91,19 +91,24 @@ func (p taking) Classify(_ admissionv1.Operation, old, obj *unstructured.Unstruc
 // What a pool is not given back is told of where that is enforced, and was not only tried.
 func TestWhoIsToldOfARefusedReturn(t *testing.T) {
 	used := func(f *platform.Facts) { f.Member.Used = true }
+	has := func(f *platform.Facts) { f.Held = []string{"m"} }
 	for name, tc := range map[string]struct {
 		change func(*platform.Facts)
 		op     freshness.Operation
 		mode   settings.Mode
 		dryRun bool
+		// nobody replaces members.
+		nobody bool
 		want   []string
 		denied int
 	}{
-		"refused":        {used, freshness.Return, settings.Enforce, false, []string{member.GetName()}, 1},
-		"let through":    {func(*platform.Facts) {}, freshness.Return, settings.Enforce, false, nil, 0},
-		"audited":        {used, freshness.Return, settings.Audit, false, nil, 1},
-		"a dry run":      {used, freshness.Return, settings.Enforce, true, nil, 0},
-		"a refused bind": {used, freshness.Bind, settings.Enforce, false, nil, 0},
+		"refused":              {used, freshness.Return, settings.Enforce, false, false, []string{member.GetName()}, 1},
+		"nobody to tell":       {used, freshness.Return, settings.Enforce, false, true, nil, 1},
+		"let through":          {func(*platform.Facts) {}, freshness.Return, settings.Enforce, false, false, nil, 0},
+		"audited":              {used, freshness.Return, settings.Audit, false, false, nil, 1},
+		"a dry run":            {used, freshness.Return, settings.Enforce, true, false, nil, 0},
+		"a refused bind":       {used, freshness.Bind, settings.Enforce, false, false, nil, 0},
+		"a refused cold start": {has, freshness.ColdStart, settings.Enforce, false, false, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -111,7 +116,9 @@ func TestWhoIsToldOfARefusedReturn(t *testing.T) {
 			f := &fakePlatform{facts: facts(tc.change)}
 			g := guardOn(t, f, tc.mode, &h)
 			g.Platform = taking{f, tc.op}
-			g.ReturnRefused = func(sandbox *unstructured.Unstructured) { got = append(got, sandbox.GetName()) }
+			if !tc.nobody {
+				g.ReturnRefused = func(sandbox *unstructured.Unstructured) { got = append(got, sandbox.GetName()) }
+			}
 			req := bindRequest(t)
 			req.DryRun = ptr.To(tc.dryRun)
 			g.Handle(t.Context(), req)

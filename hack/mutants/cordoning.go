@@ -34,7 +34,7 @@ var cordoning = slices.Concat(at("internal/freshness/node.go", []mutant{
 }), at("controllers/pools/apply.go", []mutant{
 	{check: "cordons: events say why members went", old: `if state.OnCordonedNode && slices`, broken: `if (state.OnCordonedNode || true) && slices`, test: "TestAMemberThatIsStaleIsNotSaidToBeMoved"},
 }), at("webhooks/evict.go", []mutant{
-	{check: "evictions: audited ones pass", old: `member == "" || mode != settings.Enforce`, broken: `member == ""`, test: "TestEvict/audited"},
+	{check: "evictions: audited ones pass", old: `if mode != settings.Enforce {`, broken: `if member == "" {`, test: "TestEvict/audited"},
 	{check: "evictions: the pool may say so", old: `e.Modes.Of(ctx, req.Namespace, enforcement)`, broken: `e.Modes.Of(ctx, req.Namespace, enforcement[:0])`, test: "TestEvict/where the pool says so"},
 }), at("internal/manager/evictions.go", []mutant{
 	{check: "evictions: what somebody has does not wait", old: `!is.Pooled || !is.Unevictable`, broken: `!is.Unevictable`, test: "TestWhichEvictionsWait/somebody's"},

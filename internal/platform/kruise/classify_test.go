@@ -80,6 +80,7 @@ func writes() map[string]struct {
 		"hidden":                  {update(c.member, changed(c.member, labelled(prefix+"sandbox-template", "nobody"))), "", ""},
 		"paused":                  {update(claimed, changed(claimed, paused)), "", ""},
 		"its owner noted":         {update(changed(claimed, func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }), claimed), "", ""},
+		"locked, and in its pool": {update(changed(c.member, annotated(ownerAnnotation, "uid-c")), changed(c.member, paused)), "", ""},
 		"back in its pool":        {update(claimed, c.member), freshness.Return, ""},
 		"back, by its label":      {update(changed(claimed, func(u *unstructured.Unstructured) { unsaid(u); u.SetAnnotations(nil) }), c.member), freshness.Return, ""},
 		"back, by its annotation": {update(changed(claimed, func(u *unstructured.Unstructured) { unsaid(u); labelled(claimedLabel, "false")(u) }), c.member), freshness.Return, ""},

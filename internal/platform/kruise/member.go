@@ -83,14 +83,14 @@ func (s stored) contents(w platform.Write) (content, proposed revision.Blueprint
 // said are both by what the Sandbox says itself.
 func (s stored) said(w platform.Write) (content, proposed revision.Blueprint, err error) {
 	switch w.Operation {
-	case freshness.Bind:
-		if content, err = contentOf(w.Old); err != nil {
+	case freshness.Bind, freshness.Return:
+		if content, err = contentOf(w.Judged()); err != nil {
 			return content, proposed, err
 		}
-		proposed, err = undone(w.New, w.Old, s.asks())
-	case freshness.Return:
-		if content, err = contentOf(w.Judged()); err == nil {
+		if w.Operation == freshness.Return {
 			proposed, err = contentOf(w.New)
+		} else {
+			proposed, err = undone(w.New, w.Old, s.asks())
 		}
 	case freshness.ColdStart:
 		content, err = contentOf(w.New)
