@@ -86,6 +86,7 @@ func TestTolerations(t *testing.T) {
 	everything := map[string]any{"operator": "Exists"}
 	cordon := map[string]any{"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
 	anyCordon := map[string]any{"operator": "Exists", "effect": "NoSchedule"}
+	preferred := map[string]any{"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "PreferNoSchedule"}
 	limitedCordon := map[string]any{"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule", "tolerationSeconds": int64(1)}
 	cases := map[string]struct {
 		tolerations []any
@@ -98,6 +99,7 @@ func TestTolerations(t *testing.T) {
 		"of a cordon":           {[]any{limited, cordon}, true, []any{limited, cordon}},
 		"of every cordon":       {[]any{anyCordon}, true, []any{anyCordon}},
 		"of a cordon, limited":  {[]any{limitedCordon}, true, nil},
+		"of a preference only":  {[]any{preferred}, true, nil},
 		"of the taint":          {[]any{limited, dedicatedFor}, false, []any{limited, dedicatedFor}},
 		"of everything":         {[]any{everything}, false, []any{everything}},
 		"of the taint, limited": {[]any{map[string]any{"key": "dedicated", "operator": "Exists", "tolerationSeconds": int64(0)}}, true, nil},
