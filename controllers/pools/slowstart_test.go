@@ -50,6 +50,7 @@ func TestSlowStart(t *testing.T) {
 			return nil
 		}, want{refused, false, 1000, 1000}},
 		"the lease ends":              {1000, from(100, errNotLeading), want{errNotLeading, true, 101 + parallel, 101}},
+		"one finds the lease over":    {1000, only(100, errNotLeading), want{errNotLeading, true, 1000, 101}},
 		"the lease ends in the first": {1000, from(3, errNotLeading), want{errNotLeading, true, firstBatch, firstBatch}},
 	}
 	for name, tc := range cases {

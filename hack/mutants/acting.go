@@ -147,7 +147,7 @@ var settling = slices.Concat(at("controllers/pools/slowstart.go", []mutant{
 	{check: "an API server that refuses all is not asked on", old: `i < end && !w.over()`, broken: `i < end`, test: "TestSlowStart/all are refused"},
 	{check: "nor when it begins to later", old: `w.failures >= tolerated`, broken: `w.failures >= 1000`, test: "TestSlowStart/all the others are refused"},
 	{check: "what failed before a success is forgotten", old: `w.failures = 0`, broken: ``, test: "TestSlowStart/some are refused between others"},
-	{check: "writes end with the lease", old: `w.stopped = w.stopped || ended ||`, broken: `w.stopped = w.stopped ||`, test: "TestSlowStart/the lease ends"},
+	{check: "writes end with the lease", old: `w.stopped = w.stopped || ended ||`, broken: `w.stopped = w.stopped ||`, test: "TestSlowStart/one finds the lease over"},
 	{check: "writes in flight are bounded", old: `group.SetLimit(atOnce)`, broken: `group.SetLimit(2 * atOnce)`, test: "TestWritesInFlightAreBounded"},
 }), at("controllers/pools/refused.go", []mutant{
 	{check: "only the version that was judged is deleted", old: `UID: ptr.To(member.GetUID()), ResourceVersion: ptr.To(member.GetResourceVersion()),`, broken: `UID: ptr.To(member.GetUID()),`, test: "TestSettlingARefusedMember/at fault: exactly that version is deleted"},

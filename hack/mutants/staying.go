@@ -26,9 +26,9 @@ var staying = slices.Concat(at("internal/freshness/node.go", []mutant{
 	{check: "cordons: a hint empties no node", old: `case taint.Effect == corev1.TaintEffectNoSchedule && slices`, broken: `case slices`, test: "TestNodeStateOf/such taints, softly"},
 	{check: "NodeLeaving: the condition Ready", old: `!= string(corev1.ConditionTrue) {`, broken: `== string(corev1.ConditionFalse) {`, test: "TestNodeStateOf/not ready"},
 	{check: "NodeLeaving: what limits a toleration", old: `limited || err != nil {`, broken: `limited && err == nil {`, test: "TestTolerations/of no known form"},
-	{check: "tolerations that let a Pod stay are kept", old: `t.TolerationSeconds == nil && (evicts || cordons) {`, broken: `t.TolerationSeconds == nil && cordons {`, test: "TestTolerations/of the taint"},
-	{check: "tolerations of cordons are kept", old: `t.TolerationSeconds == nil && (evicts || cordons) {`, broken: `t.TolerationSeconds == nil && evicts {`, test: "TestTolerations/of a cordon"},
-	{check: "tolerations that let no Pod stay are not kept", old: `t.TolerationSeconds == nil && (evicts || cordons) {`, broken: `t.Key != "never" {`, test: "TestTolerations/for scheduling only"},
+	{check: "tolerations that let a Pod stay are kept", old: `t.TolerationSeconds == nil && (evicts || cordons) {`, broken: `t.TolerationSeconds == nil && (evicts && false || cordons) {`, test: "TestTolerations/of the taint"},
+	{check: "tolerations of cordons are kept", old: `t.TolerationSeconds == nil && (evicts || cordons) {`, broken: `t.TolerationSeconds == nil && (evicts || cordons && false) {`, test: "TestTolerations/of a cordon"},
+	{check: "tolerations that let no Pod stay are not kept", old: `t.TolerationSeconds == nil && (evicts || cordons) {`, broken: `evicts || cordons || true {`, test: "TestTolerations/for scheduling only"},
 }), at("internal/platform/agentsandbox/platform.go", []mutant{
 	{check: "NodeLeaving: by the Pod's tolerations", old: `Leaving(placement.Tolerations(objs.pod))`, broken: `Leaving(nil)`, test: "TestSnapshotJudged/node set aside, tolerated"},
 }), at("controllers/pools/sweep.go", []mutant{
