@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -141,10 +143,18 @@ func (w *world) rollMany(ctx context.Context, o options, b *busy, out io.Writer)
 	if err := errors.Join(elsewhere.ns.WaitGuarded(ctx, guardWithin), c.waitComplete(ctx)); err != nil {
 		return err
 	}
+	g, ctx := errgroup.WithContext(ctx)
 	refilling, stop := context.WithCancel(ctx)
-	defer stop()
-	failed := make(chan error, 1)
-	go func() { failed <- w.refill(refilling, c) }()
+	g.Go(func() error { return w.refill(refilling, c) })
+	g.Go(func() error {
+		defer stop()
+		return w.rollPairs(ctx, o, c, elsewhere, b, out)
+	})
+	return g.Wait()
+}
+
+// rollPairs binds elsewhere in quiet and while all pools roll, in turns.
+func (w *world) rollPairs(ctx context.Context, o options, c, elsewhere *crowd, b *busy, out io.Writer) error {
 	for i := range o.pairs {
 		quiet, _, err := w.bindFor(ctx, elsewhere)
 		if err != nil {
@@ -169,8 +179,7 @@ func (w *world) rollMany(ctx context.Context, o options, b *busy, out io.Writer)
 			return err
 		}
 	}
-	stop()
-	return <-failed
+	return nil
 }
 
 // bindFor tries one bind after the other, in dry runs, and returns how long each
@@ -234,13 +243,14 @@ func (w *world) refill(ctx context.Context, c *crowd) error {
 	if err != nil {
 		return err
 	}
-	watcher, err := as.Resource(upstream.Sandboxes).Watch(ctx, metav1.ListOptions{})
+	g, births := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	// The first birth that fails ends the watch.
+	watcher, err := as.Resource(upstream.Sandboxes).Watch(births, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("watch members: %w", err)
 	}
 	defer watcher.Stop()
-	g, births := errgroup.WithContext(ctx)
-	g.SetLimit(parallel)
 	for e := range watcher.ResultChan() {
 		if e.Type != watch.Deleted {
 			continue
@@ -258,20 +268,30 @@ func (w *world) refill(ctx context.Context, c *crowd) error {
 }
 
 // replace makes a member of the pool of one that is gone, from the template as it
-// is now.
+// is now. One that an edit overtakes is refused, and made once more, as
+// agent-sandbox does.
 func (c *crowd) replace(ctx context.Context, as *scenario.Namespace, gone *unstructured.Unstructured) error {
 	owner := metav1.GetControllerOf(gone)
 	if owner == nil {
 		return nil
 	}
-	template, err := as.Resource(upstream.SandboxTemplates).Get(ctx, crowdTemplate, metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("get template of %s: %w", c.ns.Name, err)
+	i := slices.IndexFunc(c.pools, func(pool *unstructured.Unstructured) bool { return pool.GetUID() == owner.UID })
+	if i < 0 {
+		return nil
 	}
-	for _, pool := range c.pools {
-		if pool.GetUID() == owner.UID {
-			return c.bear(ctx, as, builders.MakeMember(pool, template).Obj())
+	err := scenario.Poll(ctx, filling, func(ctx context.Context) (bool, error) {
+		template, err := as.Resource(upstream.SandboxTemplates).Get(ctx, crowdTemplate, metav1.GetOptions{})
+		if err != nil {
+			return false, fmt.Errorf("get template of %s: %w", c.ns.Name, err)
 		}
+		err = c.bear(ctx, as, builders.MakeMember(c.pools[i], template).Obj())
+		if apierrors.IsForbidden(err) {
+			return false, nil
+		}
+		return true, err
+	})
+	if err != nil {
+		return fmt.Errorf("replace member %s: %w", gone.GetName(), err)
 	}
 	return nil
 }
