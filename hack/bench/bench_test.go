@@ -142,12 +142,19 @@ func TestSkippingEndsAtAWholeLine(t *testing.T) {
 
 // took is a pair whose rollout took so many tenths of a second, and its bare
 // loop one second.
-func TestDiscoveryIsNotOfARollout(t *testing.T) {
-	group, pool := request{Verb: "get", RequestURI: "/apis/agents.x-k8s.io/v1beta1"}, request{Verb: "get", RequestURI: "/apis/agents.x-k8s.io/v1beta1/x"}
-	pool.ObjectRef.Resource = "sandboxwarmpools"
-	want := []request{pool}
-	if diff := cmp.Diff(want, undiscovered([]request{group, pool})); diff != "" {
-		t.Errorf("undiscovered() (-want,+got):\n%s", diff)
+func TestWhatIsAskedAtFixedTimesIsNotOfARollout(t *testing.T) {
+	of := func(verb, resource, uri string) request {
+		r := request{Verb: verb, RequestURI: uri}
+		r.ObjectRef.Resource = resource
+		return r
+	}
+	group := of("get", "", "/apis/agents.x-k8s.io/v1beta1")
+	closing := of("get", "validatingwebhookconfigurations", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/freshbind")
+	closed := of("patch", "validatingwebhookconfigurations", closing.RequestURI)
+	pool := of("get", "sandboxwarmpools", group.RequestURI+"/x")
+	want := []request{pool, closed}
+	if diff := cmp.Diff(want, unscheduled([]request{group, pool, closing, closed})); diff != "" {
+		t.Errorf("unscheduled() (-want,+got):\n%s", diff)
 	}
 }
 

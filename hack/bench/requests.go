@@ -116,11 +116,13 @@ func deletes(requests []request) (removed, others []request) {
 	return removed, others
 }
 
-// undiscovered leaves out discovery, which Freshbind asks for once a minute, whether
-// anything is rolled out or not.
-func undiscovered(requests []request) []request {
+// unscheduled leaves out what Freshbind asks for at fixed times, whether anything is
+// rolled out or not: discovery once a minute, and its own webhook configuration every
+// ten seconds (controllers/closing).
+func unscheduled(requests []request) []request {
 	return slices.DeleteFunc(slices.Clone(requests), func(r request) bool {
-		return r.Verb == "get" && r.ObjectRef.Resource == "" && strings.HasPrefix(r.RequestURI, "/apis/")
+		discovery := r.ObjectRef.Resource == "" && strings.HasPrefix(r.RequestURI, "/apis/")
+		return r.Verb == "get" && (discovery || r.ObjectRef.Resource == "validatingwebhookconfigurations")
 	})
 }
 

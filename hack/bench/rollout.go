@@ -214,7 +214,7 @@ func (w *world) rollOut(ctx context.Context, f *filled, p *pair) error {
 		return err
 	}
 	removed, others := deletes(by(requests, agentPrefix))
-	p.deletes, p.others = len(removed), undiscovered(others)
+	p.deletes, p.others = len(removed), unscheduled(others)
 	p.rollout = last(removed).Sub(start)
 	return nil
 }
