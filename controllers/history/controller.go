@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/freshbind/freshbind/internal/fields"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/settings"
 )
@@ -124,13 +125,22 @@ func isDerived(template *unstructured.Unstructured) bool {
 	return owner != nil && schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group == template.GroupVersionKind().Group
 }
 
-// noteUpdate passes over writes of metadata: they are no version.
+// noteUpdate passes over writes of metadata: they are no version. When etcd is restored
+// from a snapshot a later spec can have the generation of one that is no more.
 func (r *Recorder) noteUpdate(e event.UpdateEvent, q queue) {
 	sameUID := e.ObjectOld.GetUID() == e.ObjectNew.GetUID()
-	if sameUID && e.ObjectOld.GetGeneration() == e.ObjectNew.GetGeneration() {
+	if sameUID && e.ObjectOld.GetGeneration() == e.ObjectNew.GetGeneration() && fields.Equal(specOf(e.ObjectOld), specOf(e.ObjectNew)) {
 		return
 	}
 	r.note(e.ObjectNew, q)
+}
+
+func specOf(obj client.Object) any {
+	template, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	return template.Object["spec"]
 }
 
 // missed asks for the template of a revision that was deleted: it may be the one

@@ -197,6 +197,7 @@ func TestWhatAWatchDeliversAsAVersion(t *testing.T) {
 		"an edit":             {a, version("b", 2), 1},
 		"a label":             {a, builders.TemplateFrom(a).Label("x", "y").RV(2).Obj(), 0},
 		"replaced in between": {a, builders.TemplateFrom(a).UID("second").RV(2).Obj(), 1},
+		"restored and edited": {a, version("b", 1), 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/freshbind/freshbind/internal/fields"
 )
 
 const (
@@ -40,7 +42,7 @@ func (p *pending) add(key types.NamespacedName, template *unstructured.Unstructu
 	defer p.mu.Unlock()
 	list := p.versions[key]
 	if n := len(list); n > 0 {
-		list[n-1].bytes = sizeOf(list[n-1].template.Object)
+		list[n-1].bytes = fields.Bytes(list[n-1].template.Object)
 		p.bytes += list[n-1].bytes
 	}
 	list = append(list, pendingVersion{template: template})
@@ -86,25 +88,4 @@ func (p *pending) keep(key types.NamespacedName, stays func(pendingVersion) bool
 	if p.versions[key] = list; len(list) == 0 {
 		delete(p.versions, key)
 	}
-}
-
-// valueOverhead is about what a decoded value needs beside its text.
-const valueOverhead = 32
-
-// sizeOf is about what a decoded JSON value needs in memory.
-func sizeOf(v any) int {
-	n := valueOverhead
-	switch v := v.(type) {
-	case string:
-		n += len(v)
-	case []any:
-		for _, item := range v {
-			n += sizeOf(item)
-		}
-	case map[string]any:
-		for key, item := range v {
-			n += valueOverhead + len(key) + sizeOf(item)
-		}
-	}
-	return n
 }

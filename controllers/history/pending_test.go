@@ -55,16 +55,3 @@ func TestPendingIsBounded(t *testing.T) {
 		})
 	}
 }
-
-func TestSizeOf(t *testing.T) {
-	small := sizeOf(map[string]any{"a": "b"})
-	for name, v := range map[string]any{
-		"a longer value":   map[string]any{"a": strings.Repeat("b", 1000)},
-		"a longer key":     map[string]any{strings.Repeat("a", 1000): "b"},
-		"a list of values": map[string]any{"a": []any{strings.Repeat("b", 500), map[string]any{"c": strings.Repeat("b", 500)}}},
-	} {
-		if got := sizeOf(v); got < small+990 {
-			t.Errorf("%s: %d bytes, and %d without it", name, got, small)
-		}
-	}
-}

@@ -1,14 +1,14 @@
 package agentsandbox
 
 import (
-	"cmp"
-	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freshbind/freshbind/internal/bounded"
+	"github.com/freshbind/freshbind/internal/fields"
 	"github.com/freshbind/freshbind/internal/revision"
 	"github.com/freshbind/freshbind/internal/settings"
 )
@@ -17,8 +17,8 @@ const (
 	// memoBytes bounds all renderings of a Memo: a thousand templates of usual
 	// size.
 	memoBytes = 16 << 20
-	// memoEach bounds the renderings of one template: the one in force, and those
-	// that late caches still have.
+	// memoEach bounds the renderings of one template, the last ones that were made: the
+	// one in force, and those that late caches still have.
 	memoEach = 3
 )
 
@@ -28,26 +28,23 @@ type Memo struct {
 	templates *bounded.Cache[types.UID, []rendering]
 }
 
-// rendering is of one generation of a template, in one version of its API.
-// Its UID and its generation name a spec for ever, with a status subresource and
-// without one: every write that changes anything but metadata is another
-// generation, and no annotation is.
+// rendering is of one spec of a template, and depends on nothing else. Neither
+// generation nor resourceVersion names a spec: when etcd is restored from a snapshot,
+// both go back, and the next edits get those of edits that are no more.
 type rendering struct {
-	generation int64
-	apiVersion string
-	blueprint  revision.Blueprint
+	spec      any
+	blueprint revision.Blueprint
+	bytes     int
 }
 
 // Render returns RenderMember(template), from memory when it was asked before.
 func (m *Memo) Render(template *unstructured.Unstructured) (revision.Blueprint, error) {
-	uid, generation, apiVersion := template.GetUID(), template.GetGeneration(), template.GetAPIVersion()
-	if uid == "" || generation == 0 {
-		return RenderMember(template)
-	}
+	uid := template.GetUID()
 	m.once.Do(func() { m.templates = bounded.NewCache[types.UID, []rendering](memoBytes) })
 	known, _ := m.templates.Get(uid)
+	spec := template.Object["spec"]
 	for _, r := range known {
-		if r.generation == generation && r.apiVersion == apiVersion {
+		if fields.Equal(r.spec, spec) {
 			return r.blueprint, nil
 		}
 	}
@@ -55,12 +52,13 @@ func (m *Memo) Render(template *unstructured.Unstructured) (revision.Blueprint, 
 	if err != nil {
 		return b, err
 	}
-	known = append([]rendering{{generation, apiVersion, b}}, known...)
-	slices.SortStableFunc(known, func(a, b rendering) int { return cmp.Compare(b.generation, a.generation) })
+	// Others may hold the template.
+	spec = runtime.DeepCopyJSONValue(spec)
+	known = append([]rendering{{spec, b, b.Bytes() + fields.Bytes(spec)}}, known...)
 	known = known[:min(len(known), memoEach)]
 	bytes := 0
 	for _, r := range known {
-		bytes += r.blueprint.Bytes()
+		bytes += r.bytes
 	}
 	m.templates.Add(uid, known, bytes)
 	return b, nil

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/freshbind/freshbind/internal/fields"
 	"github.com/freshbind/freshbind/internal/revision"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
@@ -32,6 +33,8 @@ func TestMemoTellsTemplatesApart(t *testing.T) {
 		"an earlier one, from a cache": {version("u", 2, "2", "b"), version("u", 1, "1", "a"), false},
 		"another of that name":         {version("u", 1, "1", "a"), version("v", 1, "2", "b"), false},
 		"no UID":                       {version("", 1, "1", "a"), version("", 1, "2", "b"), false},
+		"after a restore of etcd":      {version("u", 2, "2", "a"), version("u", 2, "2", "b"), false},
+		"an edit undone":               {version("u", 1, "1", "a"), version("u", 3, "3", "a"), true},
 		"no generation":                {version("u", 0, "1", "a"), version("u", 0, "2", "b"), false},
 		"another version of the API":   {version("u", 1, "1", "a"), inVersion(version("u", 1, "1", "b"), "v0"), false},
 	}
@@ -93,8 +96,39 @@ func TestMemoIsBoundedInBytes(t *testing.T) {
 		}
 	}
 	one, _ = m.templates.Get("u")
-	if len(one) != memoEach || one[0].generation != 29 {
-		t.Errorf("%d renderings of one template, the newest of generation %d", len(one), one[0].generation)
+	if last := version("u", 29, "1", fmt.Sprint(29, strings.Repeat("x", 100_000))); len(one) != memoEach || !fields.Equal(one[0].spec, last.Object["spec"]) {
+		t.Errorf("%d renderings of one template, and the last one not first", len(one))
+	}
+}
+
+// What a template says may be large and no part of what is built from it.
+func TestMemoCountsAllThatItKeeps(t *testing.T) {
+	const large = 100_000
+	var m Memo
+	template := version("u", 1, "1", "a")
+	template.Object["spec"].(map[string]any)["networkPolicy"] = strings.Repeat("x", large)
+	if _, err := m.Render(template); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.templates.Bytes(); got < large {
+		t.Errorf("%d bytes are counted, want more than %d", got, large)
+	}
+}
+
+// Whoever holds a template that was rendered may change their copy of it.
+func TestMemoKeepsNothingOfOthers(t *testing.T) {
+	var m Memo
+	template := version("u", 1, "1", "a")
+	for _, image := range []string{"a", "b"} {
+		spec := template.Object["spec"].(map[string]any)["podTemplate"].(map[string]any)["spec"].(map[string]any)
+		spec["containers"].([]any)[0].(map[string]any)["image"] = image
+		want, err := RenderMember(template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := m.Render(template); err != nil || !got.Equal(want) {
+			t.Errorf("Render() of image %s = %s, %v", image, got.JSON(), err)
+		}
 	}
 }
 
