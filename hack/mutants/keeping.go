@@ -99,6 +99,10 @@ var keeping = slices.Concat(at("controllers/pools/controller.go", []mutant{
 }), at("internal/members/store.go", []mutant{
 	{check: "a member is shown in a Pod that comes later", old: `m.PodName() == m.Name { s.runs(m, now)`, broken: `m.PodName() == m.Name {`, test: "TestMembersWithTheirPods/the pod comes last"},
 	{check: "a member is shown in a Pod of another name", old: `for _, m := range s.inPod[key] {`, broken: `for _, m := range s.inPod[key][:0] {`, test: "TestMembersWithTheirPods/another name, comes last"},
+}), at("internal/members/table.go", []mutant{
+	{check: "what a list has is no later version", old: `now, err := t.listed(obj)`, broken: `now, err := t.seen(obj)`, test: "TestWhatAListHasIsNoLaterVersion/as it is"},
+}), at("internal/members/reflect.go", []mutant{
+	{check: "what a list has is no later version, on its way", old: `f.table.listed(obj)`, broken: `f.table.seen(obj)`, test: "TestWhatAListHasIsNoLaterVersion/reduced on the way"},
 }), at("internal/members/metadata.go", []mutant{
 	{check: "isKindOf: lists named as their items", old: `gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")`, broken: `if gvk.Kind == c.kind.Kind { return false }; gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")`, test: "TestMetadataOfSandboxes"},
 	{check: "isKindOf: lists of that kind only", old: `if !ok || !c.isKindOf(into) {`, broken: `if !ok {`, test: "TestListsOfOtherKinds"},

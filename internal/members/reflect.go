@@ -66,10 +66,10 @@ func (f *Feed[T]) Replace(objs []any, _ string) error {
 	return nil
 }
 
-// Transformer has objects reduced as soon as each is read.
+// Transformer has objects reduced as soon as each is read from a list.
 func (f *Feed[T]) Transformer() toolscache.TransformFunc {
 	return func(obj any) (any, error) {
-		reduced, err := f.table.reduced(obj)
+		reduced, err := f.table.listed(obj)
 		if err != nil {
 			return nil, err
 		}

@@ -100,6 +100,40 @@ func TestAListReplacesWhatWasThere(t *testing.T) {
 	}
 }
 
+// When etcd was restored from a snapshot, a member can have the generation of an edit that
+// is no more, and another content. A list tells so.
+func TestWhatAListHasIsNoLaterVersion(t *testing.T) {
+	image := func(image string, rv int64) *unstructured.Unstructured {
+		return builders.SandboxFrom(member("a", noon)).Image(image).Generation(2).RV(rv).Obj()
+	}
+	feed := func(s *Store, u *unstructured.Unstructured) any {
+		listed, err := s.FeedSandboxes("", func() {}).Transformer()(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return listed
+	}
+	cases := map[string]struct {
+		list func(*Store, *unstructured.Unstructured) any
+	}{
+		"reduced on the way": {feed},
+		"as it is":           {func(_ *Store, u *unstructured.Unstructured) any { return u }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s, fresh := NewStore(agentsandbox.NewReducer()), NewStore(agentsandbox.NewReducer())
+			put(t, s, image("sandbox:v2", 900))
+			if err := s.sandboxes.replace("", []any{tc.list(s, image("sandbox:v3", 700))}); err != nil {
+				t.Fatal(err)
+			}
+			put(t, fresh, image("sandbox:v3", 700))
+			if got, want := s.Sandbox(at("a")), fresh.Sandbox(at("a")); got.Content.Digest != want.Content.Digest {
+				t.Errorf("the content is %x, want %x", got.Content.Digest, want.Content.Digest)
+			}
+		})
+	}
+}
+
 // Whatever comes first, and whichever of them changes, a member is shown in the Pod
 // that it names.
 func TestMembersWithTheirPods(t *testing.T) {

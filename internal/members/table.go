@@ -65,19 +65,29 @@ func (t *table[T]) handle(h Handler[T]) {
 	t.handlers = append(t.handlers, h)
 }
 
-// reduced takes what a list or a watch delivers.
-func (t *table[T]) reduced(obj any) (*T, error) {
+// seen takes what a watch delivers: a later version of what was there before.
+func (t *table[T]) seen(obj any) (*T, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return t.reduce(u, t.get(types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()})), nil
+	}
+	return t.listed(obj)
+}
+
+// listed takes what a list has. That may be no later version of anything: when etcd was
+// restored from a snapshot, what was there before is no part of the past, and an object
+// has its UID and its generation and something else in it.
+func (t *table[T]) listed(obj any) (*T, error) {
 	switch obj := obj.(type) {
 	case *item[T]:
 		return obj.object, nil
 	case *unstructured.Unstructured:
-		return t.reduce(obj, t.get(types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()})), nil
+		return t.reduce(obj, nil), nil
 	}
 	return nil, fmt.Errorf("caching members: cannot read a %T", obj)
 }
 
 func (t *table[T]) put(obj any) error {
-	now, err := t.reduced(obj)
+	now, err := t.seen(obj)
 	if err != nil {
 		return err
 	}
@@ -97,7 +107,7 @@ func (t *table[T]) remove(key types.NamespacedName) {
 func (t *table[T]) replace(namespace string, objs []any) error {
 	listed := make(map[types.NamespacedName]*T, len(objs))
 	for _, obj := range objs {
-		now, err := t.reduced(obj)
+		now, err := t.listed(obj)
 		if err != nil {
 			return err
 		}

@@ -147,7 +147,8 @@ type Reducer struct {
 // NewReducer returns a Reducer of a platform's objects.
 func NewReducer(d Describer) *Reducer { return &Reducer{describer: d} }
 
-// Member reduces the object of a member. before is an earlier version of it, or nil.
+// Member reduces the object of a member. before is an earlier version of it, or nil where
+// none is known for certain.
 func (r *Reducer) Member(u *unstructured.Unstructured, before *Member) *Member {
 	is := r.describer.DescribeMember(u)
 	m := &Member{
@@ -183,7 +184,8 @@ func at(seconds int64) time.Time {
 	return time.Unix(seconds, 0)
 }
 
-// content is not computed again for a spec that nobody has written to.
+// content is not computed again for a spec that nobody has written to. A generation
+// names one within the history that a watch tells of, and no further.
 func (r *Reducer) content(u *unstructured.Unstructured, before *Member) *Content {
 	if before != nil && before.UID == u.GetUID() && before.Generation == u.GetGeneration() && before.Generation > 0 {
 		return before.Content
