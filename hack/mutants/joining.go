@@ -21,6 +21,15 @@ var joining = slices.Concat(at("internal/platform/objects.go", []mutant{
 }), at("internal/manager/elected.go", []mutant{
 	{check: "only a leader runs what needs one", old: `return m.Manager.Add(onceElected{r, m.elected})`, broken: `return m.Manager.Add(r)`, test: "TestWhoWaitsForTheElection"},
 	{check: "every replica runs the rest", old: `ok && !says.NeedLeaderElection()`, broken: `ok && says.NeedLeaderElection()`, test: "TestWhoWaitsForTheElection"},
+}), at("internal/manager/restored.go", []mutant{
+	{check: "a restored etcd is noticed", old: `order < 0 {`, broken: `order < -1 {`, test: "TestALeaseThatGoesBack/an earlier one"},
+	{check: "nobody renews what they knew before a restore", old: `case h.went: return nil, errRestored`, broken: `case false: return nil, errRestored`, test: "TestALeaseThatWentBackIsNotRenewed"},
+	{check: "a restore is noticed by reads", old: `n.history.note(n.LeaseInterface.Get(ctx, name, o))`, broken: `n.LeaseInterface.Get(ctx, name, o)`, test: "TestTheLeaseTellsOfARestore/get"},
+	{check: "a restore is noticed by a new lease", old: `n.history.note(n.LeaseInterface.Create(ctx, l, o))`, broken: `n.LeaseInterface.Create(ctx, l, o)`, test: "TestTheLeaseTellsOfARestore/create"},
+	{check: "a restore is noticed by writes", old: `n.history.note(n.LeaseInterface.Update(ctx, l, o))`, broken: `n.LeaseInterface.Update(ctx, l, o)`, test: "TestTheLeaseTellsOfARestore/update"},
+	{check: "a follower ends after a restore, too", old: `func (*storeHistory) NeedLeaderElection() bool { return false }`, broken: `func (*storeHistory) NeedLeaderElection() bool { return true }`, test: "TestAProcessThatKnowsAnotherPastEnds"},
+}), at("internal/manager/lease.go", []mutant{
+	{check: "the lease tells of a restore", old: `stored.Client = notedLeases{stored.Client, l.history}`, broken: `_ = stored`, test: "TestTheLeaseTellsOfARestore"},
 }), at("internal/manager/platformpart.go", []mutant{
 	{check: "every platform has to be ready", old: `errs = append(errs, p.check(r))`, broken: `errs = []error{p.check(r)}`, test: "TestEveryPlatformHasToBeReady"},
 }), at("internal/manager/assemble.go", []mutant{

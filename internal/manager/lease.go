@@ -31,6 +31,8 @@ const (
 type lease struct {
 	resourcelock.Interface
 	clock clock.PassiveClock
+	// history is told of every version.
+	history *storeHistory
 
 	mu      sync.Mutex
 	renewed time.Time
@@ -66,7 +68,11 @@ func newLease(cfg *rest.Config, namespace string) (*lease, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating the lock of the lease: %w", err)
 	}
-	return &lease{Interface: lock, clock: clock.RealClock{}}, nil
+	l := &lease{Interface: lock, clock: clock.RealClock{}, history: newStoreHistory()}
+	if stored, ok := lock.(*resourcelock.LeaseLock); ok {
+		stored.Client = notedLeases{stored.Client, l.history}
+	}
+	return l, nil
 }
 
 // elect has one of the processes lead, for all platforms.
@@ -78,7 +84,7 @@ func (o *process) elect(cfg *rest.Config, options *ctrl.Options) error {
 	if err != nil {
 		return err
 	}
-	o.leads = l.held
+	o.leads, o.history = l.held, l.history
 	options.LeaderElection, options.LeaderElectionReleaseOnCancel = true, true
 	options.LeaderElectionResourceLockInterface = l
 	// With a lock of ours this only names the leader in metrics.

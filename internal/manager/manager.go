@@ -41,6 +41,8 @@ type process struct {
 	leads func() bool
 	// doubt is called when something may be served no more.
 	doubt func()
+	// history is nil where nobody leads.
+	history *storeHistory
 }
 
 func newProcess(o Options) *process {
@@ -112,6 +114,11 @@ func (o *process) newManager(cfg *rest.Config) (manager.Manager, error) {
 	mgr, err := ctrl.NewManager(cfg, options)
 	if err != nil {
 		return nil, fmt.Errorf("creating the manager: %w", err)
+	}
+	if o.history != nil {
+		if err := mgr.Add(o.history); err != nil {
+			return nil, fmt.Errorf("adding what notices a restored etcd: %w", err)
+		}
 	}
 	return mgr, nil
 }
