@@ -117,6 +117,12 @@ var planning = slices.Concat(at("internal/freshness/replacementpolicy.go", []mut
 	{check: "what is refused whoever replaces it is hidden", old: `return !p.Withholds && ServesStale`, broken: `return ServesStale`, test: "TestMakePlan/a strategy of the platform's own, stale ones withheld"},
 	{check: "what is withheld waits for no claim", old: `if left == 0 || p.Withholds {`, broken: `if left == 0 {`, test: "TestMakePlan/a strategy of the platform's own, stale ones withheld"},
 	{check: "no ghosts: what is current again is shown", old: `case served && !m.Shown:`, broken: `case false:`, test: "TestMakePlan/a rollback shows what is current again"},
+	{check: "clocks: no rollout began later than now", old: `p.Rollout = p.Rollout.By(s.Now)`, broken: ``, test: "TestPlanWithClocksThatDiffer"},
+	{check: "clocks: no member became ready later than now", old: `notAfter(m.ReadySince, p.Now)`, broken: `m.ReadySince`, test: "TestPlanWithClocksThatDiffer"},
+}), at("internal/freshness/rollout.go", []mutant{
+	{check: "clocks: what they show is compared", old: `at.Round(0).After(now.Round(0))`, broken: `at.After(now)`, test: "TestNotAfterComparesWhatClocksShow"},
+}), at("internal/freshness/poolstate.go", []mutant{
+	{check: "clocks: one that is ahead makes nobody wait longer", old: `min(m.ReadySince.Add(s.MinReady).Sub(s.Now), s.MinReady)`, broken: `m.ReadySince.Add(s.MinReady).Sub(s.Now)`, test: "TestAvailableByAnotherClock/a clock that is ahead"},
 }))
 
 // barePods are the rules of the releases whose members are Pods.

@@ -109,6 +109,7 @@ type Counts struct {
 // become available since as were missing or deleted.
 func MakePlan(s PoolState) Plan {
 	p := planner{PoolState: s, missing: s.Missing(), awaits: s.Rollout.Replacing.Awaited() > 0}
+	p.Rollout = p.Rollout.By(s.Now)
 	p.Rollout.Replacing = s.Rollout.Replacing.Postpone(s.Overtaken).Fill(s.Filled).Limit(p.missing)
 	if s.Rollout.Inherited {
 		r := p.Rollout.Replacing
@@ -151,7 +152,7 @@ func (p *planner) progress() Rollout {
 		r.Fresh = p.Now
 		// What takes the place of a member that a claim took brings a rollout no further.
 		if p.awaits && m.ReadySince.After(r.Progressed) {
-			r.Progressed = m.ReadySince
+			r.Progressed = notAfter(m.ReadySince, p.Now)
 		}
 	}
 	if r.State == Paused && !p.Paused || r.State == Complete && p.left() > 0 {

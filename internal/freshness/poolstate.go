@@ -93,7 +93,9 @@ func (s *PoolState) availableAt(m MemberState) (bool, time.Duration) {
 	if m.Leaving || m.Class == Unusable || m.ReadySince.IsZero() {
 		return false, 0
 	}
-	wait := m.ReadySince.Add(s.MinReady).Sub(s.Now)
+	// Another clock tells since when it is ready. Where that is ahead nobody waits for
+	// longer than for one that became ready now.
+	wait := min(m.ReadySince.Add(s.MinReady).Sub(s.Now), s.MinReady)
 	return wait <= 0, max(wait, 0)
 }
 

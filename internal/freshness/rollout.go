@@ -48,6 +48,22 @@ func (r Rollout) Follow(revision, template string, restarted, now time.Time) Rol
 	return next
 }
 
+// By is the rollout as it can be known now: nothing of it is later. What another leader
+// wrote can be, and what this one did before its clock was set back. Members would count
+// as born before it, and its deadline would never come.
+func (r Rollout) By(now time.Time) Rollout {
+	r.Started, r.Progressed, r.Fresh = notAfter(r.Started, now), notAfter(r.Progressed, now), notAfter(r.Fresh, now)
+	return r
+}
+
+// notAfter compares what clocks show, however much time has passed.
+func notAfter(at, now time.Time) time.Time {
+	if at.Round(0).After(now.Round(0)) {
+		return now
+	}
+	return at
+}
+
 // Resume goes on with a rollout that a leader before stored, and awaits what else
 // is missing.
 func (r Rollout) Resume() Rollout {
