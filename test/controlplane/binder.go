@@ -29,7 +29,8 @@ type binder struct {
 	turn   int
 }
 
-// startBinder runs a binder, under the scheduler's identity, until the cluster stops.
+// startBinder runs a binder, under the scheduler's identity, until the cluster or
+// stopBinder stops it.
 func (c *Cluster) startBinder() error {
 	cfg, err := c.User("system:kube-scheduler")
 	if err != nil {
@@ -62,14 +63,16 @@ func (c *Cluster) startBinder() error {
 	}); err != nil {
 		return fmt.Errorf("watch pods to bind: %w", err)
 	}
-	c.goRun(func(ctx context.Context) {
+	binding, stop := context.WithCancel(c.background)
+	c.stopBinder = stop
+	c.goRun(func(context.Context) {
 		defer unbound.Shutdown()
 		defer all.Shutdown()
-		all.Start(ctx.Done())
-		all.WaitForCacheSync(ctx.Done())
-		unbound.Start(ctx.Done())
-		context.AfterFunc(ctx, b.queue.ShutDown)
-		b.run(ctx)
+		all.Start(binding.Done())
+		all.WaitForCacheSync(binding.Done())
+		unbound.Start(binding.Done())
+		context.AfterFunc(binding, b.queue.ShutDown)
+		b.run(binding)
 	})
 	return nil
 }

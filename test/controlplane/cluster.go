@@ -31,6 +31,8 @@ type Cluster struct {
 	background context.Context
 	cancel     context.CancelFunc
 	running    sync.WaitGroup
+	// stopBinder ends what binds Pods; nil where nothing here does.
+	stopBinder func()
 
 	mu        sync.Mutex
 	processes []*Process
@@ -159,14 +161,23 @@ func (c *Cluster) Run(name, path string, args ...string) (*Process, error) {
 
 // PID is the process id of what Run started last as name, and whether there is one.
 func (c *Cluster) PID(name string) (int, bool) {
+	p := c.processOf(name)
+	if p == nil {
+		return 0, false
+	}
+	return p.PID(), true
+}
+
+// processOf is what Run started last as name; nil for none.
+func (c *Cluster) processOf(name string) *Process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range slices.Backward(c.processes) {
 		if p.Name == name {
-			return p.PID(), true
+			return p
 		}
 	}
-	return 0, false
+	return nil
 }
 
 // LogPath is the file with the output of the program that Run started as name.

@@ -82,6 +82,7 @@ func TestSharedEtcd(t *testing.T) {
 	t.Run("watches of etcd are held back", func(t *testing.T) { testEtcdHolds(t, c) })
 	t.Run("proxy refuses strangers", func(t *testing.T) { testProxyStrangers(t, c) })
 	t.Run("a server restarts at its address", func(t *testing.T) { testServerRestarts(t, c) })
+	t.Run("etcd is restored", func(t *testing.T) { testRestore(t, c) })
 	t.Run("stop leaves nothing", func(t *testing.T) { testStop(t, c) })
 }
 

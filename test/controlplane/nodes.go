@@ -26,15 +26,7 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
-	kubeconfig, err := c.userKubeconfig("kwok", "system:masters")
-	if err != nil {
-		return err
-	}
-	config := filepath.Join(c.dir, "kwok.yaml")
-	if err := os.WriteFile(config, []byte(stages+"---\n"+c.options.Stages), 0o644); err != nil {
-		return fmt.Errorf("write kwok's configuration: %w", err)
-	}
-	kwok, err := c.Run(Kwok, c.programs[Kwok], "--kubeconfig="+kubeconfig, "--config="+config)
+	kwok, err := c.startKwok()
 	if err != nil {
 		return err
 	}
@@ -50,6 +42,18 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 		return c.startBinder()
 	}
 	return nil
+}
+
+func (c *Cluster) startKwok() (*Process, error) {
+	kubeconfig, err := c.userKubeconfig("kwok", "system:masters")
+	if err != nil {
+		return nil, err
+	}
+	config := filepath.Join(c.dir, "kwok.yaml")
+	if err := os.WriteFile(config, []byte(stages+"---\n"+c.options.Stages), 0o644); err != nil {
+		return nil, fmt.Errorf("write kwok's configuration: %w", err)
+	}
+	return c.Run(Kwok, c.programs[Kwok], "--kubeconfig="+kubeconfig, "--config="+config)
 }
 
 // node is the i-th fake node. Its pod network holds 4096 addresses and overlaps

@@ -61,7 +61,7 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 	// A port of 0 is fine for peers: there are none, and nobody has to know it.
 	peers := "http://" + loopback + ":0"
 	process, err := c.Run(Etcd, c.programs[Etcd],
-		"--data-dir="+filepath.Join(c.dir, "etcd"),
+		"--data-dir="+c.etcdDir(),
 		"--listen-client-urls="+c.etcdURL(), "--advertise-client-urls="+c.etcdURL(),
 		"--listen-peer-urls="+peers, "--initial-advertise-peer-urls="+peers, "--initial-cluster=default="+peers,
 		"--unsafe-no-fsync", "--log-level=warn")

@@ -1,11 +1,9 @@
 package controlplane
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"path"
 
@@ -28,27 +26,8 @@ func (c *Cluster) Store(ctx context.Context, resource schema.GroupResource, obj 
 	if err != nil {
 		return fmt.Errorf("encode %s %s: %w", resource, obj.GetName(), err)
 	}
-	// etcd's gateway for JSON takes bytes in base64 (etcd, api/etcdserverpb/rpc.proto).
-	body, err := json.Marshal(map[string][]byte{
-		"key": []byte(path.Join(storedUnder, resource.Group, resource.Resource, obj.GetNamespace(), obj.GetName())), "value": value,
-	})
-	if err != nil {
-		return fmt.Errorf("encode %s %s: %w", resource, obj.GetName(), err)
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.etcdURL()+"/v3/kv/put", bytes.NewReader(body))
-	if err != nil {
-		return fmt.Errorf("store %s %s: %w", resource, obj.GetName(), err)
-	}
-	response, err := c.etcdClient.Do(request)
-	if err != nil {
-		return fmt.Errorf("store %s %s: %w", resource, obj.GetName(), err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	answer, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", response.Status, answer)
-	}
-	if err != nil {
+	key := path.Join(storedUnder, resource.Group, resource.Resource, obj.GetNamespace(), obj.GetName())
+	if _, err := c.askEtcd(ctx, "put", map[string][]byte{"key": []byte(key), "value": value}); err != nil {
 		return fmt.Errorf("store %s %s: %w", resource, obj.GetName(), err)
 	}
 	return nil
