@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/freshbind/freshbind/internal/fields"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/settings"
 )
@@ -129,7 +129,7 @@ func isDerived(template *unstructured.Unstructured) bool {
 // from a snapshot a later spec can have the generation of one that is no more.
 func (r *Recorder) noteUpdate(e event.UpdateEvent, q queue) {
 	sameUID := e.ObjectOld.GetUID() == e.ObjectNew.GetUID()
-	if sameUID && e.ObjectOld.GetGeneration() == e.ObjectNew.GetGeneration() && fields.Equal(specOf(e.ObjectOld), specOf(e.ObjectNew)) {
+	if sameUID && e.ObjectOld.GetGeneration() == e.ObjectNew.GetGeneration() && reflect.DeepEqual(specOf(e.ObjectOld), specOf(e.ObjectNew)) {
 		return
 	}
 	r.note(e.ObjectNew, q)

@@ -1,39 +1,5 @@
 package fields
 
-// Equal reports whether two values are the same that were read from JSON in the same
-// way.
-func Equal(a, b any) bool {
-	switch a := a.(type) {
-	case map[string]any:
-		b, is := b.(map[string]any)
-		if !is || len(a) != len(b) {
-			return false
-		}
-		for key, value := range a {
-			if other, has := b[key]; !has || !Equal(value, other) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		b, is := b.([]any)
-		if !is || len(a) != len(b) {
-			return false
-		}
-		for i := range a {
-			if !Equal(a[i], b[i]) {
-				return false
-			}
-		}
-		return true
-	}
-	switch b.(type) {
-	case map[string]any, []any:
-		return false
-	}
-	return a == b
-}
-
 // overhead is about what a decoded value needs beside its text.
 const overhead = 32
 

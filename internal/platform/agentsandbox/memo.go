@@ -1,6 +1,7 @@
 package agentsandbox
 
 import (
+	"reflect"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,7 +45,7 @@ func (m *Memo) Render(template *unstructured.Unstructured) (revision.Blueprint, 
 	known, _ := m.templates.Get(uid)
 	spec := template.Object["spec"]
 	for _, r := range known {
-		if fields.Equal(r.spec, spec) {
+		if reflect.DeepEqual(r.spec, spec) {
 			return r.blueprint, nil
 		}
 	}

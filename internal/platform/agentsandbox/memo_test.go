@@ -2,6 +2,7 @@ package agentsandbox
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -9,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/freshbind/freshbind/internal/fields"
 	"github.com/freshbind/freshbind/internal/revision"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
@@ -96,7 +96,7 @@ func TestMemoIsBoundedInBytes(t *testing.T) {
 		}
 	}
 	one, _ = m.templates.Get("u")
-	if last := version("u", 29, "1", fmt.Sprint(29, strings.Repeat("x", 100_000))); len(one) != memoEach || !fields.Equal(one[0].spec, last.Object["spec"]) {
+	if last := version("u", 29, "1", fmt.Sprint(29, strings.Repeat("x", 100_000))); len(one) != memoEach || !reflect.DeepEqual(one[0].spec, last.Object["spec"]) {
 		t.Errorf("%d renderings of one template, and the last one not first", len(one))
 	}
 }
