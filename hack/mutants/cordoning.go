@@ -53,11 +53,7 @@ var givingBack = slices.Concat(at("internal/platform/kruise/member.go", []mutant
 		}`, test: "TestAReturnChangesNothingElse"},
 }), at("internal/platform/kruise/classify.go", []mutant{
 	{check: "returns: they are judged", old: `case op == admissionv1.Update && isReturned(old, obj):`, broken: `case false:`, test: "TestClassify/back in its pool"},
-	{check: "returns: known by the label", old: `(isClaimed(old) || old`, broken: `(old`, test: "TestClassify/back, by its label"},
-	{check: "returns: known by the annotation", old: `|| old.GetAnnotations()[ownerAnnotation] != "" ||`, broken: `||`, test: "TestClassify/back, by its annotation"},
-	{check: "returns: known by the mark", old: `"labels", ownerLabel) != "")
-}`, broken: `"labels", ownerLabel) == "never")
-}`, test: "TestClassify/back, by its mark"},
+	{check: "returns: known without a mark", old: `return poolOf(old).UID == "" && poolOf(obj).UID != ""`, broken: `return isClaimed(old) && poolOf(old).UID == "" && poolOf(obj).UID != ""`, test: "TestClassify/back, without a mark"},
 }), at("internal/freshness/rules.go", []mutant{
 	{check: "returns: a member's life counts", old: `{"memberLives", []Operation{Bind, Release, Return,`, broken: `{"memberLives", []Operation{Bind, Release,`, test: "TestJudgeReturn/being deleted"},
 	{check: "returns: its Pod's content counts", old: `{"podIsCurrent", []Operation{Bind, Return,`, broken: `{"podIsCurrent", []Operation{Bind,`, test: "TestJudgeReturn/its pod is another's"},

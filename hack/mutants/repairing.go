@@ -29,7 +29,6 @@ var repairing = slices.Concat(at("internal/freshness/repair.go", []mutant{
 }), at("internal/platform/kruise/repair.go", []mutant{
 	{check: "kruise: repair: off", old: `if p.RepairOff || `, broken: `if `, test: "TestWhatIsNotRepaired/switched off"},
 	{check: "kruise: repair: off for a pool", old: `settings.Pool(objs.set.GetAnnotations()).RefusesRepair()`, broken: `false`, test: "TestWhatIsNotRepaired/switched off for the pool"},
-	{check: "kruise: repair: no clone", old: `!isColdStart(sandbox) || `, broken: ``, test: "TestWhatIsNotRepaired/a clone"},
 	{check: "kruise: repair: a reference by a reference only", old: ` || objs.refers() != refers {`, broken: ` {`, test: "TestWhatIsNotRepaired/the pool refers to a template now"},
 	{check: "kruise: repair: what has no Pod", old: `if hasPod == refers || err`, broken: `if hasPod && refers || err`, test: "TestWhatIsNotRepaired/it has no Pod"},
 	{check: "kruise: repair: the reference, too", old: `{"templateRef"}, `, broken: ``, test: "TestRepairsOfReferences/for uid-c"},

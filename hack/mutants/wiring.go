@@ -119,9 +119,14 @@ var reading = slices.Concat(at("internal/liveread/errors.go", []mutant{
 var kruiseGuard = slices.Concat(at("internal/platform/kruise/classify.go", []mutant{
 	{check: "kruise: a bind loses its pool", old: `poolOf(obj).UID != pool.UID`, broken: `poolOf(obj).UID == pool.UID`, test: "TestClassify/taken by a claim"},
 	{check: "kruise: another pool is no owner that stays", old: `poolOf(obj).UID != pool.UID`, broken: `poolOf(obj).UID == ""`, test: "TestClassify/given to another pool"},
-	{check: "kruise: overtaking is judged", old: `|| isOvertaken(old, obj)`, broken: ``, test: "TestClassify/overtaken"},
-	{check: "kruise: clones are left alone", old: ` && obj.GetAnnotations()[restoreAnnotation] == ""`, broken: ``, test: "TestClassify/a clone"},
-	{check: "kruise: what is made by hand is left alone", old: `return isClaimed(obj) && obj.GetLabels()`, broken: `return obj.GetLabels()`, test: "TestClassify/made by hand"},
+	{check: "kruise: overtaking is judged", old: `|| isGained(old, obj)`, broken: ``, test: "TestClassify/overtaken"},
+	{check: "kruise: so is giving what nobody has", old: `return has != "" && has != claimOf(old).UID`, broken: `return has != "" && claimOf(old).UID != "" && has != claimOf(old).UID`, test: "TestClassify/given on, by nobody"},
+	{check: "kruise: so is giving what stays in its pool", old: `return has != "" && has != claimOf(old).UID`, broken: `return poolOf(old).UID == "" && has != "" && has != claimOf(old).UID`, test: "TestClassify/given, and in its pool"},
+	{check: "kruise: who has it may write to it", old: `return has != "" && has != claimOf(old).UID`, broken: `return has != ""`, test: "TestClassify/paused"},
+	{check: "kruise: clones are left alone", old: `return isClaimed(obj) && (ofPool || forClaim)`, broken: `_, _ = ofPool, forClaim; return isClaimed(obj)`, test: "TestClassify/a clone"},
+	{check: "kruise: a claim cannot hide its pool", old: `return isClaimed(obj) && (ofPool || forClaim)`, broken: `return isClaimed(obj) && (ofPool && obj.GetLabels()[poolLabel] != "" || forClaim && false)`, test: "TestClassify/made, and of no pool"},
+	{check: "kruise: nor that it is one", old: `return isClaimed(obj) && (ofPool || forClaim)`, broken: `_ = forClaim; return isClaimed(obj) && ofPool`, test: "TestClassify/made, and named by nobody"},
+	{check: "kruise: what is made by hand is left alone", old: `return isClaimed(obj) && (ofPool`, broken: `return (ofPool`, test: "TestClassify/made by hand"},
 }), at("internal/platform/kruise/objects.go", []mutant{
 	{check: "kruise: a lock for deletion is nobody's claim", old: `id == "" || id == scaleDown`, broken: `id == ""`, test: "TestBindsByReason/about to be deleted"},
 	{check: "kruise: used, by who has it", old: `return claimOf(sandbox).UID != "" || isClaimed(sandbox) || recycled > 0`, broken: `return isClaimed(sandbox) || recycled > 0`, test: "TestBindsByReason/somebody's"},

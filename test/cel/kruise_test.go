@@ -56,10 +56,6 @@ func TestWritesOfOpenKruiseAgents(t *testing.T) {
 	free, taken := names{"sandbox-claimed": "false", "sandbox-pool": "p"}, names{"sandbox-claimed": "true", "sandbox-pool": "p"}
 	by := func(owner string) names { return names{"owner": owner} }
 	member := box(pooled, free, nil)
-	marked := box(nil, free, nil)
-	if err := unstructured.SetNestedField(marked.Object, "uid-c", "spec", "template", "metadata", "labels", kruise.Group+"/owner"); err != nil {
-		t.Fatal(err)
-	}
 	byReference := box(nil, taken, by("c"))
 	byReference.Object["spec"] = map[string]any{"template": nil}
 	in := func(m *unstructured.Unstructured, phase string) *unstructured.Unstructured {
@@ -74,33 +70,44 @@ func TestWritesOfOpenKruiseAgents(t *testing.T) {
 		want     freshness.Operation
 		refused  []string
 	}{
-		"taken":                       {member, box(nil, taken, by("c")), freshness.Bind, nil},
-		"let go":                      {member, box(nil, free, nil), freshness.Bind, nil},
-		"without any metadata":        {member, box(nil, nil, nil), freshness.Bind, nil},
-		"of a later version":          {member, box(refs(ref(kruise.Group+"/v1", "SandboxSet", "", true)), free, nil), "", nil},
-		"to another pool":             {member, box(refs(ref(of, "SandboxSet", "b", true)), free, nil), freshness.Bind, nil},
-		"kept, and no controller":     {member, box(refs(ref(of, "SandboxSet", "", false)), free, nil), freshness.Bind, nil},
-		"to a Job":                    {member, box(refs(ref("batch/v1", "Job", "b", true)), taken, by("c")), freshness.Bind, nil},
-		"locked":                      {member, box(pooled, free, by("__manager_scale_down")), "", nil},
-		"relabelled":                  {member, box(pooled, names{"sandbox-claimed": "false"}, nil), "", nil},
-		"owned before by a namesake":  {box(refs(ref("example.com/v1", "SandboxSet", "", true)), free, nil), box(nil, taken, by("c")), "", nil},
-		"owned before, no controller": {box(refs(ref(of, "SandboxSet", "", false)), free, nil), box(nil, taken, by("c")), "", nil},
-		"overtaken":                   {box(nil, taken, by("c")), box(nil, taken, by("d")), freshness.Bind, nil},
-		"overtaken, and let go":       {box(nil, taken, by("c")), box(nil, free, by("d")), "", nil},
-		"locked when claimed":         {box(nil, taken, by("c")), box(nil, taken, by("__manager_scale_down")), "", nil},
-		"back, by hand":               {box(nil, taken, by("c")), member, freshness.Return, []string{used}},
-		"back, by reference":          {byReference, member, freshness.Return, []string{used}},
-		"back, by its mark alone":     {marked, member, freshness.Return, []string{used}},
-		"back, by the recycler":       {recycling, member, freshness.Return, nil},
-		"back, nobody asked for it":   {in(box(nil, taken, by("c")), "Recycling"), member, freshness.Return, []string{used}},
-		"back, and not let go":        {in(recycling, "Running"), member, freshness.Return, []string{used}},
-		"back, not controlled":        {recycling, box(refs(ref(of, "SandboxSet", "", false)), free, nil), "", nil},
-		"to a pool, and unused":       {box(nil, free, nil), member, "", nil},
-		"born":                        {nil, member, freshness.Birth, nil},
-		"cold":                        {nil, box(nil, taken, by("c")), freshness.ColdStart, nil},
-		"a clone":                     {nil, box(nil, taken, names{"restore-from": "x"}), "", nil},
-		"of no pool":                  {nil, box(nil, names{"sandbox-claimed": "true"}, by("c")), "", nil},
-		"by hand":                     {nil, box(nil, nil, nil), "", nil},
+		"taken":                           {member, box(nil, taken, by("c")), freshness.Bind, nil},
+		"let go":                          {member, box(nil, free, nil), freshness.Bind, nil},
+		"without any metadata":            {member, box(nil, nil, nil), freshness.Bind, nil},
+		"of a later version":              {member, box(refs(ref(kruise.Group+"/v1", "SandboxSet", "", true)), free, nil), "", nil},
+		"to another pool":                 {member, box(refs(ref(of, "SandboxSet", "b", true)), free, nil), freshness.Bind, nil},
+		"kept, and no controller":         {member, box(refs(ref(of, "SandboxSet", "", false)), free, nil), freshness.Bind, nil},
+		"to a Job":                        {member, box(refs(ref("batch/v1", "Job", "b", true)), taken, by("c")), freshness.Bind, nil},
+		"locked":                          {member, box(pooled, free, by("__manager_scale_down")), "", nil},
+		"relabelled":                      {member, box(pooled, names{"sandbox-claimed": "false"}, nil), "", nil},
+		"let go by a namesake":            {box(refs(ref("example.com/v1", "SandboxSet", "", true)), free, nil), box(nil, free, nil), "", nil},
+		"let go, never controlled":        {box(refs(ref(of, "SandboxSet", "", false)), free, nil), box(nil, free, nil), "", nil},
+		"given, and in its pool":          {member, box(pooled, free, by("c")), freshness.Bind, nil},
+		"given when locked":               {box(pooled, free, by("__manager_scale_down")), box(pooled, free, by("c")), freshness.Bind, nil},
+		"given, made by hand":             {box(nil, nil, nil), box(nil, nil, by("c")), freshness.Bind, nil},
+		"given, claimed by nobody":        {box(nil, taken, nil), box(nil, taken, by("c")), freshness.Bind, nil},
+		"written to":                      {box(nil, taken, by("c")), box(nil, free, by("c")), "", nil},
+		"let go, and kept":                {box(nil, taken, by("c")), box(nil, taken, nil), "", nil},
+		"overtaken":                       {box(nil, taken, by("c")), box(nil, taken, by("d")), freshness.Bind, nil},
+		"overtaken, and let go":           {box(nil, taken, by("c")), box(nil, free, by("d")), freshness.Bind, nil},
+		"locked when claimed":             {box(nil, taken, by("c")), box(nil, taken, by("__manager_scale_down")), "", nil},
+		"back, by hand":                   {box(nil, taken, by("c")), member, freshness.Return, []string{used}},
+		"back, by reference":              {byReference, member, freshness.Return, []string{used}},
+		"back, by the recycler":           {recycling, member, freshness.Return, nil},
+		"back, nobody asked for it":       {in(box(nil, taken, by("c")), "Recycling"), member, freshness.Return, []string{used}},
+		"back, and not let go":            {in(recycling, "Running"), member, freshness.Return, []string{used}},
+		"back, not controlled":            {recycling, box(refs(ref(of, "SandboxSet", "", false)), free, nil), "", nil},
+		"back, without a mark":            {box(nil, free, nil), member, freshness.Return, []string{used}},
+		"back, owned and then controlled": {box(refs(ref(of, "SandboxSet", "", false)), free, nil), member, freshness.Return, []string{used}},
+		"owned, as before":                {box(refs(ref(of, "SandboxSet", "", false)), free, nil), box(refs(ref(of, "SandboxSet", "", false)), taken, nil), "", nil},
+		"back, and given again":           {recycling, box(pooled, free, by("d")), freshness.Bind, nil},
+		"born":                            {nil, member, freshness.Birth, nil},
+		"cold":                            {nil, box(nil, taken, by("c")), freshness.ColdStart, nil},
+		"cold, as if restored":            {nil, box(nil, taken, names{"owner": "c", "restore-from": "x"}), freshness.ColdStart, nil},
+		"cold, and of no pool":            {nil, box(nil, names{"sandbox-claimed": "true", "sandbox-pool": ""}, by("c")), freshness.ColdStart, nil},
+		"cold, by a claim's name":         {nil, box(nil, names{"sandbox-claimed": "true", "claim-name": ""}, by("c")), freshness.ColdStart, nil},
+		"a clone":                         {nil, box(nil, names{"sandbox-claimed": "true", "sandbox-template": "x"}, names{"owner": "c", "restore-from": "x"}), "", nil},
+		"of no pool and no claim":         {nil, box(nil, names{"sandbox-claimed": "true"}, by("c")), "", nil},
+		"by hand":                         {nil, box(nil, nil, nil), "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := write{old: tc.old, obj: tc.obj, user: "alice"}

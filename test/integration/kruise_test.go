@@ -47,6 +47,7 @@ func TestKruiseBinds(t *testing.T) {
 		}
 	}
 	w.duplicatesAreRefused(set)
+	w.inTwoWrites(set)
 	w.usedOnesAreRefused(set)
 	w.references()
 	w.staleOnesAreRefused()

@@ -90,6 +90,7 @@ func TestKruiseRepairs(t *testing.T) {
 		}
 		w.told(cold, "ColdStartRepaired")
 	}
+	w.disguised(before, note)
 	w.notRepaired(before, asking)
 	w.referencesAreRepaired()
 }

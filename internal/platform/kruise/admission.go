@@ -19,30 +19,29 @@ const (
 	celOldClaimed = `oldObject.metadata.?labels[?'` + claimedLabel + `'].orValue('') == '` + yes + `'`
 	celOwner      = `object.metadata.?annotations[?'` + ownerAnnotation + `'].orValue('')`
 	celOldOwner   = `oldObject.metadata.?annotations[?'` + ownerAnnotation + `'].orValue('')`
-	notScaleDown  = `!('` + scaleDown + `' in [` + celOwner + `, ` + celOldOwner + `])`
 
 	pooled    = celOwners + `.exists(o, ` + setOwner + ` && ` + controls + `)`
 	wasPooled = celOldOwners + `.exists(o, ` + setOwner + ` && ` + controls + `)`
 
 	taken = celOldOwners + `.exists(o, ` + setOwner + ` && ` + controls + ` && !` + celOwners +
 		`.exists(p, p.kind == o.kind && p.apiVersion.startsWith('` + Group + `/') && p.?controller.orValue(false) && p.uid == o.uid))`
-	overtaken = `!(` + wasPooled + `) && !(` + pooled + `) && ` + celClaimed + ` && ` + celOldClaimed + ` && ` +
-		celOwner + ` != '' && ` + celOldOwner + ` != '' && ` + celOwner + ` != ` + celOldOwner + ` && ` + notScaleDown
+	// gained: somebody has it who had it not before, whoever had it until then. The platform
+	// writes that together with taken, or when it creates a Sandbox.
+	gained = celOwner + ` != ` + celOldOwner + ` && !(` + celOwner + ` in ['', '` + scaleDown + `'])`
 	// templateOwner is the condition on an owner o that its history is kept.
 	templateOwner = `o.kind in ['` + kindSet + `', '` + kindTemplate + `'] && o.apiVersion.startsWith('` + Group + `/') && ` + controls
 	// notOrphaned: the garbage collector takes owners away that somebody deletes without
 	// what they own. It claims nothing.
 	notOrphaned = `!(request.userInfo.username in ['system:serviceaccount:kube-system:generic-garbage-collector', 'system:kube-controller-manager'])`
 
-	coldStarted = `!(` + pooled + `) && ` + celClaimed + ` && object.metadata.?labels[?'` + poolLabel + `'].orValue('') != '' && ` +
-		`object.metadata.?annotations[?'` + restoreAnnotation + `'].orValue('') == ''`
+	// Labels of a claim's own can empty these two, and not take them away.
+	coldStarted = `!(` + pooled + `) && ` + celClaimed + ` && ['` + poolLabel + `', '` + claimNameLabel + `'].exists(k, k in object.metadata.labels)`
 
-	// returns: one that somebody had gets a SandboxSet that it did not have.
-	usedBefore = celOldClaimed + ` || ` + celOldOwner + ` != '' || ` +
-		`oldObject.?spec.?template.?metadata.?labels[?'` + ownerLabel + `'].orValue('') != ''`
-	returns = `!` + celOldOwners + `.exists(o, ` + setOwner + `) && ` + celOwners + `.exists(o, ` + setOwner + `) && (` + usedBefore + `)`
+	// returns: one gets a SandboxSet that it did not have. Whether somebody had it in the
+	// meantime is not asked: whoever gives it back can take the marks of that off first.
+	returns = `!` + celOldOwners + `.exists(o, ` + setOwner + `) && ` + celOwners + `.exists(o, ` + setOwner + `) || ` + returned
 	// returned is what of that is judged: the SandboxSet controls it then.
-	returned     = `!(` + wasPooled + `) && ` + pooled + ` && (` + usedBefore + `)`
+	returned     = `!(` + wasPooled + `) && ` + pooled
 	isRecycling  = `oldObject.?status.?phase.orValue('') == '` + phaseRecycling + `'`
 	wantsCleanup = `oldObject.metadata.?annotations[?'` + cleanupAnnotation + `'].orValue('') == '` + yes + `'`
 )
@@ -61,7 +60,7 @@ func Admission() platform.Admission {
 		Requests: map[platform.Requested]platform.Requests{
 			platform.Binds: {
 				Rules:      sandboxes(update),
-				Conditions: append(platform.When("taken-or-given-back", taken+` || `+overtaken+` || `+returned), platform.When("not-orphaned", notOrphaned)...),
+				Conditions: append(platform.When("taken-or-given-back", taken+` || `+gained+` || `+returned), platform.When("not-orphaned", notOrphaned)...),
 			},
 			platform.ColdStarts: {Rules: sandboxes(create), Conditions: platform.When("made-for-a-claim", coldStarted)},
 			platform.Births:     {Rules: sandboxes(create), Conditions: platform.When("made-for-a-pool", pooled)},
@@ -72,7 +71,7 @@ func Admission() platform.Admission {
 			Name: "freshbind-used", Conditions: platform.When("comes-back", returns),
 			Validations: []admissionregistrationv1.Validation{{
 				Expression: wantsCleanup,
-				Message:    "metadata.ownerReferences: this sandbox was used, and its pool does not recycle: it can never be a member again",
+				Message:    "metadata.ownerReferences: this sandbox is no member, and its pool does not recycle: nobody can tell whether it was used, and it can never be a member again",
 			}, {
 				Expression: isRecycling,
 				Message:    "metadata.ownerReferences: somebody has this sandbox, and has not let go of it: only one in phase Recycling goes back to its pool",

@@ -55,8 +55,6 @@ const (
 	lockAnnotation = prefix + "lock"
 	// createdByLabel tells the Pods of Sandboxes.
 	createdByLabel, createdBySandbox = prefix + "created-by", "sandbox"
-	// restoreAnnotation is on clones: their content is meant to be old.
-	restoreAnnotation = prefix + "restore-from"
 	// cleanupAnnotation has a used Sandbox go back to its pool.
 	cleanupAnnotation = prefix + "cleanup-enabled"
 

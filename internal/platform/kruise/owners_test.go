@@ -14,7 +14,8 @@ import (
 	"github.com/freshbind/freshbind/internal/settings"
 )
 
-// One claim takes from another only what says, before and after, that somebody has it.
+// Whoever is said to have a Sandbox that was not theirs has taken it, whatever else it says,
+// before and after, of somebody having it.
 func TestWhatIsNotOvertaken(t *testing.T) {
 	c := newCluster()
 	mine := c.written
@@ -33,12 +34,13 @@ func TestWhatIsNotOvertaken(t *testing.T) {
 		old, obj *unstructured.Unstructured
 		want     bool
 	}{
-		"overtaken":             {mine, changed(mine, owner("uid-d")), true},
-		"back in its pool":      {mine, changed(mine, owner("uid-d"), pooled), false},
-		"not claimed before":    {changed(mine, labelled(claimedLabel, "false")), changed(mine, owner("uid-d")), false},
-		"not claimed any more":  {mine, changed(mine, owner("uid-d"), labelled(claimedLabel, "false")), false},
-		"its owner is gone":     {mine, changed(mine, owner("")), false},
-		"it had no owner noted": {changed(mine, owner("")), mine, false},
+		"overtaken":                   {mine, changed(mine, owner("uid-d")), true},
+		"back in its pool":            {mine, changed(mine, owner("uid-d"), pooled), true},
+		"not claimed before":          {changed(mine, labelled(claimedLabel, "false")), changed(mine, owner("uid-d")), true},
+		"not claimed any more":        {mine, changed(mine, owner("uid-d"), labelled(claimedLabel, "false")), true},
+		"back in its pool, as it was": {mine, changed(mine, pooled), false},
+		"its owner is gone":           {mine, changed(mine, owner("")), false},
+		"it had no owner noted":       {changed(mine, owner("")), mine, true},
 	} {
 		if w, _ := (&Platform{}).Classify(admissionv1.Update, tc.old, tc.obj); (w.Operation == freshness.Bind) != tc.want {
 			t.Errorf("%s: it is %q, want a bind: %t", name, w.Operation, tc.want)

@@ -26,7 +26,7 @@ var blueprintPaths = [][]string{{"template", "spec"}, {"templateRef"}, {"volumeC
 // what the template says then (GetTemplateSpec). It stays as it is, too, where one of both
 // refers to a template and the other says all itself: claims write into the latter.
 func (p *Platform) repair(ctx context.Context, sandbox *unstructured.Unstructured, f platform.Facts, objs stored) (*platform.Repair, error) {
-	if p.RepairOff || objs.set == nil || !isColdStart(sandbox) || settings.Pool(objs.set.GetAnnotations()).RefusesRepair() {
+	if p.RepairOff || objs.set == nil || settings.Pool(objs.set.GetAnnotations()).RefusesRepair() {
 		return nil, nil
 	}
 	refers := templateRef(sandbox) != ""

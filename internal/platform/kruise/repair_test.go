@@ -230,8 +230,9 @@ func TestWhatIsNotRepaired(t *testing.T) {
 		"stale ones are wanted":     {cold: mine, after: func(c *cluster) { c.set().SetAnnotations(map[string]string{settings.StrategyKey: "OnReplenish"}) }},
 		"nothing is known":          {cold: mine, after: func(c *cluster) { c.had = nil }},
 		"a birth":                   {cold: func(c *cluster) *unstructured.Unstructured { return memberOf(c.set(), "new") }},
-		"a clone": {cold: edited(mine, func(u *unstructured.Unstructured) {
-			set(u, "checkpoint", "metadata", "annotations", restoreAnnotation)
+		"a clone": {cold: edited(user, func(u *unstructured.Unstructured) {
+			set(u, "checkpoint", "metadata", "annotations", prefix+"restore-from")
+			unstructured.RemoveNestedField(u.Object, "metadata", "labels", poolLabel)
 		})},
 		"edited by somebody":    {cold: edited(mine, func(u *unstructured.Unstructured) { container(u)["command"] = []any{"sh"} })},
 		"a user's own image":    {cold: edited(user, imaged(asksFor))},
