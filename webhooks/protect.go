@@ -52,7 +52,8 @@ func (p *Protect) Handle(ctx context.Context, req admission.Request) admission.R
 		return admission.Allowed("")
 	}
 	v := freshness.JudgeDelete(d)
-	mode, err := p.Modes.Of(ctx, req.Namespace, "")
+	// What its pool said when it was made, or began to say, is on the member.
+	mode, err := p.Modes.Of(ctx, req.Namespace, member.GetLabels()[settings.EnforcementKey])
 	if err != nil {
 		mode = settings.Audit
 	}

@@ -36,14 +36,18 @@ func TestProtect(t *testing.T) {
 		deletions deletions
 		mode      settings.Mode
 		modeErr   error
-		allowed   bool
-		verdict   string
+		// pool is what the pool said of its own enforcement.
+		pool    string
+		allowed bool
+		verdict string
 	}{
-		"in use":                  {deletions{d: inUse}, settings.Enforce, nil, false, "deny"},
-		"in use, audited":         {deletions{d: inUse}, settings.Audit, nil, true, "deny"},
-		"idle":                    {deletions{d: idle}, settings.Enforce, nil, true, "allow"},
-		"undecided never waits":   {deletions{err: away}, settings.Enforce, nil, true, ""},
-		"mode unreadable, passes": {deletions{d: inUse}, settings.Enforce, away, true, "deny"},
+		"in use":                    {deletions{d: inUse}, settings.Enforce, nil, "", false, "deny"},
+		"in use, audited":           {deletions{d: inUse}, settings.Audit, nil, "", true, "deny"},
+		"in use, the pool enforces": {deletions{d: inUse}, settings.Audit, nil, "enforce", false, "deny"},
+		"the pool loosens nothing":  {deletions{d: inUse}, settings.Enforce, nil, "audit", false, "deny"},
+		"idle":                      {deletions{d: idle}, settings.Enforce, nil, "enforce", true, "allow"},
+		"undecided never waits":     {deletions{err: away}, settings.Enforce, nil, "enforce", true, ""},
+		"mode unreadable, passes":   {deletions{d: inUse}, settings.Enforce, away, "", true, "deny"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -51,8 +55,12 @@ func TestProtect(t *testing.T) {
 				Deletions: tc.deletions, Modes: modes(t, tc.mode, tc.modeErr), Timeout: time.Minute,
 				Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0)),
 			}
+			bound := builders.Bound(member, claim, template)
+			if tc.pool != "" {
+				bound.Label(settings.EnforcementKey, tc.pool)
+			}
 			resp := p.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-				Operation: admissionv1.Delete, Namespace: "ns", OldObject: raw(t, builders.Bound(member, claim, template).Obj()),
+				Operation: admissionv1.Delete, Namespace: "ns", OldObject: raw(t, bound.Obj()),
 			}})
 			if resp.Allowed != tc.allowed || resp.AuditAnnotations["verdict"] != tc.verdict {
 				t.Errorf("Handle() = allowed %t, verdict %q, want %t, %q", resp.Allowed, resp.AuditAnnotations["verdict"], tc.allowed, tc.verdict)

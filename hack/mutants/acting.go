@@ -76,6 +76,7 @@ var answering = slices.Concat(at("internal/platform/agentsandbox/answers.go", []
 }), at("webhooks/protect.go", []mutant{
 	{check: "protect: denies", old: `if !v.Allowed && mode == settings.Enforce {`, broken: `if false {`, test: "TestProtect/in use"},
 	{check: "protect: not in mode audit", old: `if !v.Allowed && mode == settings.Enforce {`, broken: `if !v.Allowed {`, test: "TestProtect/in use, audited"},
+	{check: "protect: where a pool says so", old: `member.GetLabels()[settings.EnforcementKey])`, broken: `"")`, test: "TestProtect/in use, the pool enforces"},
 	{check: "protect: answers NotFound", old: `Reason: metav1.StatusReasonNotFound,`, broken: `Reason: metav1.StatusReasonForbidden,`, test: "TestProtect/in use"},
 	{check: "protect: no delete waits for a read", old: `log.Info("Let a delete pass unjudged", "sandbox", member.GetName(), "reason", err.Error())
 		return admission.Allowed("")`, broken: `return admission.Errored(http.StatusInternalServerError, err)`, test: "TestProtect/undecided never waits"},

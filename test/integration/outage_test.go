@@ -166,8 +166,22 @@ const patience = 10
 // A claim's sandbox survives the delete that its former pool's controller meant
 // for an idle member; its own end is not held up.
 func TestAClaimsSandboxIsNotKilledByThePool(t *testing.T) {
-	s := sharedWorld(t).enforced(t)
-	p := s.pool(scenario.Pool{Replicas: 2, Strategy: scenario.Recreate})
+	w := sharedWorld(t)
+	t.Run("the namespace enforces", func(t *testing.T) {
+		s := w.enforced(t)
+		s.notKilledByThePool(s.pool(scenario.Pool{Replicas: 2, Strategy: scenario.Recreate}))
+	})
+	t.Run("the pool enforces", func(t *testing.T) {
+		s, p := w.auditedPool(t)
+		s.annotate(p, settings.EnforcementKey, "enforce")
+		s.state(p, "Complete", "")
+		s.notKilledByThePool(p)
+	})
+}
+
+func (s *stage) notKilledByThePool(p scenario.Pool) {
+	t := s.t
+	t.Helper()
 	controllers := s.w.controllers(t).Resource(upstream.Sandboxes.WithVersion(s.Version)).Namespace(s.Name)
 	var sandbox *unstructured.Unstructured
 	for i := 1; ; i++ {
