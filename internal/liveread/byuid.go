@@ -139,8 +139,14 @@ func scanList(body io.Reader, uid string) (found *unstructured.Unstructured, mor
 	return nil, more, nil
 }
 
+// scanItems takes null for no items: of metadata alone, that is how the API server lists
+// nothing.
 func scanItems(d *json.Decoder, uid string) (*unstructured.Unstructured, error) {
-	if err := open(d, '['); err != nil {
+	first, err := d.Token()
+	if err != nil || first == nil {
+		return nil, err
+	}
+	if err := expect(first, '['); err != nil {
 		return nil, err
 	}
 	for d.More() {
@@ -156,7 +162,7 @@ func scanItems(d *json.Decoder, uid string) (*unstructured.Unstructured, error) 
 		found.SetUID(types.UID(uid))
 		return found, nil
 	}
-	_, err := d.Token()
+	_, err = d.Token()
 	return nil, err
 }
 
@@ -166,6 +172,10 @@ func open(d *json.Decoder, want json.Delim) error {
 	if err != nil {
 		return err
 	}
+	return expect(got, want)
+}
+
+func expect(got json.Token, want json.Delim) error {
 	if got != want {
 		return fmt.Errorf("it has %v where %v was expected", got, want)
 	}

@@ -64,7 +64,8 @@ func TestAnObjectIsFoundByItsUID(t *testing.T) {
 		"a page is cut off":  {map[string]string{"": `{"metadata":{},"items":[{"metadata":{"name":"a"}}`}, "uid-2", "", false, []string{base + "?limit=500"}},
 		"no list":            {map[string]string{"": `{"metadata":{}}`}, "uid-2", "", false, []string{base + "?limit=500"}},
 		"no object":          {map[string]string{"": `[]`}, "uid-2", "", false, []string{base + "?limit=500"}},
-		"items are not many": {map[string]string{"": `{"items":null}`}, "uid-2", "", false, []string{base + "?limit=500"}},
+		"of no items":        {map[string]string{"": `{"metadata":{},"items":null}`}, "uid-2", "", true, []string{base + "?limit=500"}},
+		"items are not many": {map[string]string{"": `{"items":{}}`}, "uid-2", "", false, []string{base + "?limit=500"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
