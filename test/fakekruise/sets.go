@@ -33,13 +33,17 @@ type setController struct {
 
 func (c *setController) setChanged(_, set *unstructured.Unstructured) { c.queue.Add(keyOf(set)) }
 
-// boxChanged wakes the SandboxSet that has a Sandbox, and the one that had it.
+// boxChanged wakes the SandboxSet that has a Sandbox, and the one that had it. What was made
+// is seen even if it is gone before anybody looks.
 func (c *setController) boxChanged(old, box *unstructured.Unstructured) {
 	for _, u := range []*unstructured.Unstructured{old, box} {
 		if u == nil {
 			continue
 		}
 		if ref := metav1.GetControllerOfNoCopy(u); ref != nil && ref.Kind == "SandboxSet" {
+			c.mu.Lock()
+			delete(c.made[ref.UID], u.GetName())
+			c.mu.Unlock()
 			c.queue.Add(u.GetNamespace() + "/" + ref.Name)
 		}
 	}
