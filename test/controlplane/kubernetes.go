@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -72,7 +73,7 @@ func kubernetesDir(ctx context.Context, log io.Writer, version string) (string, 
 		return "", fmt.Errorf("make folder: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(partial) }()
-	if err := writeModule(ctx, partial, version); err != nil {
+	if err := writeModule(ctx, log, partial, version); err != nil {
 		return "", fmt.Errorf("pin Kubernetes %s: %w", version, err)
 	}
 	if err := os.Rename(partial, dir); err != nil {
@@ -82,23 +83,20 @@ func kubernetesDir(ctx context.Context, log io.Writer, version string) (string, 
 }
 
 // writeModule writes go.mod and go.sum for the Kubernetes tools of a version.
-func writeModule(ctx context.Context, dir, version string) error {
-	output, err := goCommand(ctx, dir, "mod", "download", "-json", kubernetesModule+"@"+version)
+func writeModule(ctx context.Context, log io.Writer, dir, version string) error {
+	staging, err := stagingVersion(version)
 	if err != nil {
 		return err
 	}
-	var downloaded struct{ GoMod string }
-	if err := json.Unmarshal([]byte(output), &downloaded); err != nil {
-		return fmt.Errorf("read download: %w", err)
-	}
-	output, err = goCommand(ctx, dir, "mod", "edit", "-json", downloaded.GoMod)
+	own, err := publishedGoMod(ctx, dir, version)
 	if err != nil {
 		return err
 	}
-	text, err := kubernetesGoMod(version, []byte(output))
+	staged, err := stagingVersions(ctx, log, dir, staging, own.stagedRequired())
 	if err != nil {
 		return err
 	}
+	text := kubernetesGoMod(version, staging, own, staged)
 	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(text), 0o644); err != nil {
 		return fmt.Errorf("write go.mod: %w", err)
 	}
@@ -113,6 +111,23 @@ func writeModule(ctx context.Context, dir, version string) error {
 	return err
 }
 
+// publishedGoMod is the go.mod of a version of Kubernetes.
+func publishedGoMod(ctx context.Context, dir, version string) (goMod, error) {
+	output, err := goCommand(ctx, dir, "mod", "download", "-json", kubernetesModule+"@"+version)
+	if err != nil {
+		return goMod{}, err
+	}
+	var downloaded struct{ GoMod string }
+	if err := json.Unmarshal([]byte(output), &downloaded); err != nil {
+		return goMod{}, fmt.Errorf("read download: %w", err)
+	}
+	output, err = goCommand(ctx, dir, "mod", "edit", "-json", downloaded.GoMod)
+	if err != nil {
+		return goMod{}, err
+	}
+	return readGoMod([]byte(output))
+}
+
 // goMod is a go.mod as go mod edit -json prints it.
 type goMod struct {
 	Go      string
@@ -123,45 +138,64 @@ type goMod struct {
 
 type moduleVersion struct{ Path, Version string }
 
-// kubernetesGoMod is a go.mod for programs of a version of Kubernetes, whose own
-// go.mod is published. That one replaces the modules of its folder staging by paths,
-// which count only in the main module; they are published as well.
-func kubernetesGoMod(version string, published []byte) (string, error) {
-	staging, err := stagingVersion(version)
-	if err != nil {
-		return "", err
-	}
+// readGoMod reads that of Kubernetes. It replaces the modules of the folder staging by
+// paths, which count only in the main module; they are published as well.
+func readGoMod(published []byte) (goMod, error) {
 	var own goMod
 	if err := json.Unmarshal(published, &own); err != nil {
-		return "", fmt.Errorf("read go.mod of Kubernetes: %w", err)
+		return own, fmt.Errorf("read go.mod of Kubernetes: %w", err)
 	}
+	if len(own.Replace) == 0 {
+		return own, errors.New("go.mod of Kubernetes replaces no module")
+	}
+	for _, r := range own.Replace {
+		if !strings.HasPrefix(r.New.Path, "./staging/") {
+			return own, fmt.Errorf("go.mod of Kubernetes replaces %s by %s: only modules of its folder staging are expected", r.Old.Path, r.New.Path)
+		}
+	}
+	return own, nil
+}
+
+// stagedRequired are the modules of the folder staging that Kubernetes needs.
+func (m goMod) stagedRequired() []string {
+	var paths []string
+	for _, r := range m.Require {
+		if m.replaces(r.Path) {
+			paths = append(paths, r.Path)
+		}
+	}
+	return paths
+}
+
+func (m goMod) replaces(path string) bool {
+	for _, r := range m.Replace {
+		if r.Old.Path == path {
+			return true
+		}
+	}
+	return false
+}
+
+// kubernetesGoMod is a go.mod for programs of a version of Kubernetes, which has its
+// own go.mod, with modules of its folder staging in the versions that staged names, or
+// else in that of staging.
+func kubernetesGoMod(version, staging string, own goMod, staged map[string]string) string {
 	var out strings.Builder
 	write := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
 	write("module %s/test/controlplane/kubernetes\n\ngo %s\n", modulePath, own.Go)
 	for _, d := range own.GoDebug {
 		write("godebug %s=%s", d.Key, d.Value)
 	}
-	staged := map[string]bool{}
 	write("\nreplace (")
 	for _, r := range own.Replace {
-		if !strings.HasPrefix(r.New.Path, "./staging/") {
-			return "", fmt.Errorf("go.mod of Kubernetes replaces %s by %s: only modules of its folder staging are expected", r.Old.Path, r.New.Path)
-		}
-		staged[r.Old.Path] = true
-		write("\t%s => %s %s", r.Old.Path, r.Old.Path, staging)
-	}
-	if len(staged) == 0 {
-		return "", errors.New("go.mod of Kubernetes replaces no module")
+		write("\t%s => %s %s", r.Old.Path, r.Old.Path, cmp.Or(staged[r.Old.Path], staging))
 	}
 	write(")\n\nrequire (\n\t%s %s", kubernetesModule, version)
 	for _, r := range own.Require {
-		if staged[r.Path] {
-			r.Version = staging
-		}
-		write("\t%s %s // indirect", r.Path, r.Version)
+		write("\t%s %s // indirect", r.Path, cmp.Or(staged[r.Path], r.Version))
 	}
 	write(")")
-	return out.String(), nil
+	return out.String()
 }
 
 // stagingVersion is the version of client-go and its like: v0.30.14 for v1.30.14.

@@ -16,10 +16,12 @@ func TestKubernetesGoMod(t *testing.T) {
   "Require": [
     {"Path": "github.com/spf13/cobra", "Version": "v1.9.1"},
     {"Path": "k8s.io/api", "Version": "v0.0.0"},
+    {"Path": "k8s.io/endpointslice", "Version": "v0.0.0"},
     {"Path": "k8s.io/klog/v2", "Version": "v2.130.1"}
   ],
   "Replace": [
     {"Old": {"Path": "k8s.io/api"}, "New": {"Path": "./staging/src/k8s.io/api"}},
+    {"Old": {"Path": "k8s.io/endpointslice"}, "New": {"Path": "./staging/src/k8s.io/endpointslice"}},
     {"Old": {"Path": "k8s.io/sample-apiserver"}, "New": {"Path": "./staging/src/k8s.io/sample-apiserver"}}
   ]
 }`
@@ -31,6 +33,7 @@ godebug default=go1.24
 
 replace (
 	k8s.io/api => k8s.io/api v0.34.4
+	k8s.io/endpointslice => k8s.io/endpointslice v0.34.3
 	k8s.io/sample-apiserver => k8s.io/sample-apiserver v0.34.4
 )
 
@@ -38,13 +41,18 @@ require (
 	k8s.io/kubernetes v1.34.4
 	github.com/spf13/cobra v1.9.1 // indirect
 	k8s.io/api v0.34.4 // indirect
+	k8s.io/endpointslice v0.34.3 // indirect
 	k8s.io/klog/v2 v2.130.1 // indirect
 )
 `
-	got, err := kubernetesGoMod("v1.34.4", []byte(published))
+	own, err := readGoMod([]byte(published))
 	if err != nil {
 		t.Fatal(err)
 	}
+	if diff := cmp.Diff([]string{"k8s.io/api", "k8s.io/endpointslice"}, own.stagedRequired()); diff != "" {
+		t.Errorf("required modules of the folder staging (-want,+got):\n%s", diff)
+	}
+	got := kubernetesGoMod("v1.34.4", "v0.34.4", own, map[string]string{"k8s.io/api": "v0.34.4", "k8s.io/endpointslice": "v0.34.3"})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("go.mod (-want,+got):\n%s", diff)
 	}
@@ -58,7 +66,7 @@ require (
 	}
 }
 
-func TestKubernetesGoModRefuses(t *testing.T) {
+func TestReadGoModRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ published, want string }{
 		"a module of somebody else's": {
 			`{"Replace": [{"Old": {"Path": "a.test/b"}, "New": {"Path": "a.test/fork"}}]}`, "replaces a.test/b by a.test/fork",
@@ -67,7 +75,7 @@ func TestKubernetesGoModRefuses(t *testing.T) {
 		"no JSON":     {`module k8s.io/kubernetes`, "read go.mod"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := kubernetesGoMod("v1.34.4", []byte(tc.published)); err == nil || !strings.Contains(err.Error(), tc.want) {
+			if _, err := readGoMod([]byte(tc.published)); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got error %v, want one with %q", err, tc.want)
 			}
 		})
