@@ -261,7 +261,12 @@ func exists(file string) bool {
 
 // say writes one progress line. Progress that cannot be written is no reason to fail.
 func say(log io.Writer, format string, args ...any) {
-	if log != nil {
-		_, _ = fmt.Fprintf(log, format+"\n", args...)
+	if log == nil {
+		return
 	}
+	// Another build may show there how far it is.
+	if isTerminal(log) {
+		format = clearLine + format
+	}
+	_, _ = fmt.Fprintf(log, format+"\n", args...)
 }

@@ -6,16 +6,26 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/term"
 )
 
 // How often progress is shown: in place on a terminal, else as further lines.
 const (
 	inPlaceEvery = time.Second
 	lineEvery    = 30 * time.Second
+)
+
+const (
+	// clearLine begins a terminal's line anew.
+	clearLine = "\r\033[K"
+	// usualColumns is how wide a terminal is that does not say so.
+	usualColumns = 80
 )
 
 // running are the builds of this process, which share the line on a terminal.
@@ -96,7 +106,7 @@ func (p *progress) stop() {
 	defer running.Unlock()
 	running.builds = slices.DeleteFunc(running.builds, func(b *progress) bool { return b == p })
 	if p.inPlace {
-		_, _ = fmt.Fprint(p.log, "\r\033[K")
+		_, _ = fmt.Fprint(p.log, clearLine)
 	}
 }
 
@@ -107,11 +117,32 @@ func (p *progress) show() {
 		say(p.log, "  %s", p.line(time.Since(p.start)))
 		return
 	}
-	var lines []string
-	for _, b := range running.builds {
-		lines = append(lines, b.line(time.Since(b.start)))
+	_, _ = fmt.Fprint(p.log, clearLine+fitting(running.builds, time.Now(), width(p.log)))
+}
+
+// width is how wide the terminal is that log is.
+func width(log io.Writer) int {
+	if file, ok := log.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(file.Fd())); err == nil && columns > 0 {
+			return columns
+		}
 	}
-	_, _ = fmt.Fprint(p.log, "\r  "+strings.Join(lines, "; ")+"\033[K")
+	return usualColumns
+}
+
+// fitting is one line about builds for a terminal that is so wide. What is wider
+// would be broken into lines, and these stay when the next is written over the last.
+func fitting(builds []*progress, now time.Time, columns int) string {
+	var long, short []string
+	for _, b := range builds {
+		elapsed := now.Sub(b.start)
+		long, short = append(long, b.line(elapsed)), append(short, b.shortLine(elapsed))
+	}
+	line := "  " + strings.Join(long, "; ")
+	if len(line) >= columns {
+		line = "  " + strings.Join(short, "; ")
+	}
+	return line[:min(len(line), columns-1)]
 }
 
 // line is what is known after so long. Packages that were compiled before, for
@@ -129,16 +160,42 @@ func (p *progress) line(elapsed time.Duration) string {
 	case p.compiled > 0:
 		parts = append(parts, fmt.Sprintf("%d packages compiled", p.compiled))
 	}
+	left := p.left(elapsed).Seconds()
 	switch {
 	case p.last > elapsed:
-		parts = append(parts, fmt.Sprintf("about %.0f s to go, as last time", (p.last-elapsed).Seconds()))
+		parts = append(parts, fmt.Sprintf("about %.0f s to go, as last time", left))
 	case p.last > 0:
 		parts = append(parts, fmt.Sprintf("longer than the %.0f s of last time", p.last.Seconds()))
-	case p.compiled > 0 && p.needed > p.compiled:
-		each := elapsed.Seconds() / float64(p.compiled)
-		parts = append(parts, fmt.Sprintf("at most about %.0f s to go", each*float64(p.needed-p.compiled)))
+	case left > 0:
+		parts = append(parts, fmt.Sprintf("at most about %.0f s to go", left))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// shortLine is most of it, in fewer words.
+func (p *progress) shortLine(elapsed time.Duration) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	line := fmt.Sprintf("%s %.0f s", path.Base(p.title), elapsed.Seconds())
+	if p.needed > 0 {
+		line += fmt.Sprintf(", %d/%d", p.compiled, p.needed)
+	}
+	if left := p.left(elapsed); left > 0 {
+		line += fmt.Sprintf(", %.0f s to go", left.Seconds())
+	}
+	return line
+}
+
+// left is how long it takes still, as far as that is known: as last time, or as the
+// packages before.
+func (p *progress) left(elapsed time.Duration) time.Duration {
+	switch {
+	case p.last > 0:
+		return max(0, p.last-elapsed)
+	case p.compiled > 0 && p.needed > p.compiled:
+		return elapsed / time.Duration(p.compiled) * time.Duration(p.needed-p.compiled)
+	}
+	return 0
 }
 
 // reading returns what a go command may write its stderr to. What is progress is

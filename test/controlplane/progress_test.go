@@ -34,6 +34,33 @@ func TestProgressLine(t *testing.T) {
 	}
 }
 
+// A line that is wider than the terminal does not stay one line.
+func TestProgressFitsTheTerminal(t *testing.T) {
+	server := &progress{title: "kube-apiserver", compiled: 100, needed: 300, last: time.Minute}
+	controllers := &progress{title: "v1/agent-sandbox-controller", compiled: 100, needed: 351}
+	tests := map[string]struct {
+		builds  []*progress
+		columns int
+		want    string
+	}{
+		"one":             {[]*progress{server}, 120, "  kube-apiserver: 10 s, 100 of at most 300 packages compiled, about 50 s to go, as last time"},
+		"one, narrow":     {[]*progress{server}, 80, "  kube-apiserver 10 s, 100/300, 50 s to go"},
+		"two":             {[]*progress{server, controllers}, 100, "  kube-apiserver 10 s, 100/300, 50 s to go; agent-sandbox-controller 10 s, 100/351, 25 s to go"},
+		"two, narrow":     {[]*progress{server, controllers}, 60, "  kube-apiserver 10 s, 100/300, 50 s to go; agent-sandbox-c"},
+		"at first":        {[]*progress{{title: "etcd"}}, 15, "  etcd: 10 s"},
+		"as wide as that": {[]*progress{{title: "etcd"}}, 12, "  etcd 10 s"},
+		"nothing known":   {[]*progress{{title: "v1/agent-sandbox-controller"}}, 35, "  agent-sandbox-controller 10 s"},
+		"none":            {nil, 80, "  "},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, fitting(tc.builds, time.Time{}.Add(10*time.Second), tc.columns)); diff != "" {
+				t.Errorf("line (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestProgressReadsWhatGoWrites(t *testing.T) {
 	var p progress
 	var rest bytes.Buffer
