@@ -52,17 +52,20 @@ func (n *Namespace) askGuard(ctx context.Context) error {
 
 // Refused counts the writes that Freshbind denied. A bind of a bare Pod (v0.1
 // and v0.2) is two writes, either of which can be denied, and counts as Binds.
-// Repaired are cold starts that were rewritten instead.
-type Refused struct{ Binds, ColdStarts, Births, Repaired int }
+// Returns are used members that a pool was to have again. Repaired are cold starts that
+// were rewritten instead.
+type Refused struct{ Binds, ColdStarts, Births, Returns, Repaired int }
 
 // Minus is what was denied since earlier.
 func (r Refused) Minus(earlier Refused) Refused {
-	return Refused{r.Binds - earlier.Binds, r.ColdStarts - earlier.ColdStarts, r.Births - earlier.Births, r.Repaired - earlier.Repaired}
+	return Refused{
+		r.Binds - earlier.Binds, r.ColdStarts - earlier.ColdStarts, r.Births - earlier.Births, r.Returns - earlier.Returns, r.Repaired - earlier.Repaired,
+	}
 }
 
 // Plus is what was denied either time.
 func (r Refused) Plus(o Refused) Refused {
-	return Refused{r.Binds + o.Binds, r.ColdStarts + o.ColdStarts, r.Births + o.Births, r.Repaired + o.Repaired}
+	return Refused{r.Binds + o.Binds, r.ColdStarts + o.ColdStarts, r.Births + o.Births, r.Returns + o.Returns, r.Repaired + o.Repaired}
 }
 
 var (
@@ -94,6 +97,8 @@ func ParseRefused(metrics string) (Refused, error) {
 			r.ColdStarts += int(value)
 		case freshness.Birth:
 			r.Births += int(value)
+		case freshness.Return:
+			r.Returns += int(value)
 		default:
 			return Refused{}, fmt.Errorf("read metric %s: operation %q is not known", line[0], labels["operation"])
 		}

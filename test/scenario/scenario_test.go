@@ -72,6 +72,7 @@ freshbind_bind_verdicts_total{mode="enforce",operation="bind",platform="agent-sa
 freshbind_bind_verdicts_total{mode="enforce",operation="bind",platform="agent-sandbox",reason="Fresh",verdict="allow"} 9
 freshbind_bind_verdicts_total{mode="enforce",operation="coldstart",platform="agent-sandbox",reason="StaleRevision",verdict="deny"} 1.2e+03
 freshbind_bind_verdicts_total{mode="enforce",operation="birth",platform="agent-sandbox",reason="StaleRevision",verdict="deny"} 2
+freshbind_bind_verdicts_total{mode="enforce",operation="return",platform="openkruise-agents",reason="MemberUsed",verdict="deny"} 6
 freshbind_repairs_total{operation="coldstart",result="admitted"} 11
 freshbind_repairs_total{operation="coldstart",result="refused"} 2
 freshbind_repairs_total{operation="birth",result="admitted"} 3
@@ -84,7 +85,7 @@ func TestParseRefused(t *testing.T) {
 		want    Refused
 		err     string
 	}{
-		"denials in mode enforce": {metrics: verdicts, want: Refused{Binds: 15, ColdStarts: 1200, Births: 2, Repaired: 11}},
+		"denials in mode enforce": {metrics: verdicts, want: Refused{Binds: 15, ColdStarts: 1200, Births: 2, Returns: 6, Repaired: 11}},
 		"none yet":                {metrics: "go_goroutines 12\n"},
 		"both halves of a bind of a bare pod": {
 			metrics: `freshbind_bind_verdicts_total{mode="enforce",operation="release",verdict="deny"} 3` + "\n" +
@@ -109,9 +110,12 @@ func TestParseRefused(t *testing.T) {
 			}
 		})
 	}
-	since := Refused{5, 4, 3, 9}.Minus(Refused{1, 1, 3, 2})
-	if diff := cmp.Diff(Refused{Binds: 4, ColdStarts: 3, Repaired: 7}, since); diff != "" {
+	since := Refused{5, 4, 3, 8, 9}.Minus(Refused{1, 1, 3, 2, 2})
+	if diff := cmp.Diff(Refused{Binds: 4, ColdStarts: 3, Returns: 6, Repaired: 7}, since); diff != "" {
 		t.Errorf("Minus() (-want,+got):\n%s", diff)
+	}
+	if diff := cmp.Diff(Refused{5, 4, 3, 8, 9}, since.Plus(Refused{1, 1, 3, 2, 2})); diff != "" {
+		t.Errorf("Plus() (-want,+got):\n%s", diff)
 	}
 }
 
