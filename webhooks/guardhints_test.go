@@ -186,7 +186,7 @@ func TestABindTellsOfNoRepair(t *testing.T) {
 // A repaired member is one more of its operation's repairs.
 func TestARepairedBirthIsCounted(t *testing.T) {
 	var h hints
-	g := guardOn(t, &fakePlatform{facts: facts(func(*platform.Facts) {})}, settings.Enforce, &h)
+	g := guardOn(t, &fakePlatform{facts: facts(func(f *platform.Facts) { f.Pod = nil })}, settings.Enforce, &h)
 	born := builders.SandboxFrom(member).Annotation(settings.RepairedKey, "v1-a -> v1-b").Obj()
 	if resp := g.Handle(t.Context(), request(t, admissionv1.Create, nil, born)); !resp.Allowed {
 		t.Fatalf("refused: %v", resp.Result)
@@ -278,7 +278,7 @@ func TestWhoIsWarnedWhileAttributionIsSuspended(t *testing.T) {
 		"a bind":                      {unknown, bindRequest(t), 1},
 		"a bind of what is known":     {func(*platform.Facts) {}, bindRequest(t), 0},
 		"where stale ones are served": {func(f *platform.Facts) { unknown(f); f.Pool.Strategy = freshness.OnReplenish }, bindRequest(t), 0},
-		"a birth":                     {unknown, birth, 0},
+		"a birth":                     {func(f *platform.Facts) { unknown(f); f.Pod = nil }, birth, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -104,6 +104,7 @@ func TestRoundsOfReads(t *testing.T) {
 	namespace := []string{"namespaces/ns"}
 	withFloors := [][]string{slices.Concat(namespace, all[0])}
 	stale := builders.SandboxFrom(member).Image("sandbox:v0").Obj()
+	born := builders.SandboxFrom(member).Annotation(settings.CreatedByKey, settings.CreatedByPool).Obj()
 	ofBirth := []string{"namespaces/ns", "sandboxtemplates/python", "sandboxwarmpools/python"}
 	ofStart := []string{"namespaces/ns", "pods/c1", "sandboxclaims/c1", "sandboxtemplates/python"}
 	// Who names it asks for no Pod in its way.
@@ -129,7 +130,7 @@ func TestRoundsOfReads(t *testing.T) {
 		"a bind that is refused":        {pool, nil, "node-1", bind(stale), false, append(slices.Clone(all), namespace)},
 		"a bind, the node is not known": {pool, nil, "", bind(member), false, [][]string{ofBind("", "python"), {"nodes/node-1"}}},
 		"a bind, the cache is late":     {pool, nil, "node-0", bind(member), false, [][]string{ofBind("node-0", "python"), {"nodes/node-1"}}},
-		"a birth":                       {pool, floors, "node-1", request(t, admissionv1.Create, nil, member), false, [][]string{ofBirth}},
+		"a birth":                       {pool, floors, "node-1", request(t, admissionv1.Create, nil, born), false, [][]string{ofBirth}},
 		"a birth that is named":         {pool, floors, "node-1", request(t, admissionv1.Create, nil, member), true, [][]string{ofBirth}},
 		"a cold start":                  {pool, floors, "node-1", request(t, admissionv1.Create, nil, start), false, [][]string{ofStart, itsOwn}},
 		"a cold start, named":           {pool, floors, "node-1", request(t, admissionv1.Create, nil, start), true, [][]string{named(ofStart), itsOwn}},

@@ -17,6 +17,8 @@ var auditing = slices.Concat(at("internal/checker/states.go", []mutant{
 	{check: "auditor: the claim was gone", old: `case e.gone, e.state.deleting:`, broken: `case e.gone:`, test: "TestEveryReasonHasAHistory/ClaimGone"},
 	{check: "auditor: the claim chose another", old: `e.state.names != "" && e.state.names != j.sandbox.name`, broken: `false`, test: "TestEveryReasonHasAHistory/ClaimNamesAnother"},
 	{check: "auditor: a pool that is going", old: `sameUID(e) && !e.gone && !e.state.deleting`, broken: `sameUID(e)`, test: "TestEveryReasonHasAHistory/PoolGone"},
+	{check: "auditor: a Pod that outlived its Sandbox", old: `case j.ranForAnother(o, rv):`, broken: `case false:`, test: "TestThePodIsEvidenceOfItsOwn/it outlived another sandbox, and was taken over"},
+	{check: "auditor: what becomes of a Pod later", old: `!rv.Before(e.first) && e.state.sandbox`, broken: `e.state.sandbox`, test: "TestThePodIsEvidenceOfItsOwn/taken over after the bind"},
 	{check: "auditor: a Pod of somebody else", old: `class, why, message = DeadMember, ReasonPodForeign, "its Pod was not its own"`, broken: `continue`, test: "TestEveryReasonHasAHistory/PodForeign"},
 	{check: "auditor: a Pod that somebody worked in", old: `if pod == nil || !now.ephemeral {`, broken: `if pod == nil || now != nil {`, test: "TestEveryReasonHasAHistory/PodModified"},
 	{check: "auditor: no strategy tolerates work in a Pod", old: `j.bind.add(UsedMember, ReasonPodModified, what)`, broken: `class, _ := j.order(change{})

@@ -23,8 +23,16 @@ var running = slices.Concat(at("internal/freshness/podcontent.go", []mutant{
 	{check: "an edited member's Pod is compared", old: `case s.Member.Generation != 1:`, broken: `case false:`, test: "TestJudgeWhatRuns/placed elsewhere, Sandbox edited"},
 	{check: "generation 1 vouches for what admission added", old: `case s.Member.Generation != 1:`, broken: `case true:`, test: "TestJudgeWhatRuns/placed elsewhere at its birth"},
 	{check: "PodForeign: a cold start adopts nothing", old: `return deny(PodForeign, "pod %s was there`, broken: `return nil; return deny(PodForeign, "pod %s was there`, test: "TestJudgeOtherOperations/cold start beside a pod of its name"},
+	{check: "PodForeign: a bare Pod is there itself", old: `s.Pod == nil || s.Member.Bare {`, broken: `s.Pod == nil {`, test: "TestJudgeOtherOperations/birth of a bare pod"},
+}), at("internal/freshness/judge.go", []mutant{
+	{check: "PodForeign: a birth adopts nothing", old: `if v := nothingToAdopt(s); v != nil {`, broken: `if v := nothingToAdopt(s); v != nil && false {`, test: "TestJudgeOtherOperations/birth beside a pod of its name"},
 }), at("internal/platform/agentsandbox/reads.go", []mutant{
-	{check: "PodForeign: the Pod of a cold start's name is read", old: `if m.PodName != "" && !w.ContentOnly {`, broken: `if false {`, test: "TestColdStartsAdoptNothing/orphaned"},
+	{check: "PodForeign: the Pod of a cold start's name is read", old: `if m.PodName != "" && !w.ContentOnly && !namedByTheServer(w) {`, broken: `if false {`, test: "TestColdStartsAdoptNothing/orphaned"},
+	{check: "PodForeign: the Pod of a member's name is read", old: `case freshness.ColdStart, freshness.Birth:`, broken: `case freshness.ColdStart:`, test: "TestBirthsAdoptNothing/orphaned"},
+	{check: "PodForeign: not where the name was drawn", old: ` && !namedByTheServer(w) {`, broken: ` {`, test: "TestBirthsAdoptNothing/made by the pool's controller"},
+	{check: "PodForeign: a member that is there has its Pod", old: `if w.Operation == freshness.ColdStart || w.Operation == freshness.Birth {
+		g.creator`, broken: `if w.Operation == freshness.ColdStart {
+		g.creator`, test: "TestBirthsAdoptNothing/of the Sandbox that is there"},
 	{check: "PodForeign: a Sandbox that is there has its Pod", old: `string(owner.GetUID()) == platform.ControllerUID(pod) {`, broken: `false {`, test: "TestColdStartsAdoptNothing/of the Sandbox that is there"},
 	{check: "PodForeign: by the UID of its Sandbox", old: `string(owner.GetUID()) == platform.ControllerUID(pod) {`, broken: `true {`, test: "TestColdStartsAdoptNothing/of one before that"},
 }), at("internal/platform/pod.go", []mutant{

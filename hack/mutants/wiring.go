@@ -63,6 +63,7 @@ var extracting = slices.Concat(at("internal/platform/namespace.go", []mutant{
 	{check: "PodForeign: from the Pod", old: `ControllerUID(obj)`, broken: `"uid-m"`, pkg: "internal/platform/agentsandbox", test: "TestSnapshotHasWhatEachReasonDependsOn/pod of nobody"},
 	{check: "PodTerminating: from the Pod", old: `Deleting: obj.GetDeletionTimestamp() != nil,
 		Content: content,`, broken: `Content: content,`, pkg: "internal/platform/agentsandbox", test: "TestSnapshotHasWhatEachReasonDependsOn/pod being deleted"},
+	{check: "PodForeign: its age, from the Pod", old: `Created: obj.GetCreationTimestamp().Time,`, broken: ``, pkg: "internal/platform/agentsandbox", test: "TestSnapshotHasWhatEachReasonDependsOn/pod of a sandbox that was"},
 	{check: "PodFinished: from the Pod", old: `case "Failed", "Succeeded":`, broken: `case "Failed":`, pkg: "internal/platform/agentsandbox", test: "TestSnapshotHasWhatEachReasonDependsOn/pod done"},
 }))
 

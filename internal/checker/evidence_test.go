@@ -78,6 +78,15 @@ func TestOwnersByUID(t *testing.T) {
 	})
 }
 
+// outlive has the Pod of the scene's member be another Sandbox's first.
+func (s *scene) outlive() {
+	before := builders.ControllerRef(s.member)
+	before.UID = "uid-before"
+	s.pod = s.mod(builders.PodFrom(s.pod).Owners(before))
+	s.pod = s.mod(builders.PodFrom(s.pod).Owners())
+	s.pod = s.mod(builders.PodFrom(s.pod).Owners(builders.ControllerRef(s.member)))
+}
+
 func TestThePodIsEvidenceOfItsOwn(t *testing.T) {
 	run(t, map[string]story{
 		"made again by hand, from the template before": {strategy: "Recreate", want: []string{"c1: Stale"}, tell: func(s *scene) {
@@ -133,6 +142,11 @@ func TestThePodIsEvidenceOfItsOwn(t *testing.T) {
 			s.create("c1")
 			s.add(builders.MakeColdStart(s.claim, s.template))
 		}},
+		"it outlived another sandbox, and was taken over": {strategy: "Recreate", want: []string{"c1: DeadMember"}, tell: func(s *scene) {
+			s.outlive()
+			serve(s)
+		}},
+		"taken over after the bind": {strategy: "Recreate", want: []string{"c1: Fresh"}, tell: func(s *scene) { serve(s); s.outlive() }},
 		"edited so that its generation rose": {strategy: "Recreate", want: []string{"c1: Stale"}, tell: func(s *scene) {
 			s.mod(builders.PodFrom(s.pod).Generation(2).Set(int64(60), "spec", "activeDeadlineSeconds"))
 			serve(s)

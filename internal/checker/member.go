@@ -259,11 +259,20 @@ func (j *judging) podAt(rv RV) (class Class, why Reason, message string) {
 			class, why, message = DeadMember, ReasonPodForeign, "its Pod was not its own"
 		case end != "":
 			class, why, message = DeadMember, end, how
+		case j.ranForAnother(o, rv):
+			return DeadMember, ReasonPodForeign, "its Pod was another sandbox's before"
 		default:
 			return j.livePodAt(rv, e.state)
 		}
 	}
 	return class, why, message
+}
+
+// ranForAnother: until rv the Pod had been another Sandbox's, too, whose end it outlived.
+func (j *judging) ranForAnother(pod *object[podState], rv RV) bool {
+	return slices.ContainsFunc(pod.line.entries, func(e entry[podState]) bool {
+		return !rv.Before(e.first) && e.state.sandbox != "" && e.state.sandbox != j.p.sandbox
+	})
 }
 
 // ended says how a Pod came to its end, and nothing of one that goes on. Another one may have taken its place.

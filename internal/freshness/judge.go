@@ -137,8 +137,21 @@ func podLives(s Snapshot) *Verdict {
 		return deny(PodForeign, "pod %s does not belong to sandbox %s", m.PodName, m.Name)
 	case !p.Deleting && !p.Finished && len(m.PodIPs) > 0 && !sameSet(m.PodIPs, p.IPs):
 		return deny(PodForeign, "sandbox %s shows other addresses than pod %s has", m.Name, m.PodName)
+	case !p.Deleting && !p.Finished && p.precedes(m):
+		return deny(PodForeign, "pod %s was there before sandbox %s, which has taken it over", m.PodName, m.Name)
 	}
 	return podGoesOn(m.PodName, p)
+}
+
+// clocks is by how much the clocks of API servers may differ. Whoever is refused for its
+// age is deleted, so that a doubt counts for the member.
+const clocks = time.Minute
+
+// precedes reports whether a Pod was there before the member that it is of. Its Sandbox's
+// controller takes an existing Pod of the Sandbox's name for its own, whoever used it: one
+// that outlived a Sandbox of that name.
+func (p *Pod) precedes(m Member) bool {
+	return !p.Created.IsZero() && p.Created.Add(clocks).Before(m.Created)
 }
 
 func podGoesOn(name string, p *Pod) *Verdict {
@@ -308,12 +321,16 @@ func ServesStale(st Strategy, admitAny bool) bool {
 	return st == OnReplenish || st == PlatformOwned || st == RollingUpdate && admitAny
 }
 
-// judgeBirth refuses only what is known to be older than the template in force.
+// judgeBirth refuses only what is known to be older than the template in force, or would
+// run in a Pod that is there.
 // A member that equals no revision is let through: were it refused, a webhook
 // that injects a field would keep the pool empty for ever.
 func judgeBirth(s Snapshot) Verdict {
 	if s.Pool == nil || s.Pool.UID != s.Member.Controller.UID || s.Pool.Deleting || s.Template == nil {
 		return Verdict{Allowed: true, Reason: Fresh, Found: s.Member.Content.Hash()}
+	}
+	if v := nothingToAdopt(s); v != nil {
+		return *v
 	}
 	v := firstOf(s, belongs, contentIsCurrent)
 	if v.Reason == UnknownRevision {

@@ -69,6 +69,7 @@ func TestJudgeBind(t *testing.T) {
 	allow := want{Allowed: true, Reason: Fresh}
 	deny := func(r Reason) want { return want{Reason: r} }
 	tolerate := func(r Reason) want { return want{Allowed: true, Tolerated: true, Reason: r} }
+	at := func(second int64) time.Time { return time.Unix(1_700_000_000+second, 0) }
 
 	cases := map[string]struct {
 		change func(*Snapshot)
@@ -115,6 +116,10 @@ func TestJudgeBind(t *testing.T) {
 		"pod of somebody else":                  {func(s *Snapshot) { s.Pod.ControllerUID = "uid-x" }, deny(PodForeign)},
 		"node about to go":                      {func(s *Snapshot) { s.Pod.NodeLeaving = "not ready" }, deny(NodeLeaving)},
 		"status shows another pod's address":    {func(s *Snapshot) { s.Pod.IPs = []string{"10.0.0.9"} }, deny(PodForeign)},
+		"pod of a sandbox that was":             {func(s *Snapshot) { s.Member.Created, s.Pod.Created = at(61), at(0) }, deny(PodForeign)},
+		"pod as old as clocks may say":          {func(s *Snapshot) { s.Member.Created, s.Pod.Created = at(60), at(0) }, allow},
+		"pod whose age nobody knows":            {func(s *Snapshot) { s.Member.Created = at(61) }, allow},
+		"pod of a sandbox that was, and ended":  {func(s *Snapshot) { s.Member.Created, s.Pod.Created, s.Pod.Finished = at(61), at(0), true }, deny(PodFinished)},
 		"addresses in another order":            {func(s *Snapshot) { s.Member.PodIPs, s.Pod.IPs = []string{"a", "b"}, []string{"b", "a"} }, allow},
 		"status shows no address yet":           {func(s *Snapshot) { s.Member.PodIPs = nil }, allow},
 		"claim gone":                            {func(s *Snapshot) { s.Claim = nil }, deny(ClaimGone)},
@@ -214,6 +219,8 @@ func TestJudgeOtherOperations(t *testing.T) {
 		"birth in a pool that is gone":            {[]func(*Snapshot){birth, builtFrom(v1), func(s *Snapshot) { s.Pool = nil }}, true, Fresh},
 		"birth in a pool that is another one now": {[]func(*Snapshot){birth, builtFrom(v1), func(s *Snapshot) { s.Pool.UID = "uid-p2" }}, true, Fresh},
 		"birth in a pool that is going":           {[]func(*Snapshot){birth, builtFrom(v1), func(s *Snapshot) { s.Pool.Deleting = true }}, true, Fresh},
+		"birth beside a pod of its name":          {[]func(*Snapshot){birth, func(s *Snapshot) { s.Pod = &Pod{Content: s.Template.Content} }}, false, PodForeign},
+		"birth of a bare pod":                     {[]func(*Snapshot){birth, func(s *Snapshot) { s.Member.Bare, s.Pod = true, &Pod{Content: s.Template.Content} }}, true, Fresh},
 		"cold start for no template of its name":  {[]func(*Snapshot){cold, func(s *Snapshot) { s.Member.Template = "" }}, true, Fresh},
 		"birth of a member that names none":       {[]func(*Snapshot){birth, func(s *Snapshot) { s.Member.Template = "" }}, true, Fresh},
 		"idle, created before a restart":          {[]func(*Snapshot){idle, func(s *Snapshot) { s.Pool.Restarted, s.Member.Created = time.Unix(2, 0), time.Unix(1, 0) }}, false, StaleRevision},

@@ -97,7 +97,7 @@ func seenUntouched(s Snapshot) *Verdict {
 // nothingToAdopt: the Sandbox's controller takes an existing Pod of the Sandbox's
 // name for its own, whatever it runs and whoever used it.
 func nothingToAdopt(s Snapshot) *Verdict {
-	if s.Pod == nil {
+	if s.Pod == nil || s.Member.Bare {
 		return nil
 	}
 	return deny(PodForeign, "pod %s was there before sandbox %s, which would run in it", s.Member.PodName, s.Member.Name)

@@ -178,8 +178,8 @@ type Template struct {
 	Unrenderable string
 }
 
-// Pod is the Pod that the member says is its own; for a ColdStart the one that
-// there is of its name.
+// Pod is the Pod that the member says is its own; for a ColdStart or a Birth the one
+// that there is of its name.
 type Pod struct {
 	ControllerUID string
 	// Generation is metadata.generation: above 1 it was written to. 0 where the API
@@ -195,6 +195,8 @@ type Pod struct {
 	Content   revision.Blueprint
 	// ClaimUID is the claim that it was released to, where it says so.
 	ClaimUID string
+	// Created is when it was born; zero where nobody asks.
+	Created time.Time
 	// NodeLeaving says why its node is about to go; "" when it is not, or when
 	// the Pod is on none yet.
 	NodeLeaving string

@@ -30,6 +30,7 @@ func ReadPod(obj *unstructured.Unstructured) (*freshness.Pod, error) {
 		Ephemeral:     len(fields.Objects(spec, "ephemeralContainers")) > 0,
 		Deleting:      obj.GetDeletionTimestamp() != nil,
 		Content:       content,
+		Created:       obj.GetCreationTimestamp().Time,
 	}
 	switch fields.String(obj.Object, "status", "phase") {
 	case "Failed", "Succeeded":

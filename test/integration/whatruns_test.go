@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -145,6 +147,37 @@ func TestColdStartsTakeOverNoPod(t *testing.T) {
 		return fmt.Sprint(err), err == nil && pod.UID != own.UID && metav1.GetControllerOf(pod) != nil
 	})
 	s.must(s.WaitClaims(t.Context(), within, "c1"))
+}
+
+// Nobody makes a member by hand in the name of a used sandbox whose Pod outlived it: its
+// controller would take that over, and the next claim would get it.
+func TestMembersTakeOverNoPod(t *testing.T) {
+	s := sharedWorld(t).enforced(t)
+	p := s.pool(scenario.Pool{Replicas: 1, Strategy: scenario.Recreate})
+	s.full(p, "")
+	s.claim(p, "c1")
+	used, err := s.SandboxOf(t.Context(), "c1")
+	s.must(err)
+	again := builders.SandboxFrom(s.get(upstream.Sandboxes, s.full(p, "")[0].Name)).Name(used.GetName()).UID("").PodName(used.GetName()).
+		Unset("metadata", "annotations", settings.CreatedByKey).Unset("metadata", "resourceVersion").Unset("status").Obj()
+
+	// What the garbage collector does when a Sandbox is deleted and its Pod orphaned: it
+	// does not run here.
+	see, seePods := s.hold(upstream.Sandboxes), s.hold(pods)
+	s.patchPod(used.GetName(), mergePatch, `{"metadata":{"ownerReferences":null}}`)
+	s.must(s.Resource(upstream.Sandboxes).Delete(t.Context(), used.GetName(), metav1.DeleteOptions{}))
+	create := func(ctx context.Context) error {
+		_, err := s.Resource(upstream.Sandboxes).Create(ctx, again, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	s.eventually("a member beside that Pod refused", func(ctx context.Context) (string, bool) {
+		err := create(ctx)
+		return fmt.Sprint(err), apierrors.IsForbidden(err) && strings.Contains(err.Error(), "PodForeign")
+	})
+	s.deletePod(used.GetName())
+	s.must(create(t.Context()))
+	see()
+	seePods()
 }
 
 func (s *stage) podOf(name string) *corev1.Pod {

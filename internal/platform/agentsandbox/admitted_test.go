@@ -1,6 +1,7 @@
 package agentsandbox
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/revision"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
@@ -159,6 +161,43 @@ func TestColdStartsAdoptNothing(t *testing.T) {
 			}
 			if v := freshness.Judge(f.Snapshot); v.Reason != tc.want {
 				t.Errorf("judged %s (%s), want %s", v.Reason, v.Detail, tc.want)
+			}
+		})
+	}
+}
+
+// A member that somebody makes by hand runs in no Pod that is there, either. Names that the
+// API server draws for a pool's controller nobody knows before.
+func TestBirthsAdoptNothing(t *testing.T) {
+	v2 := builders.MakeTemplate("ns", "python").Image("sandbox:v2").Obj()
+	byHand := builders.MakeMember(testPool, v2).Name("python-abc").Obj()
+	byPool := builders.SandboxFrom(byHand).Annotation(settings.CreatedByKey, settings.CreatedByPool).Obj()
+	before := builders.SandboxFrom(byHand).UID("before").RV(7).Obj()
+	pod := func() *builders.Pod { return builders.MakePod(byHand).Stored("node-1") }
+	cases := map[string]struct {
+		made   *unstructured.Unstructured
+		stored []*unstructured.Unstructured
+		want   freshness.Reason
+		read   bool
+	}{
+		"none there":                    {byHand, nil, freshness.Fresh, true},
+		"orphaned":                      {byHand, []*unstructured.Unstructured{pod().Owners().Obj()}, freshness.PodForeign, true},
+		"of the Sandbox that is there":  {byHand, []*unstructured.Unstructured{before, pod().Owners(builders.ControllerRef(before)).Obj()}, freshness.Fresh, true},
+		"made by the pool's controller": {byPool, []*unstructured.Unstructured{pod().Owners().Obj()}, freshness.Fresh, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			store := newStore(append(tc.stored, testPool, v2)...)
+			w, _ := (&Platform{}).Classify("CREATE", nil, tc.made)
+			f, err := newPlatform(store, history{v2}).Snapshot(t.Context(), w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := freshness.Judge(f.Snapshot); v.Reason != tc.want {
+				t.Errorf("judged %s (%s), want %s", v.Reason, v.Detail, tc.want)
+			}
+			if read := slices.Contains(store.read, "pod/python-abc"); read != tc.read {
+				t.Errorf("its pod is read: %t, want %t", read, tc.read)
 			}
 		})
 	}

@@ -153,7 +153,7 @@ func (p *Platform) snapshotOf(ctx context.Context, w platform.Write, member fres
 		if f.Pod, err = podOf(objs.pod); err != nil {
 			return platform.Facts{}, err
 		}
-		if placement.NodeName(objs.pod) != "" && w.Operation != freshness.ColdStart {
+		if placement.NodeName(objs.pod) != "" && w.Operation != freshness.ColdStart && w.Operation != freshness.Birth {
 			f.Pod.NodeLeaving = placement.NodeState(objs.node).Leaving(placement.Tolerations(objs.pod))
 			f.Node = nodeOf(objs.node, objs.pod)
 		}

@@ -41,8 +41,8 @@ func (p *Platform) read(ctx context.Context, w platform.Write, m freshness.Membe
 	switch w.Operation {
 	case freshness.Bind, freshness.Idle, freshness.WarmStart:
 		g.get(&out.pod, Pods, m.PodName)
-	case freshness.ColdStart:
-		if m.PodName != "" && !w.ContentOnly {
+	case freshness.ColdStart, freshness.Birth:
+		if m.PodName != "" && !w.ContentOnly && !namedByTheServer(w) {
 			g.get(&out.pod, Pods, m.PodName)
 		}
 	}
@@ -58,6 +58,13 @@ func (p *Platform) read(ctx context.Context, w platform.Write, m freshness.Membe
 	return out, nil
 }
 
+// namedByTheServer: a pool's controller has the API server draw the names of members.
+// Nobody has a Pod ready for such a name. The policy freshbind-born sees to it that nobody
+// else makes one that says so.
+func namedByTheServer(w platform.Write) bool {
+	return w.Operation == freshness.Birth && w.New.GetAnnotations()[settings.CreatedByKey] == settings.CreatedByPool
+}
+
 // readNamed reads what the claim and the pool name.
 func (p *Platform) readNamed(ctx context.Context, w platform.Write, m freshness.Member, guesses guesses, out *stored) error {
 	g := p.group(ctx, w.Judged().GetNamespace())
@@ -67,7 +74,7 @@ func (p *Platform) readNamed(ctx context.Context, w platform.Write, m freshness.
 		g.held(out, m.Name, w.MayHold)
 		g.askedBy(out, w, m)
 	}
-	if w.Operation == freshness.ColdStart {
+	if w.Operation == freshness.ColdStart || w.Operation == freshness.Birth {
 		g.creator(out, m.Name)
 	} else if node := placement.NodeName(out.pod); node != "" {
 		g.getAt(&out.node, nodes, "", node)

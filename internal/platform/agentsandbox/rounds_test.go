@@ -79,6 +79,7 @@ func TestRoundsOfReads(t *testing.T) {
 	byPool := builders.MakeClaimV1Alpha1("ns", "c1", "python", "python").Obj()
 	switched := builders.PoolFrom(testPool).Template("other").Obj()
 	member, pod := running(template)
+	byPools := builders.SandboxFrom(member).Annotation(settings.CreatedByKey, settings.CreatedByPool).Obj()
 	nobodys := builders.SandboxFrom(member).Owners().Obj()
 	alike, alikesPod := builders.SandboxFrom(member).Name("c1").Obj(), builders.PodFrom(pod).Name("c1").Obj()
 	cold := func() *builders.Sandbox { return builders.MakeColdStart(unnamed, template) }
@@ -168,8 +169,9 @@ func TestRoundsOfReads(t *testing.T) {
 		"a cold start without a name":         {objs{unnamed, testPool, template}, create(cold().Unset("metadata", "name").Obj()), rounds{"namespace/ns sandboxclaim/c1 sandboxtemplate/python", "sandbox/c1 " + pool}},
 		"a cold start's content":              {objs{unnamed, testPool, template}, write(func(w *platform.Write) { w.ContentOnly = true }, admissionv1.Create, nil, cold().Obj()), rounds{"namespace/ns sandboxclaim/c1 sandboxtemplate/python", pool}},
 
-		"a birth":                  {all, create(member), rounds{"namespace/ns sandboxtemplate/python " + pool}},
-		"a birth that says little": {all, create(silent(builders.SandboxFrom(member))), rounds{"namespace/ns " + pool, "sandboxtemplate/python"}},
+		"a birth":                  {all, create(byPools), rounds{"namespace/ns sandboxtemplate/python " + pool}},
+		"a birth that says little": {all, create(silent(builders.SandboxFrom(byPools))), rounds{"namespace/ns " + pool, "sandboxtemplate/python"}},
+		"a birth by hand":          {append(all[1:3:3], given), create(member), rounds{"namespace/ns pod/python-abc sandboxtemplate/python " + pool}},
 		"a member":                 {all, look(freshness.Idle, member), rounds{"namespace/ns pod/python-abc sandboxtemplate/python " + pool, node}},
 		"a member on no node":      {objs{testPool, template, builders.PodFrom(pod).Unset("spec", "nodeName").Obj()}, look(freshness.Idle, member), rounds{"namespace/ns pod/python-abc sandboxtemplate/python " + pool}},
 
