@@ -35,6 +35,9 @@ var running = slices.Concat(at("internal/freshness/podcontent.go", []mutant{
 		g.creator`, test: "TestBirthsAdoptNothing/of the Sandbox that is there"},
 	{check: "PodForeign: a Sandbox that is there has its Pod", old: `string(owner.GetUID()) == platform.ControllerUID(pod) {`, broken: `false {`, test: "TestColdStartsAdoptNothing/of the Sandbox that is there"},
 	{check: "PodForeign: by the UID of its Sandbox", old: `string(owner.GetUID()) == platform.ControllerUID(pod) {`, broken: `true {`, test: "TestColdStartsAdoptNothing/of one before that"},
+}), at("internal/platform/agentsandbox/platform.go", []mutant{
+	{check: "PodForeign: under another name", old: `if !(BarePods{}).HasBarePods(gvr.GroupVersion()) {`, broken: `if _ = gvr; false {`, test: "TestLaterReleasesStartInNoPodThatIsThere/there"},
+	{check: "a bare Pod was there before", old: `if !(BarePods{}).HasBarePods(gvr.GroupVersion()) {`, broken: `if _ = gvr; true {`, test: "TestSnapshotOfBarePods/start, secure defaults"},
 }), at("internal/platform/pod.go", []mutant{
 	{check: "PodModified: from the Pod", old: `len(fields.Objects(spec, "ephemeralContainers")) > 0`, broken: `false`, pkg: "internal/platform/agentsandbox", test: "TestSnapshotHasWhatEachReasonDependsOn/pod that somebody debugged"},
 	{check: "a Pod's generation", old: `Generation: obj.GetGeneration(),

@@ -160,7 +160,9 @@ func TestSnapshotOfBarePods(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			f, err := newPlatform(newStore(tc.stored...), history{v2, v1}).Snapshot(t.Context(), tc.write)
+			store := newStore(tc.stored...)
+			store.version = BarePodVersion
+			f, err := newPlatform(store, history{v2, v1}).Snapshot(t.Context(), tc.write)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -169,6 +171,32 @@ func TestSnapshotOfBarePods(t *testing.T) {
 			}
 			if taken := f.Taken != nil; taken != (f.Pod != nil && tc.write.Operation == freshness.WarmStart) {
 				t.Errorf("Taken = %v", f.Taken)
+			}
+		})
+	}
+}
+
+// Where members are no Pods, nobody is given a Sandbox in a Pod that was there before, under
+// whatever name.
+func TestLaterReleasesStartInNoPodThatIsThere(t *testing.T) {
+	v2 := builders.MakeTemplate("ns", "python").Image("sandbox:v2").Obj()
+	claim := builders.MakeClaim("ns", "c1").Obj()
+	w, _ := (&Platform{}).Classify(admissionv1.Create, nil, builders.MakeColdStart(claim, v2).PodName("python-abc").Obj())
+	stored := []*unstructured.Unstructured{claim, testPool, v2}
+	for name, tc := range map[string]struct {
+		stored []*unstructured.Unstructured
+		want   freshness.Reason
+	}{
+		"there":     {append(stored, released(barePod(v2), claim)), freshness.PodForeign},
+		"not there": {stored, freshness.Fresh},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, err := newPlatform(newStore(tc.stored...), history{v2}).Snapshot(t.Context(), w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := freshness.Judge(f.Snapshot); v.Reason != tc.want || f.Taken != nil {
+				t.Errorf("judged %s (%s), taken %v, want %s", v.Reason, v.Detail, f.Taken, tc.want)
 			}
 		})
 	}
@@ -193,6 +221,7 @@ func TestReadsOfBarePods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			objs := []*unstructured.Unstructured{claim, testPool, template, released(pod, claim)}
 			s := newStore(objs...)
+			s.version = BarePodVersion
 			facts, err := newPlatform(s, nil).Snapshot(t.Context(), tc.write)
 			if err != nil {
 				t.Fatal(err)
@@ -206,6 +235,7 @@ func TestReadsOfBarePods(t *testing.T) {
 			}
 			for _, key := range tc.want {
 				s := newStore(objs...)
+				s.version = BarePodVersion
 				s.fail[key] = away
 				if _, err := newPlatform(s, nil).Snapshot(t.Context(), tc.write); !errors.Is(err, away) {
 					t.Errorf("Snapshot() without %s: error = %v, want one that wraps the read's", key, err)

@@ -64,9 +64,29 @@ func (p *Platform) NamespaceLabels(ctx context.Context, name string) (map[string
 // An error means that something could not be read or understood.
 func (p *Platform) Snapshot(ctx context.Context, w platform.Write) (platform.Facts, error) {
 	namespace := p.namespaceFor(ctx, w)
+	w, err := p.asServed(ctx, w)
+	if err != nil {
+		return platform.Facts{Namespace: namespace}, err
+	}
 	f, err := p.snapshotIn(ctx, namespace, w)
 	f.Namespace = namespace
 	return f, err
+}
+
+// asServed: where no members are bare Pods, a Sandbox that names a Pod when it is created is
+// a cold start like any other, which must not take that Pod over.
+func (p *Platform) asServed(ctx context.Context, w platform.Write) (platform.Write, error) {
+	if w.Operation != freshness.WarmStart {
+		return w, nil
+	}
+	gvr, err := p.Resolver.Resource(ctx, Pools)
+	if err != nil {
+		return w, fmt.Errorf("finding the served version of %s: %w", Pools, err)
+	}
+	if !(BarePods{}).HasBarePods(gvr.GroupVersion()) {
+		w.Operation = freshness.ColdStart
+	}
+	return w, nil
 }
 
 // slowReads is when reads take so long that they may fail: a healthy round takes a few

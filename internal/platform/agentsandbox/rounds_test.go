@@ -121,6 +121,7 @@ func TestRoundsOfReads(t *testing.T) {
 			return ask(ctx, p)
 		}
 	}
+	barePods := func(p *Platform) { p.Resolver = &store{version: BarePodVersion} }
 	shownOn := func(node string) func(*Platform) {
 		return func(p *Platform) { p.CachedNode = func(_, _ string) string { return node } }
 	}
@@ -175,10 +176,10 @@ func TestRoundsOfReads(t *testing.T) {
 		"a member":                 {all, look(freshness.Idle, member), rounds{"namespace/ns pod/python-abc sandboxtemplate/python " + pool, node}},
 		"a member on no node":      {objs{testPool, template, builders.PodFrom(pod).Unset("spec", "nodeName").Obj()}, look(freshness.Idle, member), rounds{"namespace/ns pod/python-abc sandboxtemplate/python " + pool}},
 
-		"a start in a Pod":                     {objs{anyPool, testPool, template, given}, create(start), rounds{ofTaken, node + " " + pool}},
-		"a start in a Pod, for a pool":         {objs{byPool, testPool, template, given}, create(start), rounds{ofTaken, node + " " + pool}},
-		"a start in a Pod made by hand":        {objs{anyPool, testPool, template, byHand}, create(start), rounds{ofTaken, node}},
-		"a start in a Pod that is gone":        {objs{anyPool, testPool, template}, create(start), rounds{ofTaken}},
+		"a start in a Pod":                     {objs{anyPool, testPool, template, given}, with(barePods, create(start)), rounds{ofTaken, node + " " + pool}},
+		"a start in a Pod, for a pool":         {objs{byPool, testPool, template, given}, with(barePods, create(start)), rounds{ofTaken, node + " " + pool}},
+		"a start in a Pod made by hand":        {objs{anyPool, testPool, template, byHand}, with(barePods, create(start)), rounds{ofTaken, node}},
+		"a start in a Pod that is gone":        {objs{anyPool, testPool, template}, with(barePods, create(start)), rounds{ofTaken}},
 		"a Pod that is taken":                  {objs{anyPool, testPool, template}, write(asItIs, admissionv1.Update, bare, given), rounds{"namespace/ns " + node + " " + pool, "sandboxtemplate/python"}},
 		"a Pod on no node that is taken":       {objs{anyPool, testPool, template}, look(freshness.Released, builders.PodFrom(given).Unset("spec", "nodeName").Obj()), rounds{"namespace/ns " + pool, "sandboxtemplate/python"}},
 		"a Pod made by hand that was taken":    {objs{anyPool, testPool, template}, look(freshness.Released, byHand), rounds{"namespace/ns " + node}},

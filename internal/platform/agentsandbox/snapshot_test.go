@@ -26,6 +26,8 @@ import (
 type store struct {
 	objs map[string]*unstructured.Unstructured
 	fail map[string]error
+	// version is the one that is served; "" for v1beta1.
+	version string
 
 	mu   sync.Mutex
 	read []string
@@ -61,6 +63,9 @@ func singular(resource string) string {
 }
 
 func (s *store) Resource(_ context.Context, gr schema.GroupResource) (schema.GroupVersionResource, error) {
+	if s.version != "" {
+		return gr.WithVersion(s.version), nil
+	}
 	return gr.WithVersion("v1beta1"), nil
 }
 
