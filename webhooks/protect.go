@@ -21,6 +21,9 @@ import (
 // bare Pod, depends on.
 type Deletions interface {
 	Deletion(ctx context.Context, member *unstructured.Unstructured, now time.Time) (freshness.Deletion, error)
+	// AnswerDelete is the status of a refused delete, after which whoever asked leaves the
+	// member alone, or looks again.
+	AnswerDelete() (code int32, reason metav1.StatusReason)
 }
 
 // Protect keeps a claim's sandbox, or the Pod that it runs in, from the delete
@@ -36,8 +39,7 @@ type Protect struct {
 
 var _ admission.Handler = (*Protect)(nil)
 
-// Handle answers a refused delete with 404, which upstream's pool controller
-// takes for "done".
+// Handle refuses a delete in the status that the platform says.
 func (p *Protect) Handle(ctx context.Context, req admission.Request) admission.Response {
 	member, err := decodeObject(req.OldObject.Raw, req.Namespace)
 	if err != nil {
@@ -61,8 +63,9 @@ func (p *Protect) Handle(ctx context.Context, req admission.Request) admission.R
 	log.Info("Judged delete", "sandbox", member.GetName(), "claim", d.Owner.Name, "verdict", o.verdict(), "mode", mode)
 	resp := admission.Allowed("")
 	if !v.Allowed && mode == settings.Enforce {
+		code, reason := p.Deletions.AnswerDelete()
 		resp = admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+			Status: metav1.StatusFailure, Code: code, Reason: reason,
 			Message: fmt.Sprintf("%s: %s", v.Reason, v.Detail),
 		}}}
 	}

@@ -18,12 +18,17 @@ import (
 )
 
 type deletions struct {
-	d   freshness.Deletion
-	err error
+	d    freshness.Deletion
+	err  error
+	code int32
 }
 
 func (f deletions) Deletion(context.Context, *unstructured.Unstructured, time.Time) (freshness.Deletion, error) {
 	return f.d, f.err
+}
+
+func (f deletions) AnswerDelete() (int32, metav1.StatusReason) {
+	return f.code, metav1.StatusReasonConflict
 }
 
 func TestProtect(t *testing.T) {
@@ -41,10 +46,10 @@ func TestProtect(t *testing.T) {
 		allowed bool
 		verdict string
 	}{
-		"in use":                    {deletions{d: inUse}, settings.Enforce, nil, "", false, "deny"},
+		"in use":                    {deletions{d: inUse, code: 409}, settings.Enforce, nil, "", false, "deny"},
 		"in use, audited":           {deletions{d: inUse}, settings.Audit, nil, "", true, "deny"},
-		"in use, the pool enforces": {deletions{d: inUse}, settings.Audit, nil, "enforce", false, "deny"},
-		"the pool loosens nothing":  {deletions{d: inUse}, settings.Enforce, nil, "audit", false, "deny"},
+		"in use, the pool enforces": {deletions{d: inUse, code: 409}, settings.Audit, nil, "enforce", false, "deny"},
+		"the pool loosens nothing":  {deletions{d: inUse, code: 409}, settings.Enforce, nil, "audit", false, "deny"},
 		"idle":                      {deletions{d: idle}, settings.Enforce, nil, "enforce", true, "allow"},
 		"undecided never waits":     {deletions{err: away}, settings.Enforce, nil, "enforce", true, ""},
 		"mode unreadable, passes":   {deletions{d: inUse}, settings.Enforce, away, "", true, "deny"},
@@ -65,8 +70,8 @@ func TestProtect(t *testing.T) {
 			if resp.Allowed != tc.allowed || resp.AuditAnnotations["verdict"] != tc.verdict {
 				t.Errorf("Handle() = allowed %t, verdict %q, want %t, %q", resp.Allowed, resp.AuditAnnotations["verdict"], tc.allowed, tc.verdict)
 			}
-			if !resp.Allowed && (resp.Result.Code != 404 || resp.Result.Reason != metav1.StatusReasonNotFound) {
-				t.Errorf("Handle() = %d %s, want 404 NotFound", resp.Result.Code, resp.Result.Reason)
+			if !resp.Allowed && (resp.Result.Code != 409 || resp.Result.Reason != metav1.StatusReasonConflict) {
+				t.Errorf("Handle() = %d %s, want what the platform says, 409 Conflict", resp.Result.Code, resp.Result.Reason)
 			}
 		})
 	}

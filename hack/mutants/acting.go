@@ -77,7 +77,6 @@ var answering = slices.Concat(at("internal/platform/agentsandbox/answers.go", []
 	{check: "protect: denies", old: `if !v.Allowed && mode == settings.Enforce {`, broken: `if false {`, test: "TestProtect/in use"},
 	{check: "protect: not in mode audit", old: `if !v.Allowed && mode == settings.Enforce {`, broken: `if !v.Allowed {`, test: "TestProtect/in use, audited"},
 	{check: "protect: where a pool says so", old: `member.GetLabels()[settings.EnforcementKey])`, broken: `"")`, test: "TestProtect/in use, the pool enforces"},
-	{check: "protect: answers NotFound", old: `Reason: metav1.StatusReasonNotFound,`, broken: `Reason: metav1.StatusReasonForbidden,`, test: "TestProtect/in use"},
 	{check: "protect: no delete waits for a read", old: `log.Info("Let a delete pass unjudged", "sandbox", member.GetName(), "reason", err.Error())
 		return admission.Allowed("")`, broken: `return admission.Errored(http.StatusInternalServerError, err)`, test: "TestProtect/undecided never waits"},
 	{check: "protect: no delete waits for a mode", old: `mode = settings.Audit`, broken: `mode = settings.Enforce`, test: "TestProtect/mode unreadable, passes"},
@@ -100,8 +99,9 @@ var installing = slices.Concat(at("webhooks/install.go", []mutant{
 	{check: "protect: by the controllers that are configured", old: `if len(users) == 0 {`, broken: `if true {`, test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/as configured"},
 	{check: "handlers answer in time", old: `return h.Timeout * 9 / 10`, broken: `return h.Timeout`, test: "TestHandlersAnswerBeforeTheAPIServerGivesUp"},
 	{check: "the API server is sent to no redirect", old: `strings.TrimRight(e.URL, "/") + path`, broken: `strings.TrimRight(e.URL, "") + path`, test: "TestEndpointByURL/a slash at the end"},
-}), at("internal/platform/agentsandbox/admission.go", []mutant{
+}), at("internal/platform/admission.go", []mutant{
 	{check: "protect: not when the delete names a UID", old: "`!request.?options.?preconditions.?uid.hasValue()`", broken: "`true`", pkg: "webhooks", test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/agent-sandbox's own"},
+}), at("internal/platform/agentsandbox/admission.go", []mutant{
 	{check: "protect: bare Pods only", old: "`oldObject.metadata.?generateName.orValue('') != '' && `+", broken: ``, pkg: "webhooks", test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/agent-sandbox's own"},
 	{check: "protect: not an idle bare Pod", old: "`.exists(o, `+poolOwner+` || `+controls+` && !(`", broken: "`.exists(o, `+controls+` && !(`", pkg: "webhooks", test: "TestProtectIsAskedAboutDeletesByPoolControllersWithoutAUID/agent-sandbox's own"},
 }), at("webhooks/policies.go", []mutant{

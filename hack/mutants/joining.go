@@ -42,6 +42,7 @@ var joining = slices.Concat(at("internal/platform/objects.go", []mutant{
 }), at("cmd/freshbind/app/platforms.go", []mutant{
 	{check: "agent-sandbox is told what not to repair", old: `SchedulerName, RepairOff: s.RepairOff, `, broken: `SchedulerName, `, test: "TestThePlatformGetsEverySource"},
 	{check: "OpenKruise Agents is told what not to repair", old: `Defaults: s.Defaults, RepairOff: s.RepairOff, `, broken: `Defaults: s.Defaults, `, test: "TestTheGuardOfOpenKruiseAgentsGetsEverySource"},
+	{check: "OpenKruise Agents protects what somebody has", old: `Guard: p, Deletions: p, Keep: &manager.Keep{Platform: p, Cached: kruise`, broken: `Guard: p, Keep: &manager.Keep{Platform: p, Cached: kruise`, test: "TestTheGuardOfOpenKruiseAgentsGetsEverySource"},
 	{check: "agent-sandbox shares CPU", old: `, Turns: s.Turns,`, broken: `,`, test: "TestThePlatformGetsEverySource"},
 	{check: "agent-sandbox protects its bare Pods", old: `PodDeletions: &agentsandbox.PodDeletions{Platform: p, API: s.API},`, broken: ``, test: "TestThePlatformGetsEverySource"},
 }), at("internal/manager/reporter.go", []mutant{

@@ -148,16 +148,34 @@ var deletes = slices.Concat(at("internal/freshness/protect.go", []mutant{
 	{check: "protect: not when the sandbox's time is up", old: `d.ClaimExpired, d.SandboxExpired:`, broken: `d.ClaimExpired:`, test: "TestJudgeDelete/sandbox past its time"},
 	{check: "protect: not an idle member", old: `d.Owner.Kind != OwnedByClaim,`, broken: ``, test: "TestJudgeDelete/an idle member"},
 }), at("internal/platform/agentsandbox/protect.go", []mutant{
-	{check: "protect: shutdownTime of the sandbox", old: `past(str(sandbox.Object, "spec", "shutdownTime"), now)`, broken: `false`, test: "TestDeletion/sandbox past its own time"},
-	{check: "protect: shutdownTime of the claim", old: `if past(str(claim.Object, "spec", "lifecycle", "shutdownTime"), now) {`, broken: `if false {`, test: "TestDeletion/claim's time is up"},
+	{check: "protect: a pool's controller is done with it", old: `return http.StatusNotFound, metav1.StatusReasonNotFound`, broken: `return http.StatusConflict, metav1.StatusReasonConflict`, test: "TestDeletesOfPoolsAreDone"},
+	{check: "protect: shutdownTime of the sandbox", old: `platform.Past(str(sandbox.Object, "spec", "shutdownTime"), now)`, broken: `false`, test: "TestDeletion/sandbox past its own time"},
+	{check: "protect: shutdownTime of the claim", old: `if platform.Past(str(claim.Object, "spec", "lifecycle", "shutdownTime"), now) {`, broken: `if false {`, test: "TestDeletion/claim's time is up"},
 	{check: "protect: time to live after the end", old: `case "Finished":`, broken: `case "Never":`, test: "TestDeletion/finished, time to live is up"},
-	{check: "protect: time to live is to come", old: `!finished.Add(time.Duration(ttl)*time.Second).After(now.Add(expiryMargin))`, broken: `!finished.After(now.Add(expiryMargin * time.Duration(1+ttl-ttl)))`, test: "TestDeletion/finished, time to live to come"},
+	{check: "protect: time to live is to come", old: `!finished.Add(time.Duration(ttl)*time.Second).After(now.Add(platform.ExpiryMargin))`, broken: `!finished.After(now.Add(platform.ExpiryMargin * time.Duration(1+ttl-ttl)))`, test: "TestDeletion/finished, time to live to come"},
 	{check: "protect: the status says expired", old: `if str(c, "reason") == "ClaimExpired" {`, broken: `if false {`, test: "TestDeletion/expired, its status says"},
-	{check: "protect: clocks differ", old: `!t.After(now.Add(expiryMargin))`, broken: `!t.After(now)`, test: "TestDeletion/claim's time is up by a clock that is ahead of ours"},
 	{check: "protect: an unreadable claim is not gone", old: `return freshness.Deletion{}, fmt.Errorf("judging the delete`, broken: `return d, nil
 	}
 	if false {
 		return d, fmt.Errorf("judging the delete`, test: "TestDeletion/unreadable"},
+}), at("internal/platform/expiry.go", []mutant{
+	{check: "protect: clocks differ", old: `!t.After(now.Add(ExpiryMargin))`, broken: `!t.After(now)`, pkg: "internal/platform/agentsandbox", test: "TestDeletion/claim's time is up by a clock that is ahead of ours"},
+}), at("internal/platform/kruise/protect.go", []mutant{
+	{check: "kruise: protect: no idle member", old: `if poolOf(sandbox).UID != "" || `, broken: `if `, test: "TestDeletion/a pool's, and marked"},
+	{check: "kruise: protect: what says that somebody has it", old: ` || !isClaimed(sandbox)`, broken: ``, test: "TestDeletion/nobody's"},
+	{check: "kruise: protect: not what is let go", old: ` || isLetGo(sandbox)`, broken: ``, test: "TestDeletion/it is being recycled"},
+	{check: "kruise: protect: not what is to be recycled", old: ` || sandbox.GetAnnotations()[letGoAnnotation] == yes`, broken: ``, test: "TestDeletion/it was let go"},
+	{check: "kruise: protect: not what has ended", old: ` || hasEnded(sandbox)`, broken: ``, test: "TestDeletion/it has failed"},
+	{check: "kruise: protect: not when its time is up", old: `d.SandboxExpired = platform.Past(`, broken: `_ = platform.Past(`, test: "TestDeletion/its time is up"},
+	{check: "kruise: protect: users without an object", old: `if !isClaim {`, broken: `if !isClaim && false {`, test: "TestDeletion/a user's"},
+	{check: "kruise: protect: what fails for a claim goes", old: `claim != nil && fields.String(claim.Object, "status", "phase") == phaseCompleted`, broken: `claim != nil`, test: "TestDeletion/a claim's that fails"},
+	{check: "kruise: protect: not when the claim is going", old: `, Deleting: claim.GetDeletionTimestamp() != nil}`, broken: `}`, test: "TestDeletion/a claim's that is being deleted"},
+	{check: "kruise: protect: upstream looks again", old: `return http.StatusConflict, metav1.StatusReasonConflict`, broken: `return http.StatusNotFound, metav1.StatusReasonNotFound`, test: "TestUpstreamLooksAgain"},
+	{check: "kruise: protect: an unreadable claim is not gone", old: `if err != nil {
+		return freshness.Deletion{}, fmt`, broken: `if false {
+		return freshness.Deletion{}, fmt`, test: "TestAClaimThatCannotBeReadIsNotGone"},
+}), at("webhooks/protect.go", []mutant{
+	{check: "protect: the platform says how", old: `Code: code, Reason: reason,`, broken: `Code: code - 5, Reason: reason,`, test: "TestProtect/in use"},
 }), at("internal/platform/agentsandbox/protectpods.go", []mutant{
 	{check: "protect: the Pod's sandbox is this one", old: `sandbox != nil && sandbox.GetUID() != owner.UID {`, broken: `false {`, test: "TestPodDeletion/its sandbox is another one"},
 	{check: "protect: the Pod's sandbox lives", old: `case sandbox == nil, sandbox.GetDeletionTimestamp() != nil,`, broken: `case sandbox == nil,`, test: "TestPodDeletion/its sandbox is being deleted"},

@@ -97,6 +97,12 @@ func When(name, expression string) []admissionregistrationv1.MatchCondition {
 	return []admissionregistrationv1.MatchCondition{{Name: name, Expression: expression}}
 }
 
+// WithoutUID is the condition on a delete that it names no UID: whoever names one means
+// this very object.
+func WithoutUID() []admissionregistrationv1.MatchCondition {
+	return When("without-a-uid", `!request.?options.?preconditions.?uid.hasValue()`)
+}
+
 // On is about namespaced objects of one resource.
 func On(group, version, resource string, ops ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
 	return admissionregistrationv1.RuleWithOperations{

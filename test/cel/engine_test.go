@@ -29,7 +29,7 @@ import (
 
 const self = "system:serviceaccount:freshbind-system:freshbind"
 
-// write is one request for a Sandbox; old is nil for a CREATE.
+// write is one request for a Sandbox; old is nil for a CREATE, and obj for a DELETE.
 type write struct {
 	old, obj *unstructured.Unstructured
 	user     string
@@ -121,16 +121,28 @@ func renderOf(t testing.TB, a platform.Admission, edits ...func(*admissionregist
 }
 
 func (w write) attributes() *admission.VersionedAttributes {
-	op := admission.Create
-	var old runtime.Object
+	return w.with(nil)
+}
+
+// with is the request with options.
+func (w write) with(options runtime.Object) *admission.VersionedAttributes {
+	op, of := admission.Create, w.obj
+	var obj, old runtime.Object
 	if w.old != nil {
-		op, old = admission.Update, w.old
+		op, of, old = admission.Update, w.old, w.old
 	}
-	gvk := w.obj.GroupVersionKind()
-	record := admission.NewAttributesRecord(w.obj, old, gvk, w.obj.GetNamespace(), w.obj.GetName(),
-		gvk.GroupVersion().WithResource("sandboxes"), "", op, nil, false, &user.DefaultInfo{Name: w.user})
+	if w.obj != nil {
+		obj = w.obj
+	} else {
+		op = admission.Delete
+	}
+	gvk := of.GroupVersionKind()
+	record := admission.NewAttributesRecord(obj, old, gvk, of.GetNamespace(), of.GetName(),
+		gvk.GroupVersion().WithResource("sandboxes"), "", op, options, false, &user.DefaultInfo{Name: w.user})
 	v := &admission.VersionedAttributes{Attributes: record, VersionedKind: gvk}
-	v.VersionedObject.Set(w.obj)
+	if w.obj != nil {
+		v.VersionedObject.Set(w.obj)
+	}
 	if w.old != nil {
 		v.VersionedOldObject.Set(w.old)
 	}

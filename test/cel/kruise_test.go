@@ -3,6 +3,7 @@ package cel
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform/kruise"
+	"github.com/freshbind/freshbind/webhooks"
 )
 
 // box is a Sandbox of OpenKruise Agents with these owners, labels and annotations, whose
@@ -134,5 +136,47 @@ func TestWritesOfOpenKruiseAgents(t *testing.T) {
 	collected := write{old: member, obj: box(nil, free, nil), user: "system:serviceaccount:kube-system:generic-garbage-collector"}
 	if asked := r.asked(t, collected, enforced); len(asked) > 0 {
 		t.Errorf("the garbage collector is asked about: %q", asked)
+	}
+}
+
+// The API server asks about deletes of what somebody has, by upstream's controllers and
+// without a UID; the guard finds an owner in no others.
+func TestDeletesOfOpenKruiseAgents(t *testing.T) {
+	r := renderOf(t, kruise.Admission())
+	type names = map[string]string
+	pooled := []metav1.OwnerReference{{APIVersion: kruise.Group + "/v1alpha1", Kind: "SandboxSet", Name: "x", UID: "uid-x", Controller: ptr.To(true)}}
+	taken, somebody := names{"sandbox-claimed": "true"}, names{"owner": "c"}
+	byUID := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To[types.UID]("uid-m")}}
+	for name, tc := range map[string]struct {
+		old     *unstructured.Unstructured
+		user    string
+		options *metav1.DeleteOptions
+		owned   bool
+		want    bool
+	}{
+		"what somebody has":        {box(nil, taken, somebody), kruise.ControllerUser, &metav1.DeleteOptions{}, true, true},
+		"by anybody else":          {box(nil, taken, somebody), "alice", &metav1.DeleteOptions{}, true, false},
+		"by the E2B server":        {box(nil, taken, somebody), "system:serviceaccount:sandbox-system:sandbox-manager", &metav1.DeleteOptions{}, true, false},
+		"by its UID":               {box(nil, taken, somebody), kruise.ControllerUser, byUID, true, false},
+		"a member":                 {box(pooled, names{"sandbox-claimed": "false"}, nil), kruise.ControllerUser, &metav1.DeleteOptions{}, false, false},
+		"a member, by owner alone": {box(pooled, taken, somebody), kruise.ControllerUser, &metav1.DeleteOptions{}, false, false},
+		"locked for scale-down":    {box(nil, taken, names{"owner": "__manager_scale_down"}), kruise.ControllerUser, &metav1.DeleteOptions{}, false, false},
+		"nobody's":                 {box(nil, taken, nil), kruise.ControllerUser, &metav1.DeleteOptions{}, false, false},
+		"free":                     {box(nil, names{"sandbox-claimed": "false"}, somebody), kruise.ControllerUser, &metav1.DeleteOptions{}, false, false},
+		"without any metadata":     {box(nil, nil, nil), kruise.ControllerUser, &metav1.DeleteOptions{}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := r.hooks[webhooks.ProtectHook.Name]
+			if got := h.in.Matches(enforced) && h.matches(t, write{old: tc.old, user: tc.user}.with(tc.options)); got != tc.want {
+				t.Errorf("asked: %t, want %t", got, tc.want)
+			}
+			d, err := (&kruise.Platform{}).Deletion(t.Context(), tc.old, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := d.Owner.UID != ""; got != tc.owned {
+				t.Errorf("the guard finds an owner: %t, want %t", got, tc.owned)
+			}
+		})
 	}
 }

@@ -51,6 +51,7 @@ func TestKruiseBinds(t *testing.T) {
 	w.usedOnesAreRefused(set)
 	w.references()
 	w.staleOnesAreRefused()
+	w.lateDeletes(set)
 	w.undecided(set)
 	w.orphans(set)
 }

@@ -56,7 +56,7 @@ func guarded(withKruise bool) []*manager.Guarded {
 // connectKruise puts OpenKruise Agents together. Its own controllers look after claims.
 func connectKruise(s manager.Sources) manager.Connected {
 	p := &kruise.Platform{Stored: s.Stored, ByUID: s.ByUID, History: s.History, Defaults: s.Defaults, RepairOff: s.RepairOff, Turns: s.Turns}
-	return manager.Connected{Guard: p, Keep: &manager.Keep{Platform: p, Cached: kruise.CachedInspector{Platform: p, Cached: s.CachedNamespaces}}}
+	return manager.Connected{Guard: p, Deletions: p, Keep: &manager.Keep{Platform: p, Cached: kruise.CachedInspector{Platform: p, Cached: s.CachedNamespaces}}}
 }
 
 // connectGuarded puts agent-sandbox together from what it reads.

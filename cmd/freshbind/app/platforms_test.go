@@ -52,7 +52,7 @@ func TestThePlatformGetsEverySource(t *testing.T) {
 	}
 }
 
-// OpenKruise Agents has no pools kept.
+// So it does of OpenKruise Agents.
 func TestTheGuardOfOpenKruiseAgentsGetsEverySource(t *testing.T) {
 	reader := liveread.NewReader(nil, nil)
 	all := guarded(true)
@@ -65,6 +65,9 @@ func TestTheGuardOfOpenKruiseAgentsGetsEverySource(t *testing.T) {
 		t.Fatalf("the guard is %T", connected.Guard)
 	}
 	whole(t, p)
+	if connected.Deletions != any(p) {
+		t.Errorf("what somebody has is protected by %v", connected.Deletions)
+	}
 	if p.Stored != (platform.Stored{Reader: reader, Resolver: noResolver{}}) {
 		t.Errorf("it reads %v", p.Stored)
 	}

@@ -50,7 +50,7 @@ func requests() map[platform.Requested]platform.Requests {
 		},
 		platform.Deletes: {
 			Rules:      sandboxes(admissionregistrationv1.Delete),
-			Conditions: append(platform.When("of-a-claim", celOldOwners+`.exists(o, `+claimOwner+`)`), withoutUID()...),
+			Conditions: append(platform.When("of-a-claim", celOldOwners+`.exists(o, `+claimOwner+`)`), platform.WithoutUID()...),
 		},
 		platform.NewPods: {
 			Rules: []admissionregistrationv1.RuleWithOperations{platform.On("", "v1", "pods", create)},
@@ -85,13 +85,9 @@ func barePodRequests() map[platform.Requested]platform.Requests {
 			Rules: []admissionregistrationv1.RuleWithOperations{platform.On("", "v1", "pods", admissionregistrationv1.Delete)},
 			Conditions: append(platform.When("a-bare-pod-that-left-its-pool",
 				`oldObject.metadata.?generateName.orValue('') != '' && `+
-					`!`+celOldOwners+`.exists(o, `+poolOwner+` || `+controls+` && !(`+boxOwner+`))`), withoutUID()...),
+					`!`+celOldOwners+`.exists(o, `+poolOwner+` || `+controls+` && !(`+boxOwner+`))`), platform.WithoutUID()...),
 		},
 	}
-}
-
-func withoutUID() []admissionregistrationv1.MatchCondition {
-	return platform.When("without-a-uid", `!request.?options.?preconditions.?uid.hasValue()`)
 }
 
 func sandboxes(ops ...admissionregistrationv1.OperationType) []admissionregistrationv1.RuleWithOperations {

@@ -3,27 +3,26 @@ package agentsandbox
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
 )
 
 // ControllerUser is the identity of all of upstream's controllers, in every
 // release as it is installed by default. Admission cannot tell them apart.
 const ControllerUser = "system:serviceaccount:agent-sandbox-system:agent-sandbox-controller"
 
-// expiryMargin is how much earlier than by our clock a claim or sandbox may be
-// taken to have ended: refusing the delete of one that has would keep it alive.
-const expiryMargin = time.Minute
-
 // Deletion reads what the verdict on the delete of a Sandbox depends on.
 func (p *Platform) Deletion(ctx context.Context, sandbox *unstructured.Unstructured, now time.Time) (freshness.Deletion, error) {
 	d := freshness.Deletion{
 		Sandbox:        sandbox.GetName(),
 		Owner:          controllerOf(sandbox),
-		SandboxExpired: past(str(sandbox.Object, "spec", "shutdownTime"), now),
+		SandboxExpired: platform.Past(str(sandbox.Object, "spec", "shutdownTime"), now),
 	}
 	if d.Owner.Kind != freshness.OwnedByClaim {
 		return d, nil
@@ -43,7 +42,7 @@ func (p *Platform) Deletion(ctx context.Context, sandbox *unstructured.Unstructu
 // sandbox finished (extensions/controllers/sandboxclaim_controller.go,
 // checkExpiration).
 func claimExpired(claim *unstructured.Unstructured, now time.Time) bool {
-	if past(str(claim.Object, "spec", "lifecycle", "shutdownTime"), now) {
+	if platform.Past(str(claim.Object, "spec", "lifecycle", "shutdownTime"), now) {
 		return true
 	}
 	ttl, ok, _ := unstructured.NestedInt64(claim.Object, "spec", "lifecycle", "ttlSecondsAfterFinished")
@@ -52,7 +51,7 @@ func claimExpired(claim *unstructured.Unstructured, now time.Time) bool {
 		switch str(c, "type") {
 		case "Finished":
 			finished, err := time.Parse(time.RFC3339, str(c, "lastTransitionTime"))
-			if ok && err == nil && str(c, "status") == "True" && !finished.Add(time.Duration(ttl)*time.Second).After(now.Add(expiryMargin)) {
+			if ok && err == nil && str(c, "status") == "True" && !finished.Add(time.Duration(ttl)*time.Second).After(now.Add(platform.ExpiryMargin)) {
 				return true
 			}
 		case "Ready":
@@ -64,9 +63,8 @@ func claimExpired(claim *unstructured.Unstructured, now time.Time) bool {
 	return false
 }
 
-// past reports whether an RFC 3339 time has come; "" and what cannot be parsed
-// never comes.
-func past(at string, now time.Time) bool {
-	t, err := time.Parse(time.RFC3339, at)
-	return err == nil && !t.After(now.Add(expiryMargin))
+// AnswerDelete is the status of a refused delete, which upstream's pool controller
+// takes for "done".
+func (*Platform) AnswerDelete() (code int32, reason metav1.StatusReason) {
+	return http.StatusNotFound, metav1.StatusReasonNotFound
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freshbind/freshbind/internal/freshness"
@@ -66,4 +67,14 @@ func TestDeletion(t *testing.T) {
 			t.Error("a claim that cannot be read counts as gone")
 		}
 	})
+}
+
+// Upstream's pool controller takes what is not there for deleted.
+func TestDeletesOfPoolsAreDone(t *testing.T) {
+	p := &Platform{}
+	for name, answer := range map[string]func() (int32, metav1.StatusReason){"sandbox": p.AnswerDelete, "pod": (&PodDeletions{Platform: p}).AnswerDelete} {
+		if code, reason := answer(); code != 404 || reason != metav1.StatusReasonNotFound {
+			t.Errorf("the delete of a %s is refused with %d %s, want 404 NotFound", name, code, reason)
+		}
+	}
 }

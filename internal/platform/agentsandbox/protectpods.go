@@ -54,6 +54,11 @@ func (p *PodDeletions) Deletion(ctx context.Context, pod *unstructured.Unstructu
 	return p.Platform.Deletion(ctx, sandbox, now)
 }
 
+// AnswerDelete is that of Platform.
+func (p *PodDeletions) AnswerDelete() (code int32, reason metav1.StatusReason) {
+	return p.Platform.AnswerDelete()
+}
+
 // taker returns the Sandbox that is to run in a Pod without an owner, nil for
 // none. served: the Pod's claim has a Sandbox that runs elsewhere.
 func (p *PodDeletions) taker(ctx context.Context, pod *unstructured.Unstructured) (taker *unstructured.Unstructured, served bool, err error) {

@@ -34,6 +34,9 @@ const (
 	// what they own. It claims nothing.
 	notOrphaned = `!(request.userInfo.username in ['system:serviceaccount:kube-system:generic-garbage-collector', 'system:kube-controller-manager'])`
 
+	// had is what somebody has, and the SandboxSet is not about to delete.
+	had = `!(` + wasPooled + `) && ` + celOldClaimed + ` && !(` + celOldOwner + ` in ['', '` + scaleDown + `'])`
+
 	// Labels of a claim's own can empty these two, and not take them away.
 	coldStarted = `!(` + pooled + `) && ` + celClaimed + ` && ['` + poolLabel + `', '` + claimNameLabel + `'].exists(k, k in object.metadata.labels)`
 
@@ -46,9 +49,8 @@ const (
 	wantsCleanup = `oldObject.metadata.?annotations[?'` + cleanupAnnotation + `'].orValue('') == '` + yes + `'`
 )
 
-// Admission says which requests each hook is about. Pods are not stamped, nothing is
-// deleted too late, and there is nothing to advise on yet: those hooks are not
-// installed.
+// Admission says which requests each hook is about. Pods are not stamped, and there is
+// nothing to advise on yet: those hooks are not installed.
 func Admission() platform.Admission {
 	const create, update, remove = admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete
 	sandboxes := func(ops ...admissionregistrationv1.OperationType) []admissionregistrationv1.RuleWithOperations {
@@ -64,6 +66,7 @@ func Admission() platform.Admission {
 			},
 			platform.ColdStarts: {Rules: sandboxes(create), Conditions: platform.When("made-for-a-claim", coldStarted)},
 			platform.Births:     {Rules: sandboxes(create), Conditions: platform.When("made-for-a-pool", pooled)},
+			platform.Deletes:    {Rules: sandboxes(remove), Conditions: append(platform.When("of-whoever-has-it", had), platform.WithoutUID()...)},
 			platform.Evictions:  {Rules: []admissionregistrationv1.RuleWithOperations{platform.On("", "v1", "pods/eviction", create)}},
 			platform.NewMembers: {Rules: sandboxes(create), Conditions: platform.When("made-for-a-pool-or-claim", pooled+` || `+coldStarted)},
 		},

@@ -57,11 +57,16 @@ const (
 	createdByLabel, createdBySandbox = prefix + "created-by", "sandbox"
 	// cleanupAnnotation has a used Sandbox go back to its pool.
 	cleanupAnnotation = prefix + "cleanup-enabled"
+	// letGoAnnotation is on a Sandbox that whoever has it no longer wants, and that may go
+	// back.
+	letGoAnnotation = prefix + "cleanup"
 
 	yes = "true"
 
 	// phaseRecycling: it is on its way back, and its metadata may be ahead of its status.
 	phaseRecycling = "Recycling"
+	// phaseCompleted of a SandboxClaim: its controller takes no more for it.
+	phaseCompleted = "Completed"
 )
 
 // The resources; Pods and Nodes are the API server's own.
