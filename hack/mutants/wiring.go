@@ -183,6 +183,16 @@ var kruiseGuard = slices.Concat(at("internal/platform/kruise/classify.go", []mut
 	}
 	return asked(s.claim)`, test: "TestWhatIsStaleIsNamed/a cold start as a user likes"},
 	{check: "kruise: amounts that were asked for", old: `inner(inner(to, "resources"), list)[name] = amount`, broken: `_ = amount`, test: "TestWhatIsStaleIsNamed/a cold start of other amounts"},
+}), at("internal/platform/kruise/cli.go", []mutant{
+	{check: "kruise: an undo puts references back", old: `append(keys, "templateRef", "volumeClaimTemplates")`, broken: `append(keys, "volumeClaimTemplates")`, test: "TestRestore/a reference in place of a template"},
+	{check: "kruise: an undo puts runtimes back", old: `keys = append(keys, ownFields...)`, broken: `_ = ownFields`, test: "TestRestore/what went comes"},
+	{check: "kruise: an undo takes away what came since", old: `delete(spec, key)`, broken: `_ = key`, test: "TestRestore/what was added goes"},
+	{check: "kruise: an undo of a template puts its Pod back alone", old: `if template.GetKind() != kindTemplate {`, broken: `if true {`, test: "TestRestore/of a template its Pod"},
+}), at("internal/cli/cluster.go", []mutant{
+	{check: "a pool that refers to a template is none itself", old: `err == nil && c.Objects.Pool(own).RefersTo("", name)`, broken: `err == nil`, test: "TestTemplatesByName/a pool that refers to a namesake"},
+	{check: "a pool's template is of the kind that it says", old: `if is.TemplateKind != "" {`, broken: `if false {`, test: "TestTemplatesByName/a template"},
+}), at("cmd/freshbind/app/targets.go", []mutant{
+	{check: "a kind that is named is that kind", old: `isWritten(shared, s.kind) {`, broken: `isWritten(shared, s.kind) && false {`, test: "TestWhatARolloutIsAbout/a template, by its kind"},
 }), at("internal/platform/kruise/pods.go", []mutant{
 	{check: "kruise: Pods are alike on another node", old: `	delete(spec, "nodeName")
 `, broken: ``, test: "TestPodsOfAPoolHaveOneContent"},

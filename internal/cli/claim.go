@@ -130,7 +130,7 @@ func (c *Cluster) demanded(ctx context.Context, s *Store, claim *unstructured.Un
 			story.Waits = fmt.Sprintf("%s: %d of %d members ready, %d claimable, %s", p.Name, p.Ready, p.Replicas, p.Claimable, p.Words())
 		}
 	}
-	template, err := c.Get(ctx, c.Objects.Kinds().Template.GroupResource(), story.Namespace, story.Template)
+	template, err := c.Template(ctx, story.Namespace, story.Template)
 	if story.Template == "" || apierrors.IsNotFound(err) {
 		return nil, nil
 	}

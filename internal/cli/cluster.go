@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync/atomic"
@@ -44,7 +45,7 @@ type Cluster struct {
 // kindName is the kind of what is read as that resource.
 func (c *Cluster) kindName(gr schema.GroupResource) string {
 	kinds := c.Objects.Kinds()
-	for _, k := range []platform.Kind{kinds.Pool, kinds.Template, kinds.Claim, kinds.Member} {
+	for _, k := range []platform.Kind{kinds.Pool, kinds.Template, kinds.SharedTemplate, kinds.Claim, kinds.Member} {
 		if k.GroupResource() == gr {
 			return k.Kind
 		}
@@ -72,6 +73,32 @@ func (c *Cluster) Get(ctx context.Context, gr schema.GroupResource, namespace, n
 		return nil, fmt.Errorf("reading %s %s/%s: %w", gr.Resource, namespace, name, err)
 	}
 	return obj, nil
+}
+
+// Template reads the template of a name. Where pools are their own templates it is the pool
+// of that name, unless there is none or it refers to a template, and then the template that
+// pools can refer to.
+func (c *Cluster) Template(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error) {
+	kinds := c.Objects.Kinds()
+	own, err := c.Get(ctx, kinds.Template.GroupResource(), namespace, name)
+	if kinds.SharedTemplate.Empty() || client.IgnoreNotFound(err) != nil || err == nil && c.Objects.Pool(own).RefersTo("", name) {
+		return own, err
+	}
+	shared, sharedErr := c.Get(ctx, kinds.SharedTemplate.GroupResource(), namespace, name)
+	if err != nil && errors.Is(sharedErr, liveread.ErrNotServed) {
+		return nil, err
+	}
+	return shared, sharedErr
+}
+
+// TemplateOf reads the template of a pool.
+func (c *Cluster) TemplateOf(ctx context.Context, pool *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	is, kinds := c.Objects.Pool(pool), c.Objects.Kinds()
+	of := kinds.Template
+	if is.TemplateKind != "" {
+		of = kinds.SharedTemplate
+	}
+	return c.Get(ctx, of.GroupResource(), pool.GetNamespace(), is.Template)
 }
 
 // Names lists the names of what a namespace has of a resource.

@@ -109,7 +109,7 @@ func (c *Cluster) describeRevisions(ctx context.Context, m *MemberStory) error {
 	if err != nil {
 		return err
 	}
-	template, err := c.Get(ctx, c.Objects.Kinds().Template.GroupResource(), m.Namespace, m.Template)
+	template, err := c.Template(ctx, m.Namespace, m.Template)
 	if err != nil {
 		return err
 	}

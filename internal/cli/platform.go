@@ -22,6 +22,14 @@ type Objects interface {
 	platform.Describer
 	platform.Visibility
 	Claims
+	Restorer
+}
+
+// Restorer goes back to earlier revisions.
+type Restorer interface {
+	// Restore puts into a template what an earlier revision of it had members built from,
+	// and leaves what else it says.
+	Restore(template, earlier *unstructured.Unstructured) error
 }
 
 // Claims reads claims.

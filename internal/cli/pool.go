@@ -53,6 +53,8 @@ type Pool struct {
 	// StalePolicy is what becomes of stale members.
 	StalePolicy advice.StalePolicy `json:"staleAre"`
 
+	// TemplateKind is that of platform.Pool.
+	TemplateKind   string                     `json:"-"`
 	Members        []Member                   `json:"-"`
 	MaxUnavailable string                     `json:"-"`
 	Deadline       time.Duration              `json:"-"`
@@ -155,7 +157,7 @@ func (j *Judge) pool(
 ) (Pool, error) {
 	said, is := settings.Pool(pool.GetAnnotations()), j.objects.Pool(pool)
 	p := Pool{
-		Namespace: pool.GetNamespace(), Name: pool.GetName(), Template: is.Template,
+		Namespace: pool.GetNamespace(), Name: pool.GetName(), Template: is.Template, TemplateKind: is.TemplateKind,
 		Mode: j.store.namespaces.mode(j.defaults, pool.GetNamespace(), said[settings.EnforcementKey]), Replicas: is.Replicas, Admit: said[settings.AdmitKey],
 		MaxUnavailable: cmp.Or(said[settings.MaxUnavailableKey], settings.DefaultMaxUnavailable), Deadline: said.Deadline(),
 		Object: pool,

@@ -59,12 +59,21 @@ func (p *Pool) Outcome(trouble *Trouble, program string) Outcome {
 	case p.left() > 0 && p.Object.GetAnnotations()[settings.PausedKey] == "true":
 		return done(ExitPaused, "pool %q is paused: %s. Resume: %s rollout resume pool/%s", p.Name, upToDate, program, p.Name)
 	case p.State == Failed:
-		return done(ExitFailed, "pool %q exceeded its progress deadline (%s): %s; %d older members keep serving. Undo: %s rollout undo template/%s",
-			p.Name, duration.HumanDuration(p.Deadline), upToDate, p.left(), program, p.Template)
+		return done(ExitFailed, "pool %q exceeded its progress deadline (%s): %s; %d older members keep serving. Undo: %s rollout undo %s",
+			p.Name, duration.HumanDuration(p.Deadline), upToDate, p.left(), program, p.undone())
 	case p.left() > 0 && p.stays():
 		return done(ExitFailed, "pool %q will not complete by itself: %s; %d members are not: %s", p.Name, upToDate, p.left(), p.StalePolicy.Text(p.left()))
 	}
 	return p.waiting(upToDate, trouble)
+}
+
+// undone is what to undo. A pool that is its own template, of another kind than those that
+// pools refer to, can have the name of one of them.
+func (p *Pool) undone() string {
+	if p.TemplateKind != "" {
+		return "pool/" + p.Name
+	}
+	return "template/" + p.Template
 }
 
 // stays: nothing replaces stale members, they go when claims take them.

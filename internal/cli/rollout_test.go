@@ -68,6 +68,10 @@ func TestOutcome(t *testing.T) {
 			pool: at(cli.Failed, 5, 15), done: true, code: cli.ExitFailed,
 			want: `pool "python" exceeded its progress deadline (10m): 5 of 20 up to date; 15 older members keep serving. Undo: kubectl freshbind rollout undo template/py`,
 		},
+		"failed, and it refers to a template of another kind": {
+			pool: at(cli.Failed, 5, 15, func(p *cli.Pool) { p.TemplateKind = "SandboxTemplate" }), done: true, code: cli.ExitFailed,
+			want: `pool "python" exceeded its progress deadline (10m): 5 of 20 up to date; 15 older members keep serving. Undo: kubectl freshbind rollout undo pool/python`,
+		},
 		"paused": {
 			pool: at(cli.Progressing, 5, 15, paused), done: true, code: cli.ExitPaused,
 			want: `pool "python" is paused: 5 of 20 up to date. Resume: kubectl freshbind rollout resume pool/python`,

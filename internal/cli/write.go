@@ -123,15 +123,13 @@ func Target(history []Revision, number int64) (Revision, error) {
 	return Revision{}, errNoHistory
 }
 
-// Undo writes the revision's spec into the template, unless somebody wrote the
-// template since it was read. It returns what changes.
+// Undo puts the revision into the template, unless somebody wrote the template since it
+// was read. It returns what changes.
 func (c *Cluster) Undo(ctx context.Context, template *unstructured.Unstructured, to Revision, dry DryRun) (string, error) {
 	back := template.DeepCopy()
-	spec, _, err := unstructured.NestedMap(to.Recorded.Template.Object, "spec")
-	if err != nil {
-		return "", fmt.Errorf("reading %s: %w", to.Title(), err)
+	if err := c.Objects.Restore(back, to.Recorded.Template); err != nil {
+		return "", fmt.Errorf("going back to %s: %w", to.Title(), err)
 	}
-	back.Object["spec"] = spec
 	change, err := c.changed(template, to)
 	if err != nil || dry == ClientSide {
 		return change, err

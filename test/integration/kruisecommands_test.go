@@ -15,6 +15,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform/kruise"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/fakekruise"
 )
@@ -63,6 +64,7 @@ func TestKruiseCommands(t *testing.T) {
 	if _, err := server.Create(t.Context(), fakekruise.Request{Namespace: kruiseSpace, Set: "pool", User: "somebody", OnlyStock: true}); err == nil {
 		t.Error("somebody got a stale sandbox where binds are enforced")
 	}
+	w.undone(sets[kruiseSpace])
 	_, err := server.Create(t.Context(), fakekruise.Request{Namespace: "audited", Set: "pool", User: "somebody", OnlyStock: true})
 	w.must(err)
 	w.eventually("the auditor to name the stale bind", func() error {
@@ -73,6 +75,28 @@ func TestKruiseCommands(t *testing.T) {
 	})
 	if text := end(); strings.Contains(text, kruiseSpace+"/") {
 		t.Errorf("the auditor finds fault where binds are enforced:\n%s", text)
+	}
+}
+
+// undone: a command puts back what members were built from, and nothing else, also of a
+// template that a SandboxSet of its name refers to.
+func (w *kruiseWorld) undone(set *unstructured.Unstructured) {
+	w.t.Helper()
+	w.changed(set, func(s *unstructured.Unstructured) { s.Object["spec"].(map[string]any)["replicas"] = int64(boxes - 1) })
+	w.prints("rollout undo sbs/pool -n "+kruiseSpace, "sandboxset."+kruise.Group+"/pool rolled back to revision 1", boxBefore)
+	now := w.stored(set)
+	if n, _, _ := unstructured.NestedInt64(now.Object, "spec", "replicas"); boxImage(now) != boxBefore || n != boxes-1 {
+		w.t.Errorf("the SandboxSet has %d members of %s after an undo, want %d of %s", n, boxImage(now), boxes-1, boxBefore)
+	}
+
+	w.set(kruiseSpace, "both", "both")
+	template := w.stored(kruiseObject("SandboxTemplate", kruiseSpace, "both", nil))
+	w.recorded(template, true, w.hash(template))
+	w.edit("SandboxTemplate", kruiseSpace, "both")
+	w.prints("rollout history template/both -n "+kruiseSpace, "2", boxAfter)
+	w.prints("rollout undo pool/both -n "+kruiseSpace, "sandboxtemplate."+kruise.Group+"/both rolled back to revision 1")
+	if image := boxImage(w.stored(template)); image != boxBefore {
+		w.t.Errorf("the template has image %s after an undo, want %s", image, boxBefore)
 	}
 }
 

@@ -43,21 +43,30 @@ func resourceOf(kinds platform.Kinds, word string) schema.GroupResource {
 // wordFor returns the word for a kind as it was written, with or without its
 // group; "" for none of ours.
 func wordFor(written string) string {
-	written, group, grouped := strings.Cut(strings.ToLower(written), ".")
 	for _, p := range commandedPlatforms() {
+		kinds := p.objects.Kinds()
 		for _, w := range wordsForKinds {
-			kind := kindOf(p.objects.Kinds(), w.word)
-			aliases := slices.Concat(kind.ShortNames, []string{w.word, w.plural, strings.ToLower(kind.Kind), kind.Resource})
-			if slices.Contains(aliases, written) && (!grouped || group == kind.Group) {
+			if isWritten(kindOf(kinds, w.word), written, w.word, w.plural) {
 				return w.word
 			}
+		}
+		if isWritten(kinds.SharedTemplate, written) {
+			return templateWord
 		}
 	}
 	return ""
 }
 
-// resourceName is what a rollout command is about: a pool, or all pools of a template.
-type resourceName struct{ word, name string }
+// isWritten reports whether a kind was written, by one of its names or of these.
+func isWritten(kind platform.Kind, written string, names ...string) bool {
+	written, group, grouped := strings.Cut(strings.ToLower(written), ".")
+	names = slices.Concat(kind.ShortNames, names, []string{strings.ToLower(kind.Kind), kind.Resource})
+	return !kind.Empty() && slices.Contains(names, written) && (!grouped || group == kind.Group)
+}
+
+// resourceName is what a rollout command is about: a pool, or all pools of a template. kind is
+// as it was written.
+type resourceName struct{ word, name, kind string }
 
 func (s resourceName) String() string { return s.word + "/" + s.name }
 
@@ -73,7 +82,7 @@ func parseResourceName(args []string) (resourceName, error) {
 	if word != poolKind && word != templateWord {
 		return resourceName{}, usage("%q: %q is not a kind that rolls out: %s", written, kind, accepted)
 	}
-	return resourceName{word, name}, nil
+	return resourceName{word, name, kind}, nil
 }
 
 func (s resourceName) selection() cli.Selection {
@@ -95,7 +104,7 @@ func (s resourceName) find(ctx context.Context, c *cli.Cluster, namespace string
 	if s.word == poolKind {
 		return nil, fmt.Errorf("pool %q does not exist in namespace %q", s.name, namespace)
 	}
-	if _, err := c.Get(ctx, c.Objects.Kinds().Template.GroupResource(), namespace, s.name); err != nil {
+	if _, err := c.Template(ctx, namespace, s.name); err != nil {
 		return nil, absent(err, templateWord, s.name, namespace)
 	}
 	return nil, fmt.Errorf("no pool in namespace %q refers to template %q", namespace, s.name)
@@ -103,14 +112,18 @@ func (s resourceName) find(ctx context.Context, c *cli.Cluster, namespace string
 
 // template reads the template of the subject.
 func (s resourceName) template(ctx context.Context, c *cli.Cluster, namespace string) (*unstructured.Unstructured, error) {
-	name := s.name
-	if s.word == poolKind {
-		pool, err := c.Get(ctx, c.Objects.Kinds().Pool.GroupResource(), namespace, s.name)
-		if err != nil {
-			return nil, absent(err, poolKind, s.name, namespace)
-		}
-		name = c.Objects.Pool(pool).Template
+	if shared := c.Objects.Kinds().SharedTemplate; isWritten(shared, s.kind) {
+		template, err := c.Get(ctx, shared.GroupResource(), namespace, s.name)
+		return template, absent(err, templateWord, s.name, namespace)
 	}
-	template, err := c.Get(ctx, c.Objects.Kinds().Template.GroupResource(), namespace, name)
-	return template, absent(err, templateWord, name, namespace)
+	if s.word == templateWord {
+		template, err := c.Template(ctx, namespace, s.name)
+		return template, absent(err, templateWord, s.name, namespace)
+	}
+	pool, err := c.Get(ctx, c.Objects.Kinds().Pool.GroupResource(), namespace, s.name)
+	if err != nil {
+		return nil, absent(err, poolKind, s.name, namespace)
+	}
+	template, err := c.TemplateOf(ctx, pool)
+	return template, absent(err, templateWord, c.Objects.Pool(pool).Template, namespace)
 }

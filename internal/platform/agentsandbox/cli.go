@@ -1,6 +1,8 @@
 package agentsandbox
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -31,4 +33,14 @@ func (Objects) LaunchType(sandbox, claim *unstructured.Unstructured) string {
 		return "cold"
 	}
 	return "warm"
+}
+
+// Restore puts the whole spec back: all of it is the template.
+func (Objects) Restore(template, earlier *unstructured.Unstructured) error {
+	spec, _, err := unstructured.NestedMap(earlier.Object, "spec")
+	if err != nil {
+		return fmt.Errorf("reading spec of template %s as it was: %w", template.GetName(), err)
+	}
+	template.Object["spec"] = spec
+	return nil
 }

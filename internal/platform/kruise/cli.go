@@ -2,6 +2,7 @@ package kruise
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -56,4 +57,34 @@ func (p *Platform) SandboxRevision(ctx context.Context, sandbox *unstructured.Un
 	}
 	stamp.Hash, err = freshness.RevisionWithin(f.Snapshot, revision.NewBudget(freshness.MaxWork, ctx.Err))
 	return stamp, err
+}
+
+// Restore leaves how many members a SandboxSet is to have, and how it scales and updates.
+// Of a SandboxTemplate nothing but its Pod counts, and nothing else is put back.
+func (Commands) Restore(template, earlier *unstructured.Unstructured) error {
+	was, _, err := unstructured.NestedMap(earlier.Object, "spec")
+	if err != nil {
+		return fmt.Errorf("reading spec of %s as it was: %w", template.GetName(), err)
+	}
+	spec, _, err := unstructured.NestedMap(template.Object, "spec")
+	if err != nil {
+		return fmt.Errorf("reading spec of %s: %w", template.GetName(), err)
+	}
+	if spec == nil {
+		spec = map[string]any{}
+	}
+	keys := []string{"template"}
+	if template.GetKind() != kindTemplate {
+		keys = append(keys, "templateRef", "volumeClaimTemplates")
+		keys = append(keys, ownFields...)
+	}
+	for _, key := range keys {
+		if value, had := was[key]; had {
+			spec[key] = value
+		} else {
+			delete(spec, key)
+		}
+	}
+	template.Object["spec"] = spec
+	return nil
 }

@@ -1,0 +1,64 @@
+package app
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/freshbind/freshbind/internal/cli"
+	"github.com/freshbind/freshbind/internal/platform/kruise"
+)
+
+type kruiseResolver struct{}
+
+func (kruiseResolver) Resource(_ context.Context, gr schema.GroupResource) (schema.GroupVersionResource, error) {
+	return gr.WithVersion("v1alpha1"), nil
+}
+
+// Nobody who names a kind gets another one, although two have the name.
+func TestWhatARolloutIsAbout(t *testing.T) {
+	object := func(kind string, spec map[string]any) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+		u.SetGroupVersionKind(schema.GroupVersionKind{Group: kruise.Group, Version: "v1alpha1", Kind: kind})
+		u.SetNamespace("prod")
+		u.SetName("python")
+		return u
+	}
+	inline, refers := object("SandboxSet", map[string]any{}), object("SandboxSet", map[string]any{"templateRef": map[string]any{"name": "python"}})
+	for name, tc := range map[string]struct {
+		pool *unstructured.Unstructured
+		args []string
+		want string
+	}{
+		"a pool":                        {inline, []string{"pool/python"}, "SandboxSet"},
+		"a pool, by its kind":           {inline, []string{"sandboxset", "python"}, "SandboxSet"},
+		"a pool that refers":            {refers, []string{"sbs/python"}, "SandboxTemplate"},
+		"a template that is a pool":     {inline, []string{"template/python"}, "SandboxSet"},
+		"a template that a pool names":  {refers, []string{"template/python"}, "SandboxTemplate"},
+		"a template, by its kind":       {inline, []string{"sandboxtemplate/python"}, "SandboxTemplate"},
+		"a template, by kind and group": {inline, []string{"sandboxtemplates." + kruise.Group, "python"}, "SandboxTemplate"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			subject, err := parseResourceName(tc.args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := &cli.Cluster{
+				Client:   fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(tc.pool.DeepCopy(), object("SandboxTemplate", map[string]any{})).Build(),
+				Resolver: kruiseResolver{}, Objects: kruise.Commands{},
+			}
+			got, err := subject.template(t.Context(), c, "prod")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got.GetKind()); diff != "" {
+				t.Errorf("kind (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
