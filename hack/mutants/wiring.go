@@ -173,7 +173,16 @@ var kruiseGuard = slices.Concat(at("internal/platform/kruise/classify.go", []mut
 	{check: "kruise: the claim's own pool is what a cold start is of", old: `asks != "" && asks != poolNameOf(w)`, broken: `false`, test: "TestBindsByReason/cold, with another's label"},
 }), at("internal/platform/kruise/history.go", []mutant{
 	{check: "kruise: older revisions are known", old: `out = append(out, k)`, broken: `_ = k`, test: "TestWhatIsStaleIsNamed/a member"},
-	{check: "kruise: without a history nobody decides", old: `return nil, fmt.Errorf("reading history of %s: %w", objs.inForce().GetName(), err)`, broken: `return nil, nil`, test: "TestAHistoryThatCannotBeReadIsNoVerdict"},
+	{check: "kruise: without a history nobody decides", old: `return nil, fmt.Errorf("reading history of %s: %w", of.GetName(), err)`, broken: `return nil, nil`, test: "TestAHistoryThatCannotBeReadIsNoVerdict"},
+	{check: "kruise: a SandboxSet's own history counts where it refers", old: `freshness.Known{Hash: s.Hash, Content: content})
+		}
+	}
+	return out, nil`, broken: `freshness.Known{Hash: s.Hash, Content: content})
+		}
+	}
+	return nil, nil`, test: "TestWhatIsStaleIsNamed/by reference, when its pool said less"},
+	{check: "kruise: of a SandboxSet that referred to another, nothing", old: ` || templateRef(s.Template) != templateRef(objs.set) {`, broken: ` {`, test: "TestWhatIsStaleIsNamed/by reference, when its pool referred to another"},
+	{check: "kruise: what is known of SandboxSets is bounded", old: `sets[:min(len(sets), maxSaid)]`, broken: `sets`, test: "TestWhatIsStaleIsNamed/by reference, when its pool said less long ago"},
 	{check: "kruise: an older cold start has what was asked", old: `return undone(carried(r.Template, sandbox, by), objs.inForce(), by)`, broken: `return r.Rendered, nil`, test: "TestWhatIsStaleIsNamed/a cold start as its claim asks"},
 	{check: "kruise: an older template has what its pool says besides", old: `return contentOf(referring(objs.set, r.Template))`, broken: `return r.Rendered, nil`, test: "TestWhatIsStaleIsNamed/of a pool that refers to a template, and says more"},
 	{check: "kruise: a cold start has what was asked, and no more", old: `if image, is := from["image"]; is && by.allowsImage(image) {`, broken: `if image, is := from["image"]; is {`, test: "TestWhatIsStaleIsNamed/a cold start as another claim asks"},

@@ -153,6 +153,15 @@ func (w *kruiseWorld) templateHistory(set *unstructured.Unstructured, name strin
 	})
 	w.eventually("the first revision to be in force again", func() error { return w.take(stale, "a-user", "", client.DryRunAll) })
 	w.recorded(snapshot, true)
+
+	// What the SandboxSet says beside its reference has a history, too.
+	said := w.hash(set)
+	w.recorded(set, false, said)
+	w.changed(set, func(s *unstructured.Unstructured) {
+		s.Object["spec"].(map[string]any)["persistentContents"] = []any{"disk"}
+	})
+	w.recorded(set, false, said, w.hash(set))
+	w.named(stale, said)
 }
 
 const boxAsked = "registry.example.com/box:asked"

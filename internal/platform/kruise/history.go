@@ -14,9 +14,9 @@ import (
 // known are the revisions that what is in force has had. What a claim may change of its
 // cold start is the same in all of them as in the cold start itself.
 func (p *Platform) known(ctx context.Context, w platform.Write, objs stored) ([]freshness.Known, error) {
-	recorded, err := p.History.Revisions(ctx, objs.inForce())
+	recorded, err := p.revisions(ctx, objs.inForce())
 	if err != nil {
-		return nil, fmt.Errorf("reading history of %s: %w", objs.inForce().GetName(), err)
+		return nil, err
 	}
 	by := ask{}
 	if w.Operation == freshness.ColdStart {
@@ -31,6 +31,41 @@ func (p *Platform) known(ctx context.Context, w platform.Write, objs stored) ([]
 			}
 		}
 		out = append(out, k)
+	}
+	if !objs.refers() {
+		return out, nil
+	}
+	before, err := p.saidBefore(ctx, objs)
+	return append(out, before...), err
+}
+
+func (p *Platform) revisions(ctx context.Context, of *unstructured.Unstructured) ([]platform.Recorded, error) {
+	recorded, err := p.History.Revisions(ctx, of)
+	if err != nil {
+		return nil, fmt.Errorf("reading history of %s: %w", of.GetName(), err)
+	}
+	return recorded, nil
+}
+
+// maxSaid is how many revisions count of a SandboxSet that refers to a template.
+const maxSaid = 10
+
+// saidBefore is what members have when the SandboxSet said other things beside its
+// reference. They have the Pod in force as long as theirs does not show another one
+// (contents). Where only digests are kept nothing is known of that.
+func (p *Platform) saidBefore(ctx context.Context, objs stored) ([]freshness.Known, error) {
+	sets, err := p.revisions(ctx, objs.set)
+	if err != nil {
+		return nil, err
+	}
+	var out []freshness.Known
+	for _, s := range sets[:min(len(sets), maxSaid)] {
+		if s.Template == nil || templateRef(s.Template) != templateRef(objs.set) {
+			continue
+		}
+		if content, err := contentOf(referring(s.Template, objs.template)); err == nil {
+			out = append(out, freshness.Known{Hash: s.Hash, Content: content})
+		}
 	}
 	return out, nil
 }

@@ -150,6 +150,12 @@ func TestMembersThatRefer(t *testing.T) {
 			c.pod().SetOwnerReferences(refs)
 		}, unseen},
 		"of older runtimes": {func(c *cluster) { runtimes(c.set()) }, unrecorded},
+		// Its Pod is in force: it is named as the SandboxSet was.
+		"of older runtimes, recorded": {func(c *cluster) { c.edited(c.set(), runtimes) }, found{freshness.Stale, "another"}},
+		"of older runtimes, recorded, and an older command": {func(c *cluster) {
+			c.edited(c.set(), runtimes)
+			c.edited(c.template(), commanded)
+		}, stale},
 		"with volumes": {func(c *cluster) {
 			volumes(c.set())
 			volumes(c.member)

@@ -2,7 +2,6 @@ package kruise
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -54,9 +53,9 @@ func (p *Platform) bySaid(ctx context.Context, f platform.Facts, sandbox, set *u
 	if err != nil {
 		return f, err
 	}
-	recorded, err := p.History.Revisions(ctx, set)
+	recorded, err := p.revisions(ctx, set)
 	if err != nil {
-		return f, fmt.Errorf("reading history of %s: %w", set.GetName(), err)
+		return f, err
 	}
 	f.Template = &freshness.Template{Name: set.GetName(), Hash: inForce.Hash(), Content: inForce}
 	f.Member.Template, f.Member.Content, f.Member.Proposed, f.Known = "", said, said, nil
