@@ -62,6 +62,50 @@ func TestTheWalkOfANewPlatformNamesWhatExists(t *testing.T) {
 	}
 }
 
+// Whoever adds a platform finds out from that walk which files beside its folder know of it, by
+// those that know of OpenKruise Agents.
+func TestTheWalkOfANewPlatformNamesWhatKnowsOne(t *testing.T) {
+	text, err := os.ReadFile("platforms.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, listed, found := strings.Cut(string(text), "\n### What is outside of the folder\n")
+	if !found {
+		t.Fatal("platforms.md has no list of what is outside of a platform's folder")
+	}
+	var unlisted []string
+	for _, root := range []string{"cmd", "internal", "controllers", "webhooks", "scheduler", "hack/generate"} {
+		err := filepath.WalkDir(filepath.Join(repository, root), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			source, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			path = filepath.ToSlash(strings.TrimPrefix(path, repository+string(filepath.Separator)))
+			folder := path[:strings.LastIndex(path, "/")+1]
+			if strings.Contains(strings.ToLower(string(source)), "kruise") && !isOfOpenKruise(path) &&
+				!strings.Contains(listed, "`"+path+"`") && !strings.Contains(listed, "`"+folder+"`") {
+				unlisted = append(unlisted, path)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(unlisted) > 0 {
+		t.Errorf("platforms.md does not list what knows of OpenKruise Agents:\n%s", strings.Join(unlisted, "\n"))
+	}
+}
+
+// isOfOpenKruise: the platform's own folder, and what is about its gateways.
+func isOfOpenKruise(path string) bool {
+	return slices.ContainsFunc([]string{"internal/platform/kruise/", "internal/routeserver/", "internal/sentinel/", "cmd/freshbind/app/routes"},
+		func(prefix string) bool { return strings.HasPrefix(path, prefix) })
+}
+
 func TestArchitectureListsEveryPackage(t *testing.T) {
 	text, err := os.ReadFile(architecture)
 	if err != nil {

@@ -47,7 +47,7 @@ type Configuration struct {
 // Platforms are the warm-pool systems that are guarded besides agent-sandbox, once the
 // API server serves them.
 type Platforms struct {
-	// Kruise is OpenKruise Agents. It is guarded where agent-sandbox is not served.
+	// Kruise is OpenKruise Agents.
 	Kruise bool `json:"kruise"`
 }
 
