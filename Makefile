@@ -27,9 +27,11 @@ CLUSTER_TEST = mkdir -p $(RESULTS) && FRESHBIND_RACE=$(if $(RACE),1) \
 help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# Its flags are those with which demo and tests build it: with others, all that it
+# needs would be compiled once more. A release has its own.
 .PHONY: build
 build: ## Build the freshbind program into bin/, with its names as a plugin of kubectl.
-	$(GO) build -trimpath -o $(BIN)/freshbind ./cmd/freshbind
+	$(GO) build -o $(BIN)/freshbind ./cmd/freshbind
 	@ln -sf freshbind $(BIN)/kubectl-freshbind
 	@ln -sf freshbind $(BIN)/kubectl_complete-freshbind
 
