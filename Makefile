@@ -54,7 +54,7 @@ test-rest: ## The tests that `make test` leaves out, as test/suite/tests.txt say
 test-all: test test-rest ## Everything that proves it: CI runs this.
 
 .PHONY: coverage
-coverage: ## Write docs/coverage.md from the last results of make test and make test-rest: which test showed which promise, with which versions.
+coverage: ## Write docs/coverage.md from the last results of make test, make test-rest and make matrix: which test showed which promise, with which versions.
 	@$(GO) run ./test/suite page $(RESULTS)/*.json >$(RESULTS)/coverage.md
 	@mv $(RESULTS)/coverage.md docs/coverage.md
 
@@ -96,7 +96,7 @@ upstream-test: ## Every release of agent-sandbox, with and without late caches: 
 
 .PHONY: matrix
 matrix: ## The core of the tests on each Kubernetes that is claimed, and the guard with each agent-sandbox; prints a table (MATRIX=v1.30.14,agent-sandbox@v0.5.3; FRESHBIND_UPDATE_DOCS=1 puts it into docs/matrix.md).
-	@FRESHBIND_RACE=$(if $(RACE),1) $(GO) run ./hack/matrix
+	@FRESHBIND_RACE=$(if $(RACE),1) MATRIX_RESULTS=$(RESULTS) $(GO) run ./hack/matrix
 
 .PHONY: storm
 storm: ## One storm of claims, template changes, deletes, restarts and a hostile tenant (STORM_SEED, STORM_CLAIMS, STORM_UPSTREAM; in test-rest STORM_TEST_SEEDS, STORM_TEST_CLAIMS).

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -62,12 +63,16 @@ func goTest(ctx context.Context, out io.Writer, name, kubernetes string, args []
 		return nil, fmt.Errorf("run go test: %w", err)
 	}
 	t := tally{}
-	readErr := t.read(stdout, out, log, kubernetes)
+	var events bytes.Buffer
+	readErr := t.read(io.TeeReader(stdout, &events), out, log, kubernetes)
 	if readErr != nil {
 		stop()
 	}
 	waitErr := cmd.Wait()
 	if err := errors.Join(readErr, ctx.Err()); err != nil {
+		return nil, err
+	}
+	if err := keepResults(os.Getenv(envResults), name, events.Bytes()); err != nil {
 		return nil, err
 	}
 	outcomes := t.outcomes()
@@ -81,6 +86,21 @@ func goTest(ctx context.Context, out io.Writer, name, kubernetes string, args []
 	}
 	say(out, "  what the tests wrote is in %s", log.Name())
 	return outcomes, nil
+}
+
+// keepResults puts what go test -json wrote into a folder, for make coverage. Only
+// whole runs get there.
+func keepResults(dir, name string, events []byte) error {
+	if dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make folder of results: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "matrix-"+name+".json"), events, 0o644); err != nil {
+		return fmt.Errorf("keep results: %w", err)
+	}
+	return nil
 }
 
 func failedAny(outcomes map[string]outcome) bool {

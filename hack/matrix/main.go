@@ -4,6 +4,7 @@
 // Environment:
 //
 //	MATRIX=v1.30.14,agent-sandbox@v0.5.3  what to run; everything by default
+//	MATRIX_RESULTS=.results               keep what the tests said there, for make coverage
 //	FRESHBIND_UPDATE_DOCS=1               put the results into docs/matrix.md
 //
 // Versions are run one after the other: programs are built, the API server is asked

@@ -2,6 +2,8 @@ package main
 
 import (
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -111,6 +113,25 @@ func TestTallyOfAnotherKubernetes(t *testing.T) {
 	want := "chart TestInstall runs on Kubernetes v1.37.1"
 	if err := (tally{}).read(strings.NewReader(attr), io.Discard, io.Discard, "v1.30.14"); err == nil || err.Error() != want {
 		t.Errorf("got error %v, want %s", err, want)
+	}
+}
+
+func TestKeepResults(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "results")
+	for _, events := range []string{"the first", "a later"} {
+		if err := keepResults(dir, "v1.30.14", []byte(events)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(filepath.Join(dir, "matrix-v1.30.14.json"))
+	if err != nil || string(got) != "a later" {
+		t.Errorf("kept %q, %v; want the later run", got, err)
+	}
+	if err := keepResults("", "v1.30.14", nil); err != nil {
+		t.Errorf("without a folder: %v", err)
+	}
+	if _, err := os.Stat("matrix-v1.30.14.json"); !os.IsNotExist(err) {
+		t.Errorf("without a folder a file is written: %v", err)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 
 const (
 	envChosen = "MATRIX"
+	// envResults is a folder that keeps what tests said, for make coverage.
+	envResults = "MATRIX_RESULTS"
 	// releasePrefix tells agent-sandbox from Kubernetes, as in hack/tools.
 	releasePrefix = "agent-sandbox@"
 )

@@ -21,14 +21,15 @@ type result struct {
 	// outcome is pass, fail or skip; what never ended has none.
 	outcome string
 	took    time.Duration
-	ended   time.Time
+	// last is when something was heard of it last.
+	last time.Time
 	// kubernetes and release are what it ran on, "" where it does not say so.
 	kubernetes, release string
 }
 
 type testID struct{ pkg, test string }
 
-// results are those of several runs: a later run of a test replaces an earlier.
+// results are those of one run of tests.
 type results map[testID]*result
 
 // read adds what `go test -json` wrote.
@@ -47,9 +48,10 @@ func (rs results) add(id testID, e testevents.Event) {
 		r = &result{pkg: id.pkg, test: id.test}
 		rs[id] = r
 	}
+	r.last = e.Time
 	switch {
 	case e.Ended():
-		r.outcome, r.ended, r.took = e.Action, e.Time, time.Duration(e.Elapsed*float64(time.Second))
+		r.outcome, r.took = e.Action, time.Duration(e.Elapsed*float64(time.Second))
 	case e.Key == controlplane.AttrKubernetes:
 		r.kubernetes = e.Value
 	case e.Key == controlplane.AttrRelease:
@@ -128,6 +130,27 @@ func parent(name string) (string, bool) {
 func isRelease(s string) bool {
 	_, err := version.ParseSemantic(s)
 	return err == nil
+}
+
+// latest adds what another run came to. Where both ran a test with the same versions,
+// the later counts.
+func latest(known, more []result) []result {
+	all := slices.Clone(known)
+	for _, m := range more {
+		at := slices.IndexFunc(all, func(r result) bool {
+			return r.test == m.test && r.release == m.release && r.kubernetes == m.kubernetes
+		})
+		switch {
+		case at < 0:
+			all = append(all, m)
+		case m.last.After(all[at].last):
+			all[at] = m
+		}
+	}
+	slices.SortStableFunc(all, func(a, b result) int {
+		return cmp.Or(compareReleases(a.release, b.release), compareReleases(a.kubernetes, b.kubernetes))
+	})
+	return all
 }
 
 // compareReleases has what is no release before those that are.
