@@ -107,21 +107,22 @@ var planning = slices.Concat(at("internal/freshness/replacementpolicy.go", []mut
 	{check: "what was not deleted is not replaced", old: `{ return p.before.deleting(deleted) }`, broken: `{ return p.Rollout.Replacing }`, test: "TestWhatIsReplacedWhenDeletesFail/none"},
 	{check: "a plan keeps to its grant", old: `most := max(already, p.Granted)`, broken: `most := len(p.Members)`, test: "TestAPlanKeepsToItsGrant"},
 	{check: "what may be asked for still is hidden first", old: ` && p.hiddenLongEnough(m)`, broken: ``, test: "TestMakePlan/hidden first: not for long enough"},
+	{check: "what cannot be written to holds up nobody", old: `!m.BackedOff && which(m)`, broken: `which(m)`, test: "TestMakePlan/rolling: what claims have replaced is no progress"},
+	{check: "what claims have replaced is no progress", old: `p.awaits && m.ReadySince`, broken: `m.ReadySince`, test: "TestMakePlan/rolling: what claims have replaced is no progress"},
+	{check: "what is withheld waits for no claim", old: `if left == 0 || p.Withholds {`, broken: `if left == 0 {`, test: "TestMakePlan/a strategy of the platform's own, stale ones withheld"},
+	{check: "clocks: no rollout began later than now", old: `p.Rollout = p.Rollout.By(s.Now)`, broken: ``, test: "TestPlanWithClocksThatDiffer"},
+	{check: "clocks: no member became ready later than now", old: `notAfter(m.ReadySince, p.Now)`, broken: `m.ReadySince`, test: "TestPlanWithClocksThatDiffer"},
+}), at("internal/freshness/show.go", []mutant{
 	{check: "what is shown is not deleted for having been hidden once", old: `	if m.Shown {
 		return false
 	}
 	wait :=`, broken: `	wait :=`, test: "TestMakePlan/hidden first: what claims still see is hidden"},
 	{check: "what cannot be hidden goes all the same", old: `!p.Hideable || m.WriteFailed ||`, broken: `!p.Hideable ||`, test: "TestMakePlan/hidden first: one that cannot be written to might never be"},
 	{check: "what serves until it goes is not hidden first", old: `m.WriteFailed || p.served(m) {`, broken: `m.WriteFailed {`, test: "TestMakePlan/hidden first: what serves until it goes cannot be"},
-	{check: "what cannot be written to holds up nobody", old: `!m.BackedOff && which(m)`, broken: `which(m)`, test: "TestMakePlan/rolling: what claims have replaced is no progress"},
-	{check: "what claims have replaced is no progress", old: `p.awaits && m.ReadySince`, broken: `m.ReadySince`, test: "TestMakePlan/rolling: what claims have replaced is no progress"},
 	{check: "nobody is given what is of another template", old: `case m.Class == Unusable, m.Class == Former:`, broken: `case m.Class == Unusable:`, test: "TestFormerMembers/on replenish, paused"},
 	{check: "where the platform deletes hidden members none is hidden", old: `case !served && m.Shown && p.Hideable && !goes[i]:`, broken: `case !served && m.Shown && !goes[i]:`, test: "TestMakePlan/rolling: the platform would delete what is hidden"},
 	{check: "what is refused whoever replaces it is hidden", old: `return !p.Withholds && ServesStale`, broken: `return ServesStale`, test: "TestMakePlan/a strategy of the platform's own, stale ones withheld"},
-	{check: "what is withheld waits for no claim", old: `if left == 0 || p.Withholds {`, broken: `if left == 0 {`, test: "TestMakePlan/a strategy of the platform's own, stale ones withheld"},
 	{check: "no ghosts: what is current again is shown", old: `case served && !m.Shown:`, broken: `case false:`, test: "TestMakePlan/a rollback shows what is current again"},
-	{check: "clocks: no rollout began later than now", old: `p.Rollout = p.Rollout.By(s.Now)`, broken: ``, test: "TestPlanWithClocksThatDiffer"},
-	{check: "clocks: no member became ready later than now", old: `notAfter(m.ReadySince, p.Now)`, broken: `m.ReadySince`, test: "TestPlanWithClocksThatDiffer"},
 }), at("internal/freshness/rollout.go", []mutant{
 	{check: "clocks: what they show is compared", old: `at.Round(0).After(now.Round(0))`, broken: `at.After(now)`, test: "TestNotAfterComparesWhatClocksShow"},
 }), at("internal/freshness/poolstate.go", []mutant{
