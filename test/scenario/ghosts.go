@@ -29,27 +29,51 @@ type Probe struct {
 	Ghosts []string
 }
 
+// Drained is a pool that a probe drains.
+type Drained struct {
+	Replicas int
+	// Rest waits until all members are there, ready and shown; Members are those
+	// that there are.
+	Rest    func(ctx context.Context, within time.Duration) ([]Member, error)
+	Members func(ctx context.Context) ([]Member, error)
+	// Take has claims of these names served, all at once, and counts those among
+	// them that got no member.
+	Take func(ctx context.Context, names []string) (cold int, err error)
+}
+
+// Ghosts drains a pool of agent-sandbox's.
+func (n *Namespace) Ghosts(ctx context.Context, p Pool, prefix string) (Probe, error) {
+	return Drained{
+		Replicas: p.Replicas,
+		Rest: func(ctx context.Context, within time.Duration) ([]Member, error) {
+			return n.WaitPool(ctx, p, "", within)
+		},
+		Members: func(ctx context.Context) ([]Member, error) { return n.Members(ctx, p.Name) },
+		Take:    func(ctx context.Context, names []string) (int, error) { return n.take(ctx, p, names) },
+	}.Ghosts(ctx, prefix)
+}
+
 // Ghosts drains a pool and finds the members that nobody is given although they
 // are ready and shown. The template must be at rest. The claims, named prefix1
 // and so on, come in bursts of the pool's size: one after the other would not
-// do, because the pool replenishes itself meanwhile, and releases from v0.5 on
-// prefer the node with most queued members, so that a member on another node
-// may be passed over for as long as there is a choice.
-func (n *Namespace) Ghosts(ctx context.Context, p Pool, prefix string) (Probe, error) {
-	waiting, err := n.WaitPool(ctx, p, "", probeWithin)
+// do, because the pool replenishes itself meanwhile, and releases of agent-sandbox
+// from v0.5 on prefer the node with most queued members, so that a member on another
+// node may be passed over for as long as there is a choice.
+func (d Drained) Ghosts(ctx context.Context, prefix string) (Probe, error) {
+	waiting, err := d.Rest(ctx, probeWithin)
 	if err != nil {
 		return Probe{}, fmt.Errorf("probe for ghosts: %w", err)
 	}
 	probe := Probe{Members: len(waiting)}
-	names := Names(prefix, bursts*p.Replicas)
-	for burst := range slices.Chunk(names, p.Replicas) {
+	names := Names(prefix, bursts*d.Replicas)
+	for burst := range slices.Chunk(names, d.Replicas) {
 		probe.Claims += len(burst)
-		cold, err := n.take(ctx, p, burst)
+		cold, err := d.Take(ctx, burst)
 		probe.Cold += cold
 		if err != nil {
 			return probe, fmt.Errorf("probe for ghosts: %w", err)
 		}
-		stored, err := n.Members(ctx, p.Name)
+		stored, err := d.Members(ctx)
 		if err != nil {
 			return probe, fmt.Errorf("probe for ghosts: %w", err)
 		}

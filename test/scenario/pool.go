@@ -138,17 +138,25 @@ func ImageOf(o *unstructured.Unstructured) string {
 // WaitPool waits until a pool is at rest: exactly as many members as it wants,
 // all of them ready, shown and, unless image is "", of that image.
 func (n *Namespace) WaitPool(ctx context.Context, p Pool, image string, within time.Duration) ([]Member, error) {
+	list := func(ctx context.Context) ([]Member, error) { return n.Members(ctx, p.Name) }
+	return WaitRest(ctx, n.Name+"/"+p.Name, list, p.Replicas, image, within)
+}
+
+// WaitRest does so for any pool whose members can be listed.
+func WaitRest(
+	ctx context.Context, pool string, list func(context.Context) ([]Member, error), replicas int, image string, within time.Duration,
+) ([]Member, error) {
 	var members []Member
-	what := fmt.Sprintf("pool %s/%s with %d ready members", n.Name, p.Name, p.Replicas)
+	what := fmt.Sprintf("pool %s with %d ready members", pool, replicas)
 	if image != "" {
 		what += " of image " + image
 	}
 	err := until(ctx, within, what, func(ctx context.Context) (string, bool, error) {
 		var err error
-		if members, err = n.Members(ctx, p.Name); err != nil {
+		if members, err = list(ctx); err != nil {
 			return "", false, err
 		}
-		return describe(members), atRest(members, p.Replicas, image), nil
+		return describe(members), atRest(members, replicas, image), nil
 	})
 	if err != nil {
 		return nil, err

@@ -48,18 +48,25 @@ const (
 	attackReuse attack = "reuse"
 	// attackReuseInTwo takes the claim off first.
 	attackReuseInTwo attack = "reuse-in-two"
+	// attackEdit is somebody with an editor, who changes members.
+	attackEdit attack = "edit"
+	// attackOvertake gives somebody what another one has.
+	attackOvertake attack = "overtake"
+	// attackEditedReturn gives back what was changed in use.
+	attackEditedReturn attack = "edited-return"
 )
 
 // attacks are all of them, in the order of the report.
 var attacks = []attack{
 	attackDisguise, attackDisguisedBirth, attackTwoClaims, attackTwoClaimsBirth, attackByHand, attackFlood,
 	attackPodAgain, attackImage, attackDebug, attackPlant, attackReuse, attackReuseInTwo,
+	attackEdit, attackOvertake, attackEditedReturn,
 }
 
 // denied attacks are writes that nobody may make. Others are refused later, or
 // never: Freshbind may have replaced what was attacked before a claim could get it.
 func (a attack) denied() bool {
-	return !slices.Contains([]attack{attackByHand, attackFlood, attackPodAgain, attackImage, attackDebug, attackPlant}, a)
+	return !slices.Contains([]attack{attackByHand, attackFlood, attackPodAgain, attackImage, attackDebug, attackPlant, attackEdit}, a)
 }
 
 const (
@@ -114,14 +121,25 @@ type raid struct {
 	pick uint64
 }
 
+// attacks are those that a storm makes. Where nothing is enforced there are none.
+func (w *world) attacks(o options) []attack {
+	if o.unguarded {
+		return nil
+	}
+	return w.platform.attacks()
+}
+
 // planRaids draws what the hostile tenant does, in each place one after the other.
 // Every attack comes before any comes again, and each comes to every place in turn.
-func planRaids(seed uint64, claims int) (raids [len(places)][]raid) {
+func planRaids(seed uint64, claims int, attacks []attack) (raids [len(places)][]raid) {
 	chance := rand.New(rand.NewPCG(seed, 1))
 	first := chance.IntN(len(places))
+	if len(attacks) == 0 {
+		return raids
+	}
 	for i := range max(len(attacks), claims/claimsPerRaid) {
 		round := i / len(attacks)
-		at := (first + i + round) % len(places)
+		at := (first + i%len(attacks) + round) % len(places)
 		raids[at] = append(raids[at], raid{do: attacks[i%len(attacks)], pick: chance.Uint64()})
 	}
 	for at := range raids {

@@ -13,6 +13,7 @@ import (
 	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/settings"
+	"github.com/freshbind/freshbind/test/warmpool"
 )
 
 // loss is the end of a Sandbox that belonged to a claim.
@@ -74,11 +75,19 @@ func (s *ends) Write(e checker.Event) error {
 }
 
 func (s *ends) lose(e checker.Event) {
-	for _, owner := range e.Object.GetOwnerReferences() {
+	for _, claim := range append(claimsOf(e.Object), warmpool.Holder(e.Object)...) {
+		s.losses = append(s.losses, loss{e.Object.GetNamespace(), e.Object.GetName(), claim, e.SeenAt})
+	}
+}
+
+// claimsOf are the claims that have a Sandbox of agent-sandbox's.
+func claimsOf(sandbox *unstructured.Unstructured) (names []string) {
+	for _, owner := range sandbox.GetOwnerReferences() {
 		if owner.Kind == "SandboxClaim" {
-			s.losses = append(s.losses, loss{e.Object.GetNamespace(), e.Object.GetName(), owner.Name, e.SeenAt})
+			names = append(names, owner.Name)
 		}
 	}
+	return names
 }
 
 func (s *ends) live(e checker.Event) {

@@ -10,16 +10,14 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
-	"github.com/freshbind/freshbind/test/upstream"
+	"github.com/freshbind/freshbind/test/warmpool"
 )
 
 const (
@@ -31,11 +29,6 @@ const (
 	// harvest is how many claims come after an attack: they want every member.
 	harvest = hostileSize
 )
-
-var hostileRules = []rbacv1.PolicyRule{
-	{APIGroups: []string{""}, Resources: []string{"pods", "pods/ephemeralcontainers"}, Verbs: []string{"*"}},
-	{APIGroups: []string{"agents.x-k8s.io", "extensions.agents.x-k8s.io"}, Resources: []string{"*"}, Verbs: []string{"*"}},
-}
 
 // raided is an attack that is over.
 type raided struct {
@@ -50,17 +43,18 @@ func (r raided) during(t time.Time) bool { return !t.Before(r.began) && !t.After
 type tenant struct {
 	*runner
 	pool
-	// spare is a pool without members, of the same template.
-	spare scenario.Pool
-	pods  corev1.PodInterface
-	// flood is where nothing is enforced.
-	flood *scenario.Namespace
+	pods corev1.PodInterface
+	// ways are how each attack is made here.
+	ways map[attack]way
 	// now is what the template asks for.
 	now content
 	// claims are those of the raid that goes on; made counts all.
 	claims []string
 	made   int
 }
+
+// way is how an attack is made on some members of the pool.
+type way func(ctx context.Context, members []scenario.Member, pick uint64) error
 
 // hostile is the tenant with all its namespaces.
 type hostile struct {
@@ -78,31 +72,28 @@ func hostileNamespaces(seed uint64) (names [len(places)]string) {
 }
 
 // newHostile creates the hostile tenant's pools, which are not yet full.
-func (w *world) newHostile(ctx context.Context, seed uint64) (*hostile, error) {
+func (w *world) newHostile(ctx context.Context, o options) (*hostile, error) {
+	h := &hostile{}
+	if len(w.attacks(o)) == 0 {
+		return h, nil
+	}
 	client, err := kubernetes.NewForConfig(w.hostile)
 	if err != nil {
 		return nil, fmt.Errorf("make client for the hostile tenant: %w", err)
 	}
-	flood, err := w.newFlood(ctx, fmt.Sprintf("storm-%d-flood", seed))
-	if err != nil {
-		return nil, err
-	}
-	h := &hostile{}
-	for i, name := range hostileNamespaces(seed) {
-		o := poolOptions{
-			namespace: name, labels: places[i].labels, annotations: places[i].pool,
-			strategy: scenario.Recreate, size: hostileSize, user: w.hostile,
+	for i, name := range hostileNamespaces(o.seed) {
+		p := warmpool.PoolOptions{
+			Namespace: name, Labels: places[i].labels, Annotations: places[i].pool,
+			Strategy: scenario.Recreate, Size: hostileSize, Spec: firstContent().podSpec(), User: w.hostile,
 		}
-		p, err := w.newPool(ctx, o)
-		if err != nil {
+		if err := w.newNamespace(ctx, p); err != nil {
 			return nil, err
 		}
-		spare := p.Pool
-		spare.Name, spare.Replicas = "spare", 0
-		if err := p.Create(ctx, w.warmPool(o, spare)); err != nil {
+		t := &tenant{pods: client.CoreV1().Pods(name), now: firstContent()}
+		if t.ways, err = w.platform.newWays(ctx, w, o, p, t); err != nil {
 			return nil, err
 		}
-		h.tenants[i] = &tenant{pool: p, spare: spare, pods: client.CoreV1().Pods(name), flood: flood, now: firstContent()}
+		h.tenants[i] = t
 	}
 	return h, nil
 }
@@ -113,16 +104,19 @@ func (w *runner) runRaids(ctx context.Context, raids [len(places)][]raid) error 
 	h := w.hostile
 	group, ctx := errgroup.WithContext(ctx)
 	for i, t := range h.tenants {
+		if len(raids[i]) == 0 {
+			continue
+		}
 		t.runner = w
 		group.Go(func() error {
 			for _, r := range raids[i] {
 				began := time.Now()
 				if err := t.attack(ctx, r); err != nil {
-					return fmt.Errorf("attack %s in %s: %w", r.do, t.Namespace.Name, err)
+					return fmt.Errorf("attack %s in %s: %w", r.do, t.In(), err)
 				}
-				w.say("attack %s in %s took %s", r.do, t.Namespace.Name, time.Since(began).Round(time.Second))
+				w.say("attack %s in %s took %s", r.do, t.In(), time.Since(began).Round(time.Second))
 				h.mu.Lock()
-				h.raided = append(h.raided, raided{r, t.Namespace.Name, began, time.Now()})
+				h.raided = append(h.raided, raided{r, t.In(), began, time.Now()})
 				h.mu.Unlock()
 			}
 			return nil
@@ -139,22 +133,22 @@ func (w *runner) runRaids(ctx context.Context, raids [len(places)][]raid) error 
 // have what they get.
 func (t *tenant) attack(ctx context.Context, r raid) error {
 	t.claims = nil
-	members, err := t.WaitPool(ctx, t.Pool, t.now.name(), settleWithin)
+	members, err := t.Rest(ctx, t.now.name(), settleWithin)
 	if err != nil {
 		return err
 	}
 	slices.SortFunc(members, func(a, b scenario.Member) int { return cmp.Compare(a.Name, b.Name) })
-	if err := ways[r.do](t, ctx, members[:1+r.pick%2], r.pick/2); err != nil {
+	if err := t.ways[r.do](ctx, members[:1+r.pick%2], r.pick/2); err != nil {
 		return err
 	}
 	names := t.names(harvest)
-	if err := t.CreateClaims(ctx, t.Pool, names...); err != nil {
+	if err := t.Claims(ctx, names...); err != nil {
 		return err
 	}
-	if err := t.WaitClaims(ctx, settleWithin, names...); err != nil {
+	if err := t.Served(ctx, settleWithin, names...); err != nil {
 		return err
 	}
-	return t.DeleteClaims(ctx, t.claims...)
+	return t.Drop(ctx, t.claims...)
 }
 
 // names are those of claims that go when the raid is over.
@@ -168,28 +162,10 @@ func (t *tenant) names(count int) []string {
 	return names
 }
 
-// claim creates one, which names a member unless that is "", and returns it as it is
-// stored.
-func (t *tenant) claim(ctx context.Context, p scenario.Pool, member string) (*unstructured.Unstructured, error) {
-	claim := builders.ClaimFrom(t.Claim(p, t.names(1)[0]))
-	if member != "" {
-		claim.Names(member)
-	}
-	stored, err := t.Resource(upstream.SandboxClaims).Create(ctx, claim.Obj(), metav1.CreateOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("create claim: %w", err)
-	}
-	return stored, nil
-}
-
-// renew changes the template, and returns it as it was.
-func (t *tenant) renew(ctx context.Context) (before *unstructured.Unstructured, err error) {
-	before, err = t.Resource(upstream.SandboxTemplates).Get(ctx, t.Template, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("get template: %w", err)
-	}
+// renew changes the template.
+func (t *tenant) renew(ctx context.Context) error {
 	t.now = content{image: t.now.image%3 + 1}
-	return before, t.update(ctx, t.pool, t.now)
+	return t.update(ctx, t.pool, t.now)
 }
 
 // tried passes over what the API server says to a write that nobody should make:
@@ -200,4 +176,32 @@ func tried(err error) error {
 		return nil
 	}
 	return err
+}
+
+func (t *tenant) image(ctx context.Context, members []scenario.Member, _ uint64) error {
+	return t.patchPods(ctx, members, `{"spec":{"containers":[{"name":"c","image":"`+oddImage+`"}]}}`)
+}
+
+func (t *tenant) debug(ctx context.Context, members []scenario.Member, _ uint64) error {
+	return t.patchPods(ctx, members,
+		`{"spec":{"ephemeralContainers":[{"name":"debugger","image":"busybox","targetContainerName":"c"}]}}`, "ephemeralcontainers")
+}
+
+func (t *tenant) patchPods(ctx context.Context, members []scenario.Member, patch string, subresource ...string) error {
+	for _, m := range members {
+		_, err := t.pods.Patch(ctx, m.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, subresource...)
+		if err := tried(err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
 }

@@ -111,7 +111,7 @@ func evidenceOf(t *testing.T, requests ...request) evidence {
 	update.id = "u"
 	gone := write("delete", "pods", "python-1", stormUser, 200, 210)
 	e := evidence{
-		report: &checker.Report{}, ends: newEnds(testNS), updates: map[checker.RV]string{"50": "u"},
+		report: &checker.Report{}, ends: newEnds(testNS), ids: &ids{ids: map[checker.RV]string{"50": "u"}},
 		trail: &trail{requests: append([]request{update, gone}, requests...)},
 	}
 	pod := builders.MakePod(builders.MakeMember(

@@ -10,7 +10,7 @@
 //
 //	STORM_SEED=n           decides everything that the storm does; random by default
 //	STORM_CLAIMS=300       claims that stay; some more are made and deleted again
-//	STORM_UPSTREAM=v1.0.3  release of agent-sandbox
+//	STORM_UPSTREAM=v1.0.3  release of agent-sandbox, or kruise: OpenKruise Agents, by its double
 //
 // It exits with 0 only when no invariant was broken, every claim became ready,
 // and there was a storm: at least 20 writes refused, under 5 % of binds raced.
@@ -32,7 +32,7 @@ func main() { os.Exit(scenario.Main("storm", parseOptions, play)) }
 func play(ctx context.Context, o options) (good bool, err error) {
 	var r result
 	var faults []string
-	err = inWorld(ctx, o.upstream, os.Stdout, func(ctx context.Context, w *world) (bool, error) {
+	err = inWorld(ctx, o.platform(), os.Stdout, func(ctx context.Context, w *world) (bool, error) {
 		var err error
 		if r, err = w.storm(ctx, o, os.Stdout); err != nil {
 			return false, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
+	"github.com/freshbind/freshbind/test/warmpool"
 )
 
 // The variables that shape the storm.
@@ -23,6 +24,8 @@ const (
 	defaultUpstream = "v1.0.3"
 	// minClaims leaves room for all that has to happen between the bursts.
 	minClaims = 30
+	// kruiseUpstream stands for the double of OpenKruise Agents.
+	kruiseUpstream = "kruise"
 	// claimsPerMember makes pools of 50 for 300 claims.
 	claimsPerMember = 6
 	// randomSeeds is below how much a seed is drawn: short enough to be typed.
@@ -34,6 +37,24 @@ type options struct {
 	seed     uint64
 	claims   int
 	upstream string
+	// unguarded: nothing is enforced.
+	unguarded bool
+}
+
+// mode are the labels of the storm's own namespaces.
+func (o options) mode() map[string]string {
+	if o.unguarded {
+		return auditing
+	}
+	return scenario.Enforce()
+}
+
+// platform is what STORM_UPSTREAM names.
+func (o options) platform() platform {
+	if o.upstream == kruiseUpstream {
+		return &kruiseAgents{&warmpool.Kruise{}}
+	}
+	return &agentSandbox{AgentSandbox: &warmpool.AgentSandbox{Release: o.upstream}}
 }
 
 // size is how many members each pool wants.
@@ -57,9 +78,8 @@ func parseOptions(getenv func(string) string) (options, error) {
 		o.claims = claims
 	}
 	if text := getenv(envUpstream); text != "" {
-		if !slices.Contains(upstream.Releases(), text) {
-			return options{}, fmt.Errorf("%s: %q is not a release that is here: use one of %s",
-				envUpstream, text, strings.Join(upstream.Releases(), ", "))
+		if known := append(upstream.Releases(), kruiseUpstream); !slices.Contains(known, text) {
+			return options{}, fmt.Errorf("%s: %q is not a release that is here: use one of %s", envUpstream, text, strings.Join(known, ", "))
 		}
 		o.upstream = text
 	}

@@ -6,10 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/freshbind/freshbind/test/scenario"
-	"github.com/freshbind/freshbind/test/upstream"
+	"github.com/freshbind/freshbind/test/warmpool"
 )
 
 const (
@@ -28,9 +29,6 @@ const (
 
 // delays are how late a watch can be.
 var delays = []time.Duration{0, 500 * time.Millisecond, time.Second, 1500 * time.Millisecond, 3 * time.Second}
-
-// late are the resources whose watches are late.
-var late = []schema.GroupResource{upstream.SandboxTemplates, upstream.SandboxWarmPools}
 
 type action string
 
@@ -52,10 +50,10 @@ type step struct {
 	names []string
 	to    content
 	// pick chooses among the members that there are when the step comes.
-	pick     uint64
-	resource schema.GroupResource
-	delay    time.Duration
-	pause    time.Duration
+	pick  uint64
+	view  int
+	delay time.Duration
+	pause time.Duration
 }
 
 // content is what a template asks for. A class or an env that it had and has no
@@ -68,6 +66,19 @@ type content struct {
 
 // name is the image's.
 func (c content) name() string { return fmt.Sprintf("sandbox:v%d", c.image) }
+
+// podSpec is what members run.
+func (c content) podSpec() corev1.PodSpec {
+	container := corev1.Container{Name: "c", Image: c.name()}
+	if c.env {
+		container.Env = []corev1.EnvVar{{Name: "STORM", Value: "1"}}
+	}
+	spec := corev1.PodSpec{Containers: []corev1.Container{container}}
+	if c.class {
+		spec.RuntimeClassName = ptr.To(runtimeClass)
+	}
+	return spec
+}
 
 // planner draws a storm, step by step, from one source of chance.
 type planner struct {
@@ -97,7 +108,7 @@ func draw(seed uint64, claims int) *planner {
 	p.Shuffle(len(waiting), func(i, j int) { waiting[i], waiting[j] = waiting[j], waiting[i] })
 	p.total = len(waiting)
 	killed, dead := 0, false
-	p.add(step{do: doDelay, resource: upstream.SandboxTemplates, delay: time.Second})
+	p.add(step{do: doDelay, delay: time.Second})
 	for len(waiting) > 0 {
 		p.trouble()
 		if dead {
@@ -136,9 +147,9 @@ func (p *planner) chance(percent int) bool { return p.IntN(100) < percent }
 
 // trouble is what comes between two bursts.
 func (p *planner) trouble() {
-	for _, resource := range late {
+	for view := range warmpool.Views {
 		if p.chance(40) {
-			p.add(step{do: doDelay, resource: resource, delay: delays[p.IntN(len(delays))]})
+			p.add(step{do: doDelay, view: view, delay: delays[p.IntN(len(delays))]})
 		}
 	}
 	for range p.IntN(3) {

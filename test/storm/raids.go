@@ -21,6 +21,7 @@ import (
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
+	"github.com/freshbind/freshbind/test/warmpool"
 )
 
 const (
@@ -31,24 +32,6 @@ const (
 	// meanwhile is how long a planted Pod stands in a claim's way, at most.
 	meanwhile = 2 * time.Second
 )
-
-// way is how an attack is made on some members of the pool.
-type way func(t *tenant, ctx context.Context, members []scenario.Member, pick uint64) error
-
-var ways = map[attack]way{
-	attackDisguise:       (*tenant).disguise,
-	attackDisguisedBirth: (*tenant).disguisedBirth,
-	attackTwoClaims:      (*tenant).twoClaims,
-	attackTwoClaimsBirth: (*tenant).twoClaimsBirth,
-	attackByHand:         (*tenant).byHand,
-	attackFlood:          (*tenant).floods,
-	attackPodAgain:       (*tenant).podAgain,
-	attackImage:          (*tenant).image,
-	attackDebug:          (*tenant).debug,
-	attackPlant:          (*tenant).plant,
-	attackReuse:          (*tenant).reuse,
-	attackReuseInTwo:     (*tenant).reuseInTwo,
-}
 
 // disguised is an owner that upstream takes for the claim: it compares UIDs only.
 func disguised(claim *unstructured.Unstructured, pick uint64) metav1.OwnerReference {
@@ -64,8 +47,31 @@ func disguised(claim *unstructured.Unstructured, pick uint64) metav1.OwnerRefere
 	return ref
 }
 
-func (t *tenant) disguise(ctx context.Context, members []scenario.Member, pick uint64) error {
-	if _, err := t.renew(ctx); err != nil {
+// claim creates one, which names a member unless that is "", and returns it as it is
+// stored.
+func (t *sandboxTenant) claim(ctx context.Context, p scenario.Pool, member string) (*unstructured.Unstructured, error) {
+	claim := builders.ClaimFrom(t.Claim(p, t.names(1)[0]))
+	if member != "" {
+		claim.Names(member)
+	}
+	stored, err := t.Resource(upstream.SandboxClaims).Create(ctx, claim.Obj(), metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("create claim: %w", err)
+	}
+	return stored, nil
+}
+
+// renewed changes the template, and returns it as it was.
+func (t *sandboxTenant) renewed(ctx context.Context) (before *unstructured.Unstructured, err error) {
+	before, err = t.Resource(upstream.SandboxTemplates).Get(ctx, t.Template, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("get template: %w", err)
+	}
+	return before, t.renew(ctx)
+}
+
+func (t *sandboxTenant) disguise(ctx context.Context, members []scenario.Member, pick uint64) error {
+	if err := t.renew(ctx); err != nil {
 		return err
 	}
 	claim, err := t.claim(ctx, t.Pool, "")
@@ -83,8 +89,8 @@ func (t *tenant) disguise(ctx context.Context, members []scenario.Member, pick u
 	return nil
 }
 
-func (t *tenant) disguisedBirth(ctx context.Context, _ []scenario.Member, pick uint64) error {
-	before, err := t.renew(ctx)
+func (t *sandboxTenant) disguisedBirth(ctx context.Context, _ []scenario.Member, pick uint64) error {
+	before, err := t.renewed(ctx)
 	if err != nil {
 		return err
 	}
@@ -97,7 +103,7 @@ func (t *tenant) disguisedBirth(ctx context.Context, _ []scenario.Member, pick u
 
 // twoClaims has the plain owner ask for the member, and the controller for another
 // pool.
-func (t *tenant) twoClaims(ctx context.Context, members []scenario.Member, _ uint64) error {
+func (t *sandboxTenant) twoClaims(ctx context.Context, members []scenario.Member, _ uint64) error {
 	plain, err := t.claim(ctx, t.Pool, members[0].Name)
 	if err != nil {
 		return err
@@ -109,7 +115,7 @@ func (t *tenant) twoClaims(ctx context.Context, members []scenario.Member, _ uin
 	return t.own(ctx, members[0].Name, nil, plainRef(plain), builders.ControllerRef(controller))
 }
 
-func (t *tenant) twoClaimsBirth(ctx context.Context, _ []scenario.Member, pick uint64) error {
+func (t *sandboxTenant) twoClaimsBirth(ctx context.Context, _ []scenario.Member, pick uint64) error {
 	template, err := t.Resource(upstream.SandboxTemplates).Get(ctx, t.Template, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("get template: %w", err)
@@ -132,8 +138,8 @@ func plainRef(claim *unstructured.Unstructured) metav1.OwnerReference {
 	return ref
 }
 
-func (t *tenant) byHand(ctx context.Context, members []scenario.Member, _ uint64) error {
-	if _, err := t.renew(ctx); err != nil {
+func (t *sandboxTenant) byHand(ctx context.Context, members []scenario.Member, _ uint64) error {
+	if err := t.renew(ctx); err != nil {
 		return err
 	}
 	for _, m := range members {
@@ -149,7 +155,7 @@ func (t *tenant) byHand(ctx context.Context, members []scenario.Member, _ uint64
 }
 
 // floods writes as an ordinary tenant could, where nothing is enforced.
-func (t *tenant) floods(ctx context.Context, _ []scenario.Member, pick uint64) error {
+func (t *sandboxTenant) floods(ctx context.Context, _ []scenario.Member, pick uint64) error {
 	template := builders.MakeTemplate(t.flood.Name, t.Template).APIVersion(t.Version).Env(manyVariables()...).Obj()
 	claim := t.flood.Claim(t.spare, "flood")
 	claim.SetUID("flood")
@@ -188,8 +194,8 @@ func manyVariables() []string {
 }
 
 // podAgain is fast, or upstream's controller is first.
-func (t *tenant) podAgain(ctx context.Context, _ []scenario.Member, pick uint64) error {
-	before, err := t.renew(ctx)
+func (t *sandboxTenant) podAgain(ctx context.Context, _ []scenario.Member, pick uint64) error {
+	before, err := t.renewed(ctx)
 	if err != nil {
 		return err
 	}
@@ -229,26 +235,7 @@ func typedPod(u *unstructured.Unstructured) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-func (t *tenant) image(ctx context.Context, members []scenario.Member, _ uint64) error {
-	return t.patchPods(ctx, members, `{"spec":{"containers":[{"name":"c","image":"`+oddImage+`"}]}}`)
-}
-
-func (t *tenant) debug(ctx context.Context, members []scenario.Member, _ uint64) error {
-	return t.patchPods(ctx, members,
-		`{"spec":{"ephemeralContainers":[{"name":"debugger","image":"busybox","targetContainerName":"c"}]}}`, "ephemeralcontainers")
-}
-
-func (t *tenant) patchPods(ctx context.Context, members []scenario.Member, patch string, subresource ...string) error {
-	for _, m := range members {
-		_, err := t.pods.Patch(ctx, m.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, subresource...)
-		if err := tried(err); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (t *tenant) plant(ctx context.Context, _ []scenario.Member, pick uint64) error {
+func (t *sandboxTenant) plant(ctx context.Context, _ []scenario.Member, pick uint64) error {
 	name := t.names(1)[0]
 	_, err := t.pods.Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{builders.LabelNameHash: builders.NameHash(name)}},
@@ -260,7 +247,7 @@ func (t *tenant) plant(ctx context.Context, _ []scenario.Member, pick uint64) er
 	if err := t.CreateClaims(ctx, t.spare, name); err != nil {
 		return err
 	}
-	if err := wait(ctx, meanwhile/2+time.Duration(pick%1000)*meanwhile/2000); err != nil {
+	if err := pause(ctx, meanwhile/2+time.Duration(pick%1000)*meanwhile/2000); err != nil {
 		return err
 	}
 	if err := tried(t.pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})); err != nil {
@@ -269,17 +256,17 @@ func (t *tenant) plant(ctx context.Context, _ []scenario.Member, pick uint64) er
 	return t.WaitClaims(ctx, settleWithin, name)
 }
 
-func (t *tenant) reuse(ctx context.Context, members []scenario.Member, _ uint64) error {
+func (t *sandboxTenant) reuse(ctx context.Context, members []scenario.Member, _ uint64) error {
 	return t.putBack(ctx, members[0], func(used string, labels map[string]any, pool metav1.OwnerReference) error {
 		return t.own(ctx, used, labels, pool)
 	})
 }
 
-func (t *tenant) reuseInTwo(ctx context.Context, members []scenario.Member, pick uint64) error {
+func (t *sandboxTenant) reuseInTwo(ctx context.Context, members []scenario.Member, pick uint64) error {
 	return t.putBack(ctx, members[0], func(used string, labels map[string]any, pool metav1.OwnerReference) error {
 		if pick%2 == 0 {
 			// By then, Freshbind may have marked it.
-			if err := wait(ctx, meanwhile/4); err != nil {
+			if err := pause(ctx, meanwhile/4); err != nil {
 				return err
 			}
 		}
@@ -291,7 +278,7 @@ func (t *tenant) reuseInTwo(ctx context.Context, members []scenario.Member, pick
 }
 
 // putBack has a claim use a sandbox, which by then should look like a member.
-func (t *tenant) putBack(ctx context.Context, like scenario.Member, put func(used string, labels map[string]any, pool metav1.OwnerReference) error) error {
+func (t *sandboxTenant) putBack(ctx context.Context, like scenario.Member, put func(used string, labels map[string]any, pool metav1.OwnerReference) error) error {
 	model, err := t.Resource(upstream.Sandboxes).Get(ctx, like.Name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("get sandbox: %w", err)
@@ -323,7 +310,7 @@ func (t *tenant) putBack(ctx context.Context, like scenario.Member, put func(use
 
 // own tries to give a sandbox owners and, where there are labels, to have nothing
 // say whose it was.
-func (t *tenant) own(ctx context.Context, sandbox string, labels map[string]any, owners ...metav1.OwnerReference) error {
+func (t *sandboxTenant) own(ctx context.Context, sandbox string, labels map[string]any, owners ...metav1.OwnerReference) error {
 	meta := map[string]any{"ownerReferences": owners}
 	object := map[string]any{"metadata": meta}
 	if labels != nil {
@@ -339,26 +326,20 @@ func (t *tenant) own(ctx context.Context, sandbox string, labels map[string]any,
 }
 
 // bear tries to create a sandbox as if for the claim, with other owners.
-func (t *tenant) bear(ctx context.Context, claim, template *unstructured.Unstructured, owners ...metav1.OwnerReference) error {
+func (t *sandboxTenant) bear(ctx context.Context, claim, template *unstructured.Unstructured, owners ...metav1.OwnerReference) error {
 	sandbox := builders.MakeColdStart(claim, template).Owners(owners...).Obj()
 	sandbox.SetUID("")
 	_, err := t.Resource(upstream.Sandboxes).Create(ctx, sandbox, metav1.CreateOptions{})
 	return tried(err)
 }
 
-func wait(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
-}
-
 // newFlood creates where floods go: nothing is enforced there, and no claim waits.
-func (w *world) newFlood(ctx context.Context, name string) (*scenario.Namespace, error) {
-	o := poolOptions{namespace: name, labels: auditing, strategy: scenario.Recreate, user: w.hostile}
-	p, err := w.newPool(ctx, o)
+func (a *agentSandbox) newFlood(ctx context.Context, w *world, name string) (*scenario.Namespace, error) {
+	o := warmpool.PoolOptions{Namespace: name, Labels: auditing, Strategy: scenario.Recreate, Spec: firstContent().podSpec(), User: w.hostile}
+	if err := w.newNamespace(ctx, o); err != nil {
+		return nil, err
+	}
+	p, err := a.CreatePool(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -375,5 +356,5 @@ func (w *world) newFlood(ctx context.Context, name string) (*scenario.Namespace,
 	if err != nil {
 		return nil, fmt.Errorf("make template large: %w", err)
 	}
-	return p.Namespace, p.Create(ctx, w.warmPool(o, p.Pool))
+	return p.Namespace, p.Create(ctx, a.WarmPool(o, p.Pool))
 }

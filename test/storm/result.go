@@ -44,7 +44,10 @@ func (r result) line() string {
 func (r result) raids() string {
 	var text strings.Builder
 	for _, a := range attacks {
-		t := r.attacks[a]
+		t, made := r.attacks[a]
+		if !made {
+			continue
+		}
 		_, _ = fmt.Fprintf(&text, "attack %-16s tried=%d refused=%d broken=%d\n", a, t.tried, t.refused, t.broken)
 	}
 	return text.String()
@@ -93,11 +96,14 @@ func unproven(storms ...result) []string {
 		lines = append(lines, fmt.Sprintf("%d of %d binds raced: %d %% or more", raced, binds, 100/racedShare))
 	}
 	for _, a := range attacks {
-		all := raidTally{}
+		all, made := raidTally{}, false
 		for _, r := range storms {
+			if _, is := r.attacks[a]; is {
+				made = true
+			}
 			all.tried, all.refused = all.tried+r.attacks[a].tried, all.refused+r.attacks[a].refused
 		}
-		if all.tried == 0 || all.refused == 0 && a.denied() {
+		if made && (all.tried == 0 || all.refused == 0 && a.denied()) {
 			lines = append(lines, fmt.Sprintf("attack %s was tried %d times, and nothing was refused: it shows nothing", a, all.tried))
 		}
 	}

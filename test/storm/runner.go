@@ -12,16 +12,12 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
-	"k8s.io/utils/ptr"
 
-	"github.com/freshbind/freshbind/internal/checker"
-	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
-	"github.com/freshbind/freshbind/test/upstream"
+	"github.com/freshbind/freshbind/test/warmpool"
 )
 
 // runner plays a storm on a stage.
@@ -83,9 +79,9 @@ func (w *runner) step(ctx context.Context, restarts *errgroup.Group, s step) err
 	switch s.do {
 	case doBurst:
 		w.keep(s)
-		return p.CreateClaims(ctx, p.Pool, s.names...)
+		return p.Claims(ctx, s.names...)
 	case doDrop:
-		return p.DeleteClaims(ctx, s.names...)
+		return p.Drop(ctx, s.names...)
 	case doUpdate:
 		return w.update(ctx, p, s.to)
 	case doPod:
@@ -93,7 +89,7 @@ func (w *runner) step(ctx context.Context, restarts *errgroup.Group, s step) err
 	case doMember:
 		return w.deleteMember(ctx, p, s.pick)
 	case doDelay:
-		w.delay(s)
+		w.world.platform.Late(s.view, s.delay)
 		return nil
 	case doKill:
 		// A start that is under way has to be over.
@@ -123,48 +119,29 @@ func (w *runner) keep(s step) {
 	}
 }
 
-func (w *runner) delay(s step) {
-	w.world.Controllers.Proxy().SetDelay(s.resource.Group, s.resource.Resource, s.delay)
-}
-
 func (w *runner) update(ctx context.Context, p pool, to content) error {
-	templates := p.Resource(upstream.SandboxTemplates)
+	templates, name := p.BuiltFrom()
 	err := retry.RetryOnConflict(scenario.Conflicts, func() error {
-		stored, err := templates.Get(ctx, p.Template, metav1.GetOptions{})
+		stored, err := templates.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		ctx, id := withID(ctx)
-		written, err := templates.Update(ctx, to.apply(builders.TemplateFrom(stored)).Obj(), metav1.UpdateOptions{})
+		written, err := templates.Update(ctx, p.Asking(stored, to.podSpec()), metav1.UpdateOptions{})
 		if err == nil {
-			w.mu.Lock()
-			w.ids[checker.RV(written.GetResourceVersion())] = id
-			w.mu.Unlock()
+			w.world.ids.note(written.GetResourceVersion(), id)
 		}
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("update template of %s: %w", p.Namespace.Name, err)
+		return fmt.Errorf("update template of %s: %w", p.In(), err)
 	}
 	return nil
 }
 
-// apply makes a template ask for the content, and for nothing else.
-func (c content) apply(t *builders.Template) *builders.Template {
-	container := corev1.Container{Name: "c", Image: c.name()}
-	if c.env {
-		container.Env = []corev1.EnvVar{{Name: "STORM", Value: "1"}}
-	}
-	spec := corev1.PodSpec{Containers: []corev1.Container{container}}
-	if c.class {
-		spec.RuntimeClassName = ptr.To(runtimeClass)
-	}
-	return t.PodSpec(spec)
-}
-
 // member picks one of those that there are now.
 func (w *runner) member(ctx context.Context, p pool, pick uint64) (scenario.Member, bool, error) {
-	members, err := p.Members(ctx, p.Pool.Name)
+	members, err := p.Idle(ctx)
 	if err != nil || len(members) == 0 {
 		return scenario.Member{}, false, err
 	}
@@ -177,7 +154,7 @@ func (w *runner) deletePod(ctx context.Context, p pool, pick uint64) error {
 	if err != nil || !ok {
 		return err
 	}
-	pods := w.pods.CoreV1().Pods(p.Namespace.Name)
+	pods := w.pods.CoreV1().Pods(p.In())
 	pod, err := pods.Get(ctx, m.Name, metav1.GetOptions{})
 	if err == nil {
 		err = pods.Delete(ctx, pod.Name, exactly(pod))
@@ -192,10 +169,10 @@ func (w *runner) deleteMember(ctx context.Context, p pool, pick uint64) error {
 	if err != nil || !ok {
 		return err
 	}
-	sandboxes := p.Resource(upstream.Sandboxes)
+	sandboxes := p.Sandboxes()
 	sandbox, err := sandboxes.Get(ctx, m.Name, metav1.GetOptions{})
 	if err == nil {
-		if owner := metav1.GetControllerOf(sandbox); owner == nil || owner.Kind != "SandboxWarmPool" {
+		if !warmpool.OfPool(sandbox) {
 			w.missed++
 			return nil
 		}

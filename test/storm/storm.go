@@ -11,6 +11,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/test/scenario"
+	"github.com/freshbind/freshbind/test/warmpool"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 
 // inWorld makes storms in a world that lasts as long as they do. The logs are
 // kept unless all was good.
-func inWorld(ctx context.Context, release string, out io.Writer, storms func(context.Context, *world) (good bool, err error)) (err error) {
+func inWorld(ctx context.Context, of platform, out io.Writer, storms func(context.Context, *world) (good bool, err error)) (err error) {
 	dir, err := os.MkdirTemp("", "freshbind-storm-")
 	if err != nil {
 		return fmt.Errorf("make folder: %w", err)
@@ -35,7 +36,7 @@ func inWorld(ctx context.Context, release string, out io.Writer, storms func(con
 		}
 		err = os.RemoveAll(dir)
 	}()
-	w, err := newWorld(ctx, release, dir)
+	w, err := newWorld(ctx, of, dir)
 	if err != nil {
 		return err
 	}
@@ -49,7 +50,7 @@ func inWorld(ctx context.Context, release string, out io.Writer, storms func(con
 // storm makes one storm and judges it. An error means that it could not be made
 // or judged.
 func (w *world) storm(ctx context.Context, o options, out io.Writer) (result, error) {
-	steps, raids := plan(o.seed, o.claims), planRaids(o.seed, o.claims)
+	steps, raids := plan(o.seed, o.claims), planRaids(o.seed, o.claims, w.attacks(o))
 	_, _ = fmt.Fprintf(out, "storm with seed %d (again: %s=%d %s=%d %s=%s make storm): %d steps, %d raids\n",
 		o.seed, envSeed, o.seed, envClaims, o.claims, envUpstream, o.upstream, len(steps), len(slices.Concat(raids[:]...)))
 	ctx, cancel := context.WithCancel(ctx)
@@ -61,7 +62,7 @@ func (w *world) storm(ctx context.Context, o options, out io.Writer) (result, er
 	played := &runner{stage: s, out: out, start: time.Now()}
 	r := result{seed: o.seed, claims: o.claims}
 	for _, p := range s.pools {
-		if _, err := p.WaitPool(ctx, p.Pool, "", fullWithin); err != nil {
+		if _, err := p.Rest(ctx, "", fullWithin); err != nil {
 			return result{}, err
 		}
 	}
@@ -72,18 +73,18 @@ func (w *world) storm(ctx context.Context, o options, out io.Writer) (result, er
 	if err := played.settle(ctx, &r); err != nil {
 		return result{}, err
 	}
-	return r, played.judge(ctx, &r)
+	return r, played.judge(ctx, o, &r)
 }
 
 // settle waits for the calm: nothing late any more, every claim ready, every
 // pool full. What does not happen in time is a fault.
 func (w *runner) settle(ctx context.Context, r *result) error {
-	for _, resource := range late {
-		w.delay(step{resource: resource})
+	for view := range warmpool.Views {
+		w.world.platform.Late(view, 0)
 	}
 	r.ready = r.claims
 	for i, p := range w.pools {
-		err := p.WaitClaims(ctx, settleWithin, w.kept[i]...)
+		err := p.Served(ctx, settleWithin, w.kept[i]...)
 		var unready *scenario.UnreadyError
 		if errors.As(err, &unready) {
 			r.ready -= len(unready.Claims)
@@ -100,19 +101,19 @@ func (w *runner) settle(ctx context.Context, r *result) error {
 // given.
 func (w *runner) probe(ctx context.Context, r *result) error {
 	for _, p := range w.pools {
-		_, err := p.WaitPool(ctx, p.Pool, "", settleWithin)
+		_, err := p.Rest(ctx, "", settleWithin)
 		if err := r.tolerate(err); err != nil {
 			return err
 		}
 	}
 	w.say("pools are full again")
 	for _, p := range w.pools {
-		probe, err := p.Ghosts(ctx, p.Pool, "probe-")
+		probe, err := p.Unserved(ctx)
 		if err := r.tolerate(err); err != nil {
 			return err
 		}
 		r.ghosts += len(probe.Ghosts)
-		w.say("probe of %s: %d members, %d claims, %d cold, ghosts: %v", p.Namespace.Name, probe.Members, probe.Claims, probe.Cold, probe.Ghosts)
+		w.say("probe of %s: %d members, %d claims, %d cold, ghosts: %v", p.In(), probe.Members, probe.Claims, probe.Cold, probe.Ghosts)
 	}
 	return w.world.guard.count(ctx)
 }
@@ -127,11 +128,11 @@ func (r *result) tolerate(err error) error {
 }
 
 // judge takes from the recording and from the audit log what is this storm's.
-func (w *runner) judge(ctx context.Context, r *result) error {
+func (w *runner) judge(ctx context.Context, o options, r *result) error {
 	if err := w.recording.CatchUp(ctx); err != nil {
 		return fmt.Errorf("judge: %w", err)
 	}
-	names, own := judged(r.seed), namespaces(r.seed)
+	names, own := w.world.judged(o), w.world.namespaces(o)
 	report := within(w.recording.Report(), names)
 	log, err := os.Open(w.world.Cluster.AuditLogPath(0))
 	if err != nil {
@@ -142,7 +143,7 @@ func (w *runner) judge(ctx context.Context, r *result) error {
 	if err != nil {
 		return err
 	}
-	e := evidence{report: report, trail: trail, ends: w.ends, updates: w.ids, raids: w.hostile.raided}
+	e := evidence{report: report, trail: trail, ends: w.ends, ids: w.world.ids, attacks: w.world.attacks(o), raids: w.hostile.raided}
 	r.tally, r.load = e.judge(), w.world.guard.load()
 	r.refused = trail.refused(func(q request) bool { return slices.Contains(own[:], q.namespace) })
 	for _, summary := range report.Namespaces {

@@ -53,7 +53,7 @@ func TestStorm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = inWorld(t.Context(), defaultUpstream, t.Output(), func(ctx context.Context, w *world) (bool, error) {
+	err = inWorld(t.Context(), (options{upstream: defaultUpstream}).platform(), t.Output(), func(ctx context.Context, w *world) (bool, error) {
 		w.RanOn(t)
 		var results []result
 		for _, o := range storms {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/freshbind/freshbind/internal/checker"
+	"github.com/freshbind/freshbind/test/fakekruise"
 	"github.com/freshbind/freshbind/test/upstream"
 	"github.com/freshbind/freshbind/webhooks"
 )
@@ -58,10 +59,11 @@ type auditEvent struct {
 
 var (
 	writeVerbs = []string{"create", "update", "patch", "delete"}
-	traced     = []string{
-		upstream.Sandboxes.Resource, upstream.SandboxClaims.Resource, upstream.SandboxTemplates.Resource,
-		upstream.SandboxWarmPools.Resource, "pods",
-	}
+	// Most resources of OpenKruise Agents go by the names of agent-sandbox's.
+	poolResources = []string{upstream.SandboxWarmPools.Resource, fakekruise.Sets.Resource}
+	traced        = append([]string{
+		upstream.Sandboxes.Resource, upstream.SandboxClaims.Resource, upstream.SandboxTemplates.Resource, "pods",
+	}, poolResources...)
 	// Every stage repeats when the request was received, so the last one tells all.
 	complete = []byte(`"stage":"ResponseComplete"`)
 )

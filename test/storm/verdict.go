@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/freshbind/freshbind/internal/checker"
+	"github.com/freshbind/freshbind/test/fakekruise"
 	"github.com/freshbind/freshbind/test/upstream"
 )
 
@@ -15,8 +16,10 @@ type evidence struct {
 	report *checker.Report
 	trail  *trail
 	ends   *ends
-	// updates names the request that wrote each version of a template.
-	updates map[checker.RV]string
+	// ids name the requests that wrote versions of templates, and made Sandboxes.
+	ids *ids
+	// attacks are those of the plan, raids what became of them.
+	attacks []attack
 	raids   []raided
 }
 
@@ -73,6 +76,9 @@ func (e evidence) judge() tally {
 // happens there is its doing.
 func (e evidence) raided(wrong []checker.Bind) map[attack]raidTally {
 	out := map[attack]raidTally{}
+	for _, a := range e.attacks {
+		out[a] = raidTally{}
+	}
 	for _, r := range e.raids {
 		t := out[r.do]
 		t.tried++
@@ -133,7 +139,7 @@ func (e evidence) class(b checker.Bind, f checker.Finding) (checker.Class, strin
 // order is Raced where the bind was received before that which makes it wrong
 // was answered, and bad where it was not or where the log does not show it.
 func (e evidence) order(b checker.Bind, bad checker.Class, cause func(checker.Bind) (request, bool)) (checker.Class, string) {
-	bind, ok := e.trail.bind(b)
+	bind, ok := e.bind(b)
 	if !ok {
 		return bad, "(the audit log does not show the bind)"
 	}
@@ -147,6 +153,15 @@ func (e evidence) order(b checker.Bind, bad checker.Class, cause func(checker.Bi
 	return bad, fmt.Sprintf("(bind received %s after %s by %s was answered)", bind.received.Sub(end.answered), end.verb, end.user)
 }
 
+// bind is the request that made it. Where names are generated, the log of a CREATE does
+// not tell them.
+func (e evidence) bind(b checker.Bind) (request, bool) {
+	if id, ok := e.ids.of(b.RV); ok {
+		return e.trail.byID(id)
+	}
+	return e.trail.bind(b)
+}
+
 // servedStale reports whether the pool still served stale members when the bind
 // was received, and stopped while it was under way.
 func (e evidence) servedStale(b checker.Bind) bool {
@@ -156,14 +171,14 @@ func (e evidence) servedStale(b checker.Bind) bool {
 	}
 	class, _ := e.order(b, checker.Stale, func(checker.Bind) (request, bool) {
 		return e.trail.last(seen, func(r request) bool {
-			return r.resource == upstream.SandboxWarmPools.Resource && r.namespace == b.Namespace && r.name == b.Pool
+			return slices.Contains(poolResources, r.resource) && r.namespace == b.Namespace && r.name == b.Pool
 		})
 	})
 	return class == checker.Raced
 }
 
 func (e evidence) update(b checker.Bind) (request, bool) {
-	id, ok := e.updates[b.StaleSince]
+	id, ok := e.ids.of(b.StaleSince)
 	if !ok {
 		return request{}, false
 	}
@@ -178,8 +193,8 @@ func (e evidence) podDeletion(b checker.Bind) (request, bool) {
 	return e.trail.deletion("pods", b.Namespace, pod.name, pod.endSeen)
 }
 
-// owners of claims may delete them.
-var owners = []string{stormUser, hostileUser}
+// owners of claims may delete them. The E2B server deletes what its users let go of.
+var owners = []string{stormUser, hostileUser, fakekruise.ServerUser}
 
 // killed tells whether a claim lost its Sandbox otherwise than by its own end
 // or by the storm.

@@ -1,0 +1,150 @@
+package warmpool
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/freshbind/freshbind/internal/platform/kruise"
+	"github.com/freshbind/freshbind/test/controlplane"
+	"github.com/freshbind/freshbind/test/fakekruise"
+	"github.com/freshbind/freshbind/test/scenario"
+)
+
+// What is written onto Sandboxes.
+const (
+	KeyOwner     = fakekruise.Group + "/owner"
+	KeyLock      = fakekruise.Group + "/lock"
+	LabelClaimed = fakekruise.Group + "/sandbox-claimed"
+	LabelClaim   = fakekruise.Group + "/claim-name"
+	// KeyLetGo is on what its user gives back, keyRecycles on what may be.
+	KeyLetGo    = fakekruise.Group + "/cleanup"
+	keyRecycles = fakekruise.Group + "/cleanup-enabled"
+
+	labelPool     = fakekruise.Group + "/sandbox-pool"
+	labelTemplate = fakekruise.Group + "/sandbox-template"
+	labelHash     = fakekruise.Group + "/template-hash"
+)
+
+// OwnRolling leaves a SandboxSet to its own controller.
+const OwnRolling = "own"
+
+// Kruise is OpenKruise Agents, played by its double. Its first view is what the
+// controllers see of SandboxSets, the other one what the E2B server does.
+type Kruise struct {
+	// Wrap, if set, is around what controllers and server send.
+	Wrap func(http.RoundTripper) http.RoundTripper
+
+	server  *fakekruise.Server
+	proxies [Views]*controlplane.Proxy
+}
+
+// Options switches it on.
+func (*Kruise) Options(_ context.Context, o *scenario.WorldOptions) error {
+	o.Guard.Args = append(o.Guard.Args, "--platform-kruise")
+	return nil
+}
+
+// Begin has the API server ask Freshbind about it, and starts controllers and server.
+func (k *Kruise) Begin(ctx context.Context, w *scenario.World) error {
+	if err := w.Guard.InstallFor(ctx, kruise.Admission(), kruise.Rights()...); err != nil {
+		return err
+	}
+	// Freshbind may read the kinds before they are there.
+	if err := w.Cluster.InstallCRDs(ctx, fakekruise.CRDs()...); err != nil {
+		return err
+	}
+	var as [Views]*rest.Config
+	for view, user := range []string{fakekruise.ControllerUser, fakekruise.ServerUser} {
+		cfg, err := w.Cluster.User(user, "system:masters", "system:authenticated")
+		if err != nil {
+			return err
+		}
+		if k.proxies[view], err = w.Cluster.NewProxy(0); err != nil {
+			return err
+		}
+		as[view] = k.proxies[view].Config(cfg)
+		if k.Wrap != nil {
+			as[view].Wrap(k.Wrap)
+		}
+	}
+	if err := fakekruise.StartControllers(ctx, as[0], fakekruise.Options{}); err != nil {
+		return err
+	}
+	var err error
+	k.server, err = fakekruise.StartServer(ctx, as[1], fakekruise.Options{})
+	return err
+}
+
+// Rules are for its kinds.
+func (*Kruise) Rules() (user, owner []rbacv1.PolicyRule) {
+	user = []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "delete"}},
+		{APIGroups: []string{fakekruise.Group}, Resources: []string{"sandboxes", "sandboxclaims"}, Verbs: []string{"get", "list", "create", "delete"}},
+		{APIGroups: []string{fakekruise.Group}, Resources: []string{"sandboxsets"}, Verbs: []string{"get", "create", "update"}},
+	}
+	owner = []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"pods", "pods/ephemeralcontainers"}, Verbs: []string{"*"}},
+		{APIGroups: []string{fakekruise.Group}, Resources: []string{"*"}, Verbs: []string{"*"}},
+	}
+	return user, owner
+}
+
+// Late makes a view late.
+func (k *Kruise) Late(view int, d time.Duration) {
+	k.proxies[view].SetDelay(fakekruise.Group, fakekruise.Sets.Resource, d)
+}
+
+// Watched are its own kinds, Pods and Nodes.
+func (*Kruise) Watched() []schema.GroupResource {
+	return []schema.GroupResource{
+		fakekruise.Sets.GroupResource(), fakekruise.Sandboxes.GroupResource(), fakekruise.Claims.GroupResource(), fakekruise.Templates.GroupResource(),
+		{Resource: "pods"}, {Resource: "nodes"},
+	}
+}
+
+// Proxies are the controllers' and the E2B server's.
+func (k *Kruise) Proxies() []*controlplane.Proxy { return k.proxies[:] }
+
+// NewPool creates a SandboxSet.
+func (k *Kruise) NewPool(ctx context.Context, o PoolOptions) (Pool, error) {
+	return k.CreateSet(ctx, o)
+}
+
+// CreateSet is NewPool for whoever wants to know what it is.
+func (k *Kruise) CreateSet(ctx context.Context, o PoolOptions) (*SetPool, error) {
+	client, err := dynamic.NewForConfig(o.User)
+	if err != nil {
+		return nil, fmt.Errorf("make client for namespace %s: %w", o.Namespace, err)
+	}
+	p := &SetPool{
+		Kruise: k, client: client, in: o.Namespace, size: o.Size, users: map[string]*e2bUser{},
+		beside: func(f func(context.Context)) { go f(ctx) },
+	}
+	if o.enforced() {
+		if err := p.waitGuarded(ctx); err != nil {
+			return nil, err
+		}
+	}
+	_, err = p.create(ctx, fakekruise.Sets, newSet(o))
+	return p, err
+}
+
+// Holder is who has a Sandbox of OpenKruise Agents, and has not let go of it.
+func Holder(sandbox *unstructured.Unstructured) []string {
+	said := sandbox.GetAnnotations()
+	if sandbox.GroupVersionKind().Group != fakekruise.Group || said[KeyOwner] == "" || said[KeyLetGo] == "true" || OfPool(sandbox) {
+		return nil
+	}
+	if claim := sandbox.GetLabels()[LabelClaim]; claim != "" {
+		return []string{claim}
+	}
+	return []string{said[KeyOwner]}
+}
