@@ -110,8 +110,8 @@ func (c *cast) scheduled(i int) {
 
 // generate writes n events. Each claim takes twelve.
 func generate(b testing.TB, out io.Writer, n int) (written int64) {
-	x := &tape{t: b, rv: 100, now: begin, user: pool}
-	c := &cast{tape: x}
+	x := &logBuilder{t: b, rv: 100, now: begin, user: pool}
+	c := &cast{logBuilder: x}
 	c.template = x.add(builders.MakeTemplate(ns, "python"))
 	c.pool = x.add(builders.MakePool(ns, "python").Strategy("Recreate"))
 	events := 0

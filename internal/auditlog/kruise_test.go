@@ -24,14 +24,14 @@ const (
 
 // boxes is a SandboxSet and a ready member with its Pod.
 type boxes struct {
-	*tape
+	*logBuilder
 	set, box, pod, claim *unstructured.Unstructured
 }
 
 func newBoxes(t testing.TB) *boxes {
-	x := newTape(t)
+	x := newLogBuilder(t)
 	x.user = kruisePool
-	s := &boxes{tape: x}
+	s := &boxes{logBuilder: x}
 	s.set = s.add(copied{boxObject("SandboxSet", "pool", boxSpec("box:1"))})
 	s.birth(boxSpec("box:1"))
 	return s
@@ -175,9 +175,9 @@ func TestKruiseVerdicts(t *testing.T) {
 // A reference says nothing of what is in the template: the Pod does.
 func TestKruiseReferences(t *testing.T) {
 	refers := map[string]any{"templateRef": map[string]any{"name": "pool"}}
-	x := newTape(t)
+	x := newLogBuilder(t)
 	x.user = kruisePool
-	s := &boxes{tape: x}
+	s := &boxes{logBuilder: x}
 	template := s.add(copied{boxObject("SandboxTemplate", "pool", boxSpec("box:1"))})
 	s.set = s.add(copied{boxObject("SandboxSet", "pool", refers)})
 	s.birth(refers)
@@ -287,7 +287,7 @@ func TestKruiseClaimsWithoutWhatWasStored(t *testing.T) {
 // Where two platforms have the same names, each is judged by its own objects.
 func TestPlatformsAreJudgedApart(t *testing.T) {
 	c := newCast(t)
-	s := &boxes{tape: c.tape}
+	s := &boxes{logBuilder: c.logBuilder}
 	s.set = s.add(copied{boxObject("SandboxSet", "python", boxSpec("box:1"))})
 	s.birth(boxSpec("box:1"))
 	s.edit("box:2")

@@ -25,8 +25,8 @@ const (
 
 var begin = time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 
-// tape writes an audit log as kube-apiserver does: every write raises the resourceVersion by one and the clock by a second.
-type tape struct {
+// logBuilder writes an audit log as kube-apiserver does: every write raises the resourceVersion by one and the clock by a second.
+type logBuilder struct {
 	t     testing.TB
 	rv    int64
 	now   time.Time
@@ -35,13 +35,15 @@ type tape struct {
 	user  string
 }
 
-func newTape(t testing.TB) *tape { return &tape{t: t, rv: 100, now: begin, user: pool} }
+func newLogBuilder(t testing.TB) *logBuilder {
+	return &logBuilder{t: t, rv: 100, now: begin, user: pool}
+}
 
 type stamped interface {
 	Obj() *unstructured.Unstructured
 }
 
-func (x *tape) event(verb string, u *unstructured.Unstructured, code int, response any) {
+func (x *logBuilder) event(verb string, u *unstructured.Unstructured, code int, response any) {
 	x.t.Helper()
 	x.now = x.now.Add(time.Second)
 	resource := map[string]string{"SandboxTemplate": "sandboxtemplates", "SandboxWarmPool": "sandboxwarmpools", "SandboxClaim": "sandboxclaims",
@@ -65,7 +67,7 @@ func (x *tape) event(verb string, u *unstructured.Unstructured, code int, respon
 	x.lines = append(x.lines, string(line))
 }
 
-func (x *tape) write(verb string, code int, o stamped) *unstructured.Unstructured {
+func (x *logBuilder) write(verb string, code int, o stamped) *unstructured.Unstructured {
 	x.t.Helper()
 	u := o.Obj()
 	x.rv++
@@ -75,24 +77,24 @@ func (x *tape) write(verb string, code int, o stamped) *unstructured.Unstructure
 }
 
 // add and mod store; born fills in when it was created.
-func (x *tape) add(o stamped) *unstructured.Unstructured {
+func (x *logBuilder) add(o stamped) *unstructured.Unstructured {
 	x.t.Helper()
 	u := o.Obj()
 	u.SetCreationTimestamp(metav1.NewTime(x.now.Add(time.Second)))
 	return x.write("create", 201, copied{u})
 }
 
-func (x *tape) mod(o stamped) *unstructured.Unstructured { return x.write("patch", 200, o) }
+func (x *logBuilder) mod(o stamped) *unstructured.Unstructured { return x.write("patch", 200, o) }
 
 // del is the answer to a DELETE of a custom resource: no resourceVersion.
-func (x *tape) del(u *unstructured.Unstructured) {
+func (x *logBuilder) del(u *unstructured.Unstructured) {
 	x.t.Helper()
 	x.rv++
 	x.event("delete", u, 200, map[string]any{"kind": "Status", "apiVersion": "v1", "metadata": map[string]any{}, "status": "Success",
 		"details": map[string]any{"name": u.GetName(), "uid": string(u.GetUID())}})
 }
 
-func (x *tape) text() string { return strings.Join(x.lines, "\n") + "\n" }
+func (x *logBuilder) text() string { return strings.Join(x.lines, "\n") + "\n" }
 
 type copied struct{ u *unstructured.Unstructured }
 
@@ -100,13 +102,13 @@ func (c copied) Obj() *unstructured.Unstructured { return c.u.DeepCopy() }
 
 // cast is a template, a pool of it and a ready member with its Pod.
 type cast struct {
-	*tape
+	*logBuilder
 	template, pool, member, pod, claim *unstructured.Unstructured
 }
 
 func newCast(t testing.TB) *cast {
-	x := newTape(t)
-	c := &cast{tape: x}
+	x := newLogBuilder(t)
+	c := &cast{logBuilder: x}
 	c.template = x.add(builders.MakeTemplate(ns, "python"))
 	c.pool = x.add(builders.MakePool(ns, "python").Strategy("Recreate"))
 	c.birth("m1")

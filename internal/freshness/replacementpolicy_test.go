@@ -42,7 +42,7 @@ func TestReplacementPolicy(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.policy.DeletesNow(tc.member); got != tc.want {
-				t.Errorf("Goes() = %v, want %v", got, tc.want)
+				t.Errorf("DeletesNow() = %v, want %v", got, tc.want)
 			}
 		})
 	}

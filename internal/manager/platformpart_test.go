@@ -194,7 +194,7 @@ func TestAnAssemblyThatFailsEndsTheProgram(t *testing.T) {
 	}
 }
 
-func TestSlotsAreExchanged(t *testing.T) {
+func TestHandlersAreExchanged(t *testing.T) {
 	server := webhook.NewServer(webhook.Options{WebhookMux: http.NewServeMux()})
 	answer := func(text string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) })
