@@ -39,14 +39,14 @@ func malformed() map[string]string {
 	}
 }
 
-// client trusts Freshbind's certificate, and keeps no connection.
-func (s *stage) client() *http.Client {
-	return &http.Client{Transport: &http.Transport{TLSClientConfig: s.trust(), DisableKeepAlives: true}}
+// client trusts a replica's certificate, and keeps no connection.
+func (r *replica) client() *http.Client {
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: r.trust(), DisableKeepAlives: true}}
 }
 
-func (s *stage) trust() *tls.Config {
+func (r *replica) trust() *tls.Config {
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(s.w.Guard.CA())
+	pool.AppendCertsFromPEM(r.CA())
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 }
 
@@ -56,7 +56,7 @@ func (s *stage) post(ctx context.Context, path string, body io.Reader) (status i
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.w.Guard.WebhookURL()+path, body)
 	s.must(err)
 	request.Header.Set("Content-Type", "application/json")
-	response, err := s.client().Do(request)
+	response, err := s.w.replicas[0].client().Do(request)
 	if err != nil {
 		return 0, err.Error()
 	}
@@ -153,7 +153,7 @@ func (s *stage) connected(count int, say func(i int) string) (opened int, end fu
 	s.must(err)
 	var open []*tls.Conn
 	for i := range count {
-		c, err := tls.Dial("tcp", address.Host, s.trust())
+		c, err := tls.Dial("tcp", address.Host, s.w.replicas[0].trust())
 		s.must(err)
 		open = append(open, c)
 		_, err = io.WriteString(c, say(i))

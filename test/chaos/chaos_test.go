@@ -51,7 +51,7 @@ func TestChaos(t *testing.T) {
 // suffer makes a fault, with load while it lasts, ends it and looks at what is left.
 func (s *stage) suffer(f fault, came outcome) {
 	var before [2]usage
-	for i, r := range s.w.replicas {
+	for i, r := range s.byRole() {
 		var err error
 		before[i], err = r.usage(s.t.Context())
 		s.must(err)
@@ -106,7 +106,7 @@ func (s *stage) look(f fault, before [2]usage, came outcome) {
 	for _, b := range bad {
 		convicted = append(convicted, b.String())
 	}
-	if sum.Claims < len(s.claims) || sum.Warm+sum.Cold < len(s.claims) {
+	if seen := len(s.claims) - s.unrecorded; sum.Claims < seen || sum.Warm+sum.Cold < seen {
 		convicted = append(convicted, fmt.Sprintf("the auditor saw too little: %s", sum))
 	}
 	note("auditor", strings.Join(convicted, "\n"))
@@ -116,17 +116,28 @@ func (s *stage) look(f fault, before [2]usage, came outcome) {
 	s.t.Logf("%s: %d claims, %s", f.name, len(s.claims), sum)
 }
 
-// usageReturns waits until each replica holds as much as before, and otherwise says
-// what it holds.
+// byRole are the replica that leads, and the other one.
+func (s *stage) byRole() [2]*replica {
+	leads := -1
+	s.eventually("a replica leads", func(ctx context.Context) (string, bool) {
+		leads = s.w.leader(ctx)
+		return "none does", leads >= 0
+	})
+	return [2]*replica{s.w.replicas[leads], s.w.replicas[1-leads]}
+}
+
+// usageReturns waits until who leads, and who does not, holds as much as who did before,
+// and otherwise says what it holds: who leads may have changed.
 func (s *stage) usageReturns(before [2]usage) string {
-	for i, r := range s.w.replicas {
+	for i, r := range s.byRole() {
+		role := [2]string{"leader", "follower"}[i]
 		var last usage
-		s.eventually(fmt.Sprintf("replica %d holds what it held (%s)", i, before[i]), func(ctx context.Context) (string, bool) {
+		s.eventually(fmt.Sprintf("the %s holds what it held (%s)", role, before[i]), func(ctx context.Context) (string, bool) {
 			var err error
 			last, err = r.usage(ctx)
 			return fmt.Sprintf("%s (%v)", last, err), err == nil && last.within(before[i])
 		})
-		s.t.Logf("replica %d: %s, before %s", i, last, before[i])
+		s.t.Logf("%s: %s, before %s", role, last, before[i])
 	}
 	return ""
 }

@@ -55,6 +55,9 @@ var faults = []fault{
 	{name: "etcd-frozen", begin: frozen(controlplane.Etcd), stops: true},
 	{name: "leader-frozen", begin: leaderFrozen, stops: true, restarts: true},
 	{name: "replicas-killed", begin: replicasKilled, stops: true, restarts: true, also: "TestAnotherReplicaGoesOnWithARollout, TestAnotherReplicaGoesOnWithABackfill, TestWebhookStopped, TestAKilledReplicaIsSoonLeftOut, TestStorm"},
+	{name: "etcd-restored", begin: etcdRestored(false), restarts: true, also: "TestMemoTellsTemplatesApart, TestTheLeaseTellsOfARestore"},
+	{name: "etcd-restored-forward", begin: etcdRestored(true), also: "TestMemoTellsTemplatesApart, TestWhatAListHasIsNoLaterVersion, TestWhatAWatchDeliversAsAVersion"},
+	{name: "clock-steps", begin: clockSteps, also: "TestPlanWithClocksThatDiffer"},
 }
 
 // now is a fault that has shown when it was made, and ends without more.

@@ -18,9 +18,12 @@ type stage struct {
 	t    *testing.T
 	w    *world
 	pool scenario.Pool
-	// claims are those made so far, image what the template says.
+	// claims are those made so far, image what the template says, after so many edits.
 	claims []string
 	image  string
+	edits  int
+	// unrecorded are how many of the claims were there before the recording began.
+	unrecorded int
 }
 
 func (w *world) stage(t *testing.T, name string) *stage {
@@ -63,7 +66,8 @@ func (s *stage) eventually(what string, condition func(context.Context) (string,
 // rounds says. What fails is tried again: the API server may be what is broken.
 func (s *stage) load(ctx context.Context, rounds int) error {
 	for range rounds {
-		s.image = fmt.Sprintf("sandbox:v%d", len(s.claims)+1)
+		s.edits++
+		s.image = fmt.Sprintf("sandbox:v%d", s.edits)
 		if err := persist(ctx, func() error { _, err := s.SetImage(ctx, s.pool.Template, s.image); return err }); err != nil {
 			return err
 		}

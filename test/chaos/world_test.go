@@ -32,7 +32,10 @@ var lead = []string{"--leader-elect=true", "--leader-election-namespace=default"
 // world is what all faults share.
 type world struct {
 	*scenario.World
-	record *recorder.Recorder
+	// background ends with the world.
+	background context.Context
+	record     *recorder.Recorder
+	endRecord  func()
 	// proxy is between Freshbind and the API server.
 	proxy *controlplane.Proxy
 	// replicas are two; the API server asks the first.
@@ -82,12 +85,12 @@ func TestMain(m *testing.M) { fixture.Main(m, func() error { return nil }) }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	program, err := fixture.Program()
+	program, err := fixture.Program(steppable(t)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	w := &world{}
+	w := &world{background: ctx}
 	started, err := scenario.StartWorld(ctx, scenario.WorldOptions{
 		Release: release, Cluster: controlplane.Options{Log: os.Stderr},
 		Guard: fixture.Options{Args: lead, Program: program},
@@ -118,11 +121,7 @@ func newWorld(t *testing.T) *world {
 	for _, r := range w.replicas {
 		keepers.Go(func() { r.keep(ctx) })
 	}
-	if w.record, err = recorder.New(ctx, w.Cluster.Config(), recorder.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = w.record.Run(ctx) }()
-	if err := w.record.WaitForSync(ctx); err != nil {
+	if err := w.startRecord(); err != nil {
 		t.Fatal(err)
 	}
 	w.RanOn(t)

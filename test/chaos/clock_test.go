@@ -1,0 +1,211 @@
+package chaos
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/freshbind/freshbind/internal/settings"
+	"github.com/freshbind/freshbind/test/controlplane"
+	"github.com/freshbind/freshbind/test/scenario"
+	"github.com/freshbind/freshbind/test/upstream"
+)
+
+// envClocks is the folder in which a steppable program has its clock.
+const envClocks = "FRESHBIND_CHAOS_CLOCKS"
+
+// clockSource is added to Go's package time. The wall clock is as many seconds ahead of
+// the machine's as a file says that others write; what counts how long something takes
+// is left alone, as by a step of the machine's clock.
+const clockSource = `package time
+
+import (
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+)
+
+var steps = openSteps()
+
+func openSteps() *int64 {
+	dir, ok := syscall.Getenv("` + envClocks + `")
+	if !ok {
+		return nil
+	}
+	name := ""
+	for pid := syscall.Getpid(); pid > 0; pid /= 10 {
+		name = string(rune('0'+pid%10)) + name
+	}
+	fd, err := syscall.Open(dir+"/"+name, syscall.O_RDWR|syscall.O_CREAT|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		panic("opening the clock: " + err.Error())
+	}
+	if err := syscall.Ftruncate(fd, 8); err != nil {
+		panic("sizing the clock: " + err.Error())
+	}
+	clock, err := syscall.Mmap(fd, 0, 8, syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		panic("mapping the clock: " + err.Error())
+	}
+	return (*int64)(unsafe.Pointer(&clock[0]))
+}
+
+func ahead() int64 {
+	if steps == nil {
+		return 0
+	}
+	return atomic.LoadInt64(steps)
+}
+`
+
+// Now reads the machine's clock in one line of package time.
+const (
+	readsClock = "\tsec, nsec, mono := runtimeNow()\n"
+	addsSteps  = readsClock + "\tsec += ahead()\n"
+)
+
+// steppable are flags of go build for a program whose wall clock can be stepped: Go reads
+// the kernel's clock past the C library, and to set that clock is for nobody on a machine
+// that others use, too.
+func steppable(t *testing.T) []string {
+	t.Helper()
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("making the clock of freshbind steppable: %v", err)
+		}
+	}
+	root, err := controlplane.RepositoryDir()
+	check(err)
+	goroot, err := controlplane.Go(t.Context(), root, "env", "GOROOT")
+	check(err)
+	clock := filepath.Join(strings.TrimSpace(goroot), "src", "time")
+	source, err := os.ReadFile(filepath.Join(clock, "time.go"))
+	check(err)
+	if n := strings.Count(string(source), readsClock); n != 1 {
+		t.Fatalf("making the clock of freshbind steppable: time.go of this Go reads it in %d places that are known, want 1", n)
+	}
+	dir := t.TempDir()
+	replace := map[string]string{}
+	for name, content := range map[string]string{"time.go": strings.Replace(string(source), readsClock, addsSteps, 1), "steps.go": clockSource} {
+		replace[filepath.Join(clock, name)] = filepath.Join(dir, name)
+		check(os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	check(err)
+	check(os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600))
+	t.Setenv(envClocks, t.TempDir())
+	return []string{"-overlay", filepath.Join(dir, "overlay.json")}
+}
+
+// step sets how far the clock of the replica's process is ahead of the machine's.
+func (r *replica) step(by time.Duration) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clock, err := os.OpenFile(filepath.Join(os.Getenv(envClocks), strconv.Itoa(r.PID())), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	var seconds [8]byte
+	binary.NativeEndian.PutUint64(seconds[:], uint64(int64(by/time.Second)))
+	_, err = clock.WriteAt(seconds[:], 0)
+	return errors.Join(err, clock.Close())
+}
+
+// ahead is how far the replica's clock is ahead, as it says itself.
+func (r *replica) ahead(ctx context.Context) (time.Duration, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.WebhookURL()+"/", nil)
+	if err != nil {
+		return 0, err
+	}
+	response, err := r.client().Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	said, err := http.ParseTime(response.Header.Get("Date"))
+	return time.Until(said).Round(time.Minute), err
+}
+
+// clockJumps are what clocks are ahead, one after the other: both replicas jump by
+// minutes and by hours, in both directions, and each elsewhere than the other.
+var clockJumps = []time.Duration{
+	3 * time.Hour, -2 * time.Hour, 5 * time.Minute, -10 * time.Minute, 47 * time.Hour, -time.Minute, 0, time.Hour, -12 * time.Hour,
+}
+
+// clockSteps has the clocks of both replicas jump while claims are made and one more
+// pool is rolled out, by Freshbind and within a deadline. No replica ends: the lease is
+// no matter of the wall clock.
+func clockSteps(s *stage) (func(context.Context) (string, bool), func()) {
+	rolled := s.rolledPool()
+	var was [2]int
+	for i, r := range s.w.replicas {
+		was[i] = r.restarts()
+	}
+	var seen atomic.Int64
+	jumps, stop := again(func(turn int) {
+		for i, r := range s.w.replicas {
+			by := clockJumps[(turn+i*len(clockJumps)/2)%len(clockJumps)]
+			if err := r.step(by); err != nil {
+				s.t.Errorf("stepping the clock of replica %d: %v", i, err)
+			}
+			if is, err := r.ahead(s.t.Context()); err == nil && is == by {
+				seen.Add(1)
+			}
+		}
+	})
+	const image = "sandbox:v1"
+	_, err := s.SetImage(s.t.Context(), rolled.Template, image)
+	s.must(err)
+	return func(context.Context) (string, bool) {
+			return fmt.Sprintf("%d jumps of each, %d seen", jumps.Load(), seen.Load()), int(jumps.Load()) > 2*len(clockJumps) && int(seen.Load()) > 2*len(clockJumps)
+		}, func() {
+			stop()
+			for i, r := range s.w.replicas {
+				s.must(r.step(0))
+				if n := r.restarts() - was[i]; n > 0 {
+					s.t.Errorf("replica %d ended %d times", i, n)
+				}
+			}
+			s.must(s.patiently(func() error { _, err := s.WaitPool(s.t.Context(), rolled, image, within); return err }))
+			s.eventually("the rollout is complete", func(ctx context.Context) (string, bool) { return s.rolloutState(ctx, rolled.Name) })
+		}
+}
+
+// rolledPool is a pool that Freshbind rolls out, half of it at a time.
+func (s *stage) rolledPool() scenario.Pool {
+	rolled := scenario.Pool{Name: "rolled", Template: "rolled", Image: "sandbox:v0", Replicas: 4, Strategy: scenario.OnReplenish}
+	s.must(s.CreatePool(s.t.Context(), rolled))
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
+		settings.StrategyKey: "RollingUpdate", settings.MaxUnavailableKey: "50%", settings.MinReadySecondsKey: "2", settings.ProgressDeadlineKey: "5m",
+	}}})
+	s.must(err)
+	_, err = s.Resource(upstream.SandboxWarmPools).Patch(s.t.Context(), rolled.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	s.must(err)
+	_, err = s.WaitPool(s.t.Context(), rolled, rolled.Image, within)
+	s.must(err)
+	return rolled
+}
+
+// rolloutState is what the pool says of its rollout, and whether that is complete.
+func (s *stage) rolloutState(ctx context.Context, pool string) (string, bool) {
+	stored, err := s.Resource(upstream.SandboxWarmPools).Get(ctx, pool, metav1.GetOptions{})
+	if err != nil {
+		return err.Error(), false
+	}
+	state := stored.GetAnnotations()[settings.RolloutStateKey]
+	return state, state == "Complete"
+}
