@@ -257,16 +257,7 @@ func TestWhatIsMissingOfKruise(t *testing.T) {
 				s.ask("c", 1)
 			}
 			s.take()
-			got, missing := judge(t, keep(s.lines, tc.keep))
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("verdicts (-want,+got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tc.notes, missing.Notes); diff != "" {
-				t.Errorf("notes (-want,+got):\n%s", diff)
-			}
-			if missing.Judgeable != tc.judgeable {
-				t.Errorf("judgeable is %t", missing.Judgeable)
-			}
+			judgedAs(t, keep(s.lines, tc.keep), tc.want, tc.notes, tc.judgeable)
 		})
 	}
 }

@@ -32,6 +32,21 @@ func not(f func(string) bool) func(string) bool { return func(s string) bool { r
 
 const noNamespaces = "No write to namespaces is in the log. Modes and floors that follow from labels of namespaces are not known."
 
+// judgedAs compares what a log is judged as, and what is said to be missing in it.
+func judgedAs(t *testing.T, text string, want, notes []string, judgeable bool) {
+	t.Helper()
+	got, missing := judge(t, text)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("verdicts (-want,+got):\n%s", diff)
+	}
+	if diff := cmp.Diff(notes, missing.Notes); diff != "" {
+		t.Errorf("notes (-want,+got):\n%s", diff)
+	}
+	if missing.Judgeable != judgeable {
+		t.Errorf("judgeable is %t", missing.Judgeable)
+	}
+}
+
 func TestWhatIsMissing(t *testing.T) {
 	cases := map[string]struct {
 		text      func(t *testing.T) string
@@ -96,16 +111,7 @@ func TestWhatIsMissing(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, missing := judge(t, tc.text(t))
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("verdicts (-want,+got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tc.notes, missing.Notes); diff != "" {
-				t.Errorf("notes (-want,+got):\n%s", diff)
-			}
-			if missing.Judgeable != tc.judgeable {
-				t.Errorf("judgeable is %t", missing.Judgeable)
-			}
+			judgedAs(t, tc.text(t), tc.want, tc.notes, tc.judgeable)
 		})
 	}
 }

@@ -194,14 +194,17 @@ func TestAnAssemblyThatFailsEndsTheProgram(t *testing.T) {
 	}
 }
 
-func TestHandlersAreExchanged(t *testing.T) {
+// answer is a handler that says the text.
+func answer(text string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) })
+}
+
+// servedTable is a table whose /advise is idle where no platform serves it, and what a path
+// of it answers.
+func servedTable() (table *handlerTable, get func(path string) string) {
 	server := webhook.NewServer(webhook.Options{WebhookMux: http.NewServeMux()})
-	answer := func(text string) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) })
-	}
-	s := newHandlerTable(server, func(_ string, next http.Handler) http.Handler { return next }, map[string]http.Handler{"/advise": answer("idle")})
-	get := func(path string) string {
-		t.Helper()
+	table = newHandlerTable(server, func(_ string, next http.Handler) http.Handler { return next }, map[string]http.Handler{"/advise": answer("idle")})
+	return table, func(path string) string {
 		w := httptest.NewRecorder()
 		server.WebhookMux().ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, nil))
 		if w.Code != http.StatusOK {
@@ -209,6 +212,10 @@ func TestHandlersAreExchanged(t *testing.T) {
 		}
 		return w.Body.String()
 	}
+}
+
+func TestHandlersAreExchanged(t *testing.T) {
+	table, get := servedTable()
 	for _, step := range []struct {
 		name          string
 		handlers      []string
@@ -219,7 +226,7 @@ func TestHandlersAreExchanged(t *testing.T) {
 		{"none", nil, "idle", "Service Unavailable"},
 		{"third", []string{"/advise", "/birth"}, "third", "third"},
 	} {
-		assembled := newAssemblyServer(s, 0)
+		assembled := newAssemblyServer(table, 0)
 		for _, path := range step.handlers {
 			assembled.Register(path, answer(step.name))
 		}
@@ -235,20 +242,7 @@ func TestHandlersAreExchanged(t *testing.T) {
 
 // Two platforms answer beside each other, and one is not missed where the other answers.
 func TestPlatformsAnswerBesideEachOther(t *testing.T) {
-	server := webhook.NewServer(webhook.Options{WebhookMux: http.NewServeMux()})
-	answer := func(text string) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) })
-	}
-	table := newHandlerTable(server, func(_ string, next http.Handler) http.Handler { return next }, map[string]http.Handler{"/advise": answer("idle")})
-	get := func(path string) string {
-		t.Helper()
-		w := httptest.NewRecorder()
-		server.WebhookMux().ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, nil))
-		if w.Code != http.StatusOK {
-			return http.StatusText(w.Code)
-		}
-		return w.Body.String()
-	}
+	table, get := servedTable()
 	serve := func(of int, text string, paths ...string) {
 		assembled := newAssemblyServer(table, of)
 		for _, path := range paths {

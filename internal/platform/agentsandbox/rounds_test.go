@@ -2,9 +2,6 @@ package agentsandbox
 
 import (
 	"context"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -14,54 +11,21 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
+	"github.com/freshbind/freshbind/internal/liveread/livereadtest"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
 
-// heldReads answers no read before everybody waits for one, and so shows which reads are
-// made one after the other.
-type heldReads struct {
-	*store
-
-	mu      sync.Mutex
-	pending []string
-	answer  chan struct{}
-}
-
-func (h *heldReads) Get(ctx context.Context, ref liveread.Ref) (*unstructured.Unstructured, error) {
-	h.mu.Lock()
-	h.pending = append(h.pending, singular(ref.GVR.Resource)+"/"+ref.Name)
-	answer := h.answer
-	h.mu.Unlock()
-	<-answer
-	return h.store.Get(ctx, ref)
-}
-
-// round answers the reads that everybody waits for, and returns what they were of.
-func (h *heldReads) round() string {
-	synctest.Wait()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	close(h.answer)
-	of := h.pending
-	h.pending, h.answer = nil, make(chan struct{})
-	slices.Sort(of)
-	return strings.Join(of, " ")
-}
-
 // roundsOf are the reads that a question takes.
-func roundsOf(t *testing.T, objs []*unstructured.Unstructured, ask func(context.Context, *Platform) error) (rounds []string) {
+func roundsOf(t *testing.T, objs []*unstructured.Unstructured, ask func(context.Context, *Platform) error) []string {
 	t.Helper()
-	h := &heldReads{store: newStore(objs...), answer: make(chan struct{})}
-	p := newPlatform(h.store, nil)
-	p.Reader, p.ByUID = liveread.NewReader(h, nil), liveread.NewReader(byUID{claims: objs}, nil)
-	done := make(chan error, 1)
-	go func() { done <- ask(t.Context(), p) }()
-	for of := h.round(); of != ""; of = h.round() {
-		rounds = append(rounds, of)
-	}
-	if err := <-done; err != nil {
+	r, stored := livereadtest.NewRounds(), newStore(objs...)
+	p := newPlatform(stored, nil)
+	p.Reader = r.Reader(stored, func(ref liveread.Ref) string { return singular(ref.GVR.Resource) + "/" + ref.Name })
+	p.ByUID = liveread.NewReader(byUID{claims: objs}, nil)
+	rounds, err := r.Of(func() error { return ask(t.Context(), p) })
+	if err != nil {
 		t.Error(err)
 	}
 	return rounds

@@ -36,10 +36,7 @@ func runtimes(u *unstructured.Unstructured) {
 
 // From a SandboxTemplate comes the Pod, and the rest from the SandboxSet.
 func TestBindsByReference(t *testing.T) {
-	for name, tc := range map[string]struct {
-		change func(*cluster)
-		want   freshness.Reason
-	}{
+	judgeEach(t, map[string]reasonCase{
 		"stale runtimes": {func(c *cluster) { byRef(c); runtimes(c.set()) }, freshness.UnknownRevision},
 		"with runtimes": {func(c *cluster) {
 			byRef(c)
@@ -82,19 +79,7 @@ func TestBindsByReference(t *testing.T) {
 			coldly(c)
 			c.written.Object["spec"] = map[string]any{"templateRef": map[string]any{"name": "pool"}}
 		}, freshness.UnknownRevision},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := newCluster()
-			tc.change(c)
-			v, err := judged(t, c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, v.Reason); diff != "" {
-				t.Errorf("reason (-want,+got), for %q:\n%s", v.Detail, diff)
-			}
-		})
-	}
+	})
 }
 
 // mounted gives a Pod a volume that was made for it, a token, and a node.

@@ -3,9 +3,7 @@ package kruise
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -17,61 +15,20 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
+	"github.com/freshbind/freshbind/internal/liveread/livereadtest"
 	"github.com/freshbind/freshbind/internal/platform"
 )
 
-// held answers no read before everybody waits for one, and so shows which reads are made
-// one after the other.
-type held struct {
-	mu      sync.Mutex
-	pending []string
-	answer  chan struct{}
-}
-
-type getter func(context.Context, liveread.Ref) (*unstructured.Unstructured, error)
-
-func (g getter) Get(ctx context.Context, ref liveread.Ref) (*unstructured.Unstructured, error) {
-	return g(ctx, ref)
-}
-
-// back holds the reads of another.
-func (h *held) back(by string, g liveread.Getter) *liveread.Reader {
-	return liveread.NewReader(getter(func(ctx context.Context, ref liveread.Ref) (*unstructured.Unstructured, error) {
-		h.mu.Lock()
-		h.pending = append(h.pending, ref.GVR.Resource+by+ref.Name)
-		answer := h.answer
-		h.mu.Unlock()
-		<-answer
-		return g.Get(ctx, ref)
-	}), nil)
-}
-
-// round answers the reads that everybody waits for, and returns what they were of.
-func (h *held) round() string {
-	synctest.Wait()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	close(h.answer)
-	of := h.pending
-	h.pending, h.answer = nil, make(chan struct{})
-	slices.Sort(of)
-	return strings.Join(of, " ")
-}
-
-func roundsOf(t *testing.T, c *cluster, w platform.Write) (rounds []string) {
+func roundsOf(t *testing.T, c *cluster, w platform.Write) []string {
 	t.Helper()
-	h := &held{answer: make(chan struct{})}
-	p := c.platform()
-	p.Reader, p.ByUID = h.back("/", &c.store), h.back(" by ", byUID{&c.store})
-	done := make(chan error, 1)
-	go func() {
+	r, p := livereadtest.NewRounds(), c.platform()
+	p.Reader = r.Reader(&c.store, func(ref liveread.Ref) string { return ref.GVR.Resource + "/" + ref.Name })
+	p.ByUID = r.Reader(byUID{&c.store}, func(ref liveread.Ref) string { return ref.GVR.Resource + " by " + ref.Name })
+	rounds, err := r.Of(func() error {
 		_, err := p.Snapshot(t.Context(), w)
-		done <- err
-	}()
-	for of := h.round(); of != ""; of = h.round() {
-		rounds = append(rounds, of)
-	}
-	if err := <-done; err != nil {
+		return err
+	})
+	if err != nil {
 		t.Error(err)
 	}
 	return rounds
@@ -181,7 +138,7 @@ func (p partly) Resource(ctx context.Context, gr schema.GroupResource) (schema.G
 }
 
 func TestAClaimThatCannotBeFoundDecidesNothing(t *testing.T) {
-	away := getter(func(context.Context, liveread.Ref) (*unstructured.Unstructured, error) { return nil, errAway })
+	away := livereadtest.GetterFunc(func(context.Context, liveread.Ref) (*unstructured.Unstructured, error) { return nil, errAway })
 	for name, tc := range map[string]struct {
 		hint   string
 		change func(*cluster, *Platform)

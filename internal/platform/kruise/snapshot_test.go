@@ -15,6 +15,29 @@ import (
 	"github.com/freshbind/freshbind/internal/settings"
 )
 
+// reasonCase is a cluster after a change, and the reason of the verdict on what is written then.
+type reasonCase struct {
+	change func(*cluster)
+	want   freshness.Reason
+}
+
+func judgeEach(t *testing.T, cases map[string]reasonCase) {
+	t.Helper()
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster()
+			tc.change(c)
+			v, err := judged(t, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, v.Reason); diff != "" {
+				t.Errorf("reason (-want,+got), for %q:\n%s", v.Detail, diff)
+			}
+		})
+	}
+}
+
 // judged is the verdict on c.written, and why there is none.
 func judged(t *testing.T, c *cluster) (freshness.Verdict, error) {
 	t.Helper()
@@ -58,10 +81,7 @@ func sized(cpu, memory string) map[string]any {
 }
 
 func TestBindsByReason(t *testing.T) {
-	for name, tc := range map[string]struct {
-		change func(*cluster)
-		want   freshness.Reason
-	}{
+	judgeEach(t, map[string]reasonCase{
 		"fresh":            {func(*cluster) {}, freshness.Fresh},
 		"for a user":       {asUser, freshness.Fresh},
 		"stale":            {func(c *cluster) { container(c.set())["image"] = newer }, freshness.UnknownRevision},
@@ -220,19 +240,7 @@ func TestBindsByReason(t *testing.T) {
 			other.SetName("other")
 			c.add(Templates.Resource, other)
 		}, freshness.TemplateMismatch},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := newCluster()
-			tc.change(c)
-			v, err := judged(t, c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, v.Reason); diff != "" {
-				t.Errorf("reason (-want,+got), for %q:\n%s", v.Detail, diff)
-			}
-		})
-	}
+	})
 }
 
 // A read that fails leaves no verdict, whatever it was for.

@@ -78,10 +78,10 @@ func TestEverythingHappens(t *testing.T) {
 func TestAStateIsWhatItWasPackedFrom(t *testing.T) {
 	for _, b := range Quick() {
 		e := newExplorer(&Variant{}, &b, shipped)
-		todo, seen := []state{initial()}, map[key]bool{}
-		for len(todo) > 0 && len(seen) < 5000 {
-			s := todo[0]
-			todo = todo[1:]
+		queue, seen := []state{initial()}, map[key]bool{}
+		for len(queue) > 0 && len(seen) < 5000 {
+			s := queue[0]
+			queue = queue[1:]
 			e.successors(&s, func(_ step, next *state, _ Promise, _ bool) {
 				next.tidy(e.bounds)
 				k := next.pack()
@@ -90,7 +90,7 @@ func TestAStateIsWhatItWasPackedFrom(t *testing.T) {
 				}
 				if !seen[k] {
 					seen[k] = true
-					todo = append(todo, *next)
+					queue = append(queue, *next)
 				}
 			})
 		}
