@@ -6,57 +6,46 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/test/scenario"
 )
 
-// However Freshbind goes, claims that are on their way when it does get their
-// sandboxes, and nothing that blocks stays behind.
-func TestClaimsGoOnWhenFreshbindGoes(t *testing.T) {
-	for name, tc := range map[string]struct {
-		leave func(*testing.T, *world)
-		stays []string
-	}{
-		"helm uninstall": {func(t *testing.T, w *world) { w.leaveInOrder(t) }, nil},
-		"helm uninstall --no-hooks": {func(t *testing.T, w *world) {
-			_, err := w.helm.run(t.Context(), "uninstall", release, "--no-hooks")
-			w.must(t, err)
-		}, nil},
-		// What holds Freshbind's user is not for Freshbind to tie to a namespace.
-		"kubectl delete namespace": {func(t *testing.T, w *world) {
-			w.owned(t)
-			w.must(t, w.clients.CoreV1().Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{}))
-		}, []string{"freshbind-own-"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := sharedWorld(t)
-			w.install(t)
-			ns, p, _ := w.pool(t, scenario.Enforce())
-			w.must(t, ns.WaitGuarded(t.Context(), within))
-			const batches, batch = 6, 4
-			var claims []string
-			for i := range batches {
-				var names []string
-				for j := range batch {
-					names = append(names, fmt.Sprintf("c%d-%d", i, j))
-				}
-				w.must(t, ns.CreateClaims(t.Context(), p, names...))
-				claims = append(claims, names...)
-				if i == batches/2 {
-					w.leaves(func() {
-						tc.leave(t, w)
-						w.stop(t)
-					})
-				}
-			}
-			w.must(t, ns.WaitClaims(t.Context(), within, claims...))
-			w.nothingLeft(t, tc.stays...)
-			_, err := ns.WaitPool(t.Context(), p, "", within)
-			w.must(t, err)
-		})
+// onTheirWay are claims of a full pool, some before Freshbind goes and some after.
+type onTheirWay struct {
+	w      *world
+	ns     *scenario.Namespace
+	pool   scenario.Pool
+	claims []string
+}
+
+func (w *world) claimsOnTheirWay(t *testing.T) *onTheirWay {
+	t.Helper()
+	ns, p, _ := w.pool(t, scenario.Enforce())
+	w.must(t, ns.WaitGuarded(t.Context(), within))
+	return &onTheirWay{w: w, ns: ns, pool: p}
+}
+
+// come creates several batches, one right after the other.
+func (c *onTheirWay) come(t *testing.T, batches int) {
+	t.Helper()
+	const batch = 4
+	for range batches {
+		var names []string
+		for range batch {
+			names = append(names, fmt.Sprintf("c%d", len(c.claims)+len(names)))
+		}
+		c.w.must(t, c.ns.CreateClaims(t.Context(), c.pool, names...))
+		c.claims = append(c.claims, names...)
 	}
+}
+
+// served waits until all of them are ready, and the pool is full again.
+func (c *onTheirWay) served(t *testing.T) {
+	t.Helper()
+	c.w.must(t, c.ns.WaitClaims(t.Context(), within, c.claims...))
+	_, err := c.ns.WaitPool(t.Context(), c.pool, "", within)
+	c.w.must(t, err)
 }
 
 // Claims that are on their way when Freshbind comes get their sandboxes, and wait for

@@ -19,23 +19,30 @@ import (
 	"github.com/freshbind/freshbind/test/upstream"
 )
 
-// Whoever takes Freshbind away in the middle of a rollout finds all members of a
-// pool claimable, without the hook too, once the command was run.
-func TestNothingStaysHiddenWhenFreshbindGoes(t *testing.T) {
+// However Freshbind goes, claims that are on their way when it does get their
+// sandboxes, nothing that blocks stays behind, and whoever takes it away in the middle
+// of a rollout finds all members of a pool claimable, without the hook too, once the
+// command was run.
+func TestFreshbindGoes(t *testing.T) {
 	const members, replaced = 8, 2
 	for name, tc := range map[string]struct {
+		// leave returns what the command has said, where that is run.
 		leave func(*testing.T, *world, *scenario.Namespace, scenario.Pool) string
 		// stays is how many members are hidden after that, and before the command.
 		stays int
 	}{
 		"helm uninstall": {func(t *testing.T, w *world, _ *scenario.Namespace, _ scenario.Pool) string {
-			return w.leaveInOrder(t)
+			said := w.leaveInOrder(t)
+			w.nothingLeft(t)
+			return said
 		}, 0},
 		"helm uninstall --no-hooks": {func(t *testing.T, w *world, _ *scenario.Namespace, _ scenario.Pool) string {
 			w.uninstall(t)
+			w.nothingLeft(t)
 			return ""
 		}, members - replaced},
 		"kubectl delete namespace": {func(t *testing.T, w *world, ns *scenario.Namespace, p scenario.Pool) string {
+			w.owned(t)
 			return w.takeAway(t, ns, p, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 		}, 0},
 		"kubectl delete deployment": {func(t *testing.T, w *world, ns *scenario.Namespace, p scenario.Pool) string {
@@ -51,7 +58,10 @@ func TestNothingStaysHiddenWhenFreshbindGoes(t *testing.T) {
 			_, err := ns.SetImage(t.Context(), p.Template, "sandbox:v2")
 			w.must(t, err)
 			w.hidden(t, ns, p, members-replaced)
+			others := w.claimsOnTheirWay(t)
+			others.come(t, 4)
 			said := tc.leave(t, w, ns, p)
+			others.come(t, 2)
 			w.hidden(t, ns, p, tc.stays)
 			if tc.stays > 0 {
 				said = w.releaseByHand(t)
@@ -61,17 +71,24 @@ func TestNothingStaysHiddenWhenFreshbindGoes(t *testing.T) {
 			}
 			w.hidden(t, ns, p, 0)
 			w.unmarked(t, ns)
-			claims := scenario.Names("c", members-replaced)
-			w.must(t, ns.CreateClaims(t.Context(), p, claims...))
-			w.must(t, ns.WaitClaims(t.Context(), within, claims...))
-			for _, claim := range claims {
-				sandbox, err := ns.SandboxOf(t.Context(), claim)
-				w.must(t, err)
-				if launched := sandbox.GetLabels()["agents.x-k8s.io/launch-type"]; launched != "warm" {
-					t.Errorf("claim %s has a %s sandbox, want a warm one", claim, launched)
-				}
-			}
+			w.allWarm(t, ns, p, members-replaced)
+			others.served(t)
 		})
+	}
+}
+
+// allWarm checks that so many claims get members of the pool, all at once.
+func (w *world) allWarm(t *testing.T, ns *scenario.Namespace, p scenario.Pool, want int) {
+	t.Helper()
+	claims := scenario.Names("c", want)
+	w.must(t, ns.CreateClaims(t.Context(), p, claims...))
+	w.must(t, ns.WaitClaims(t.Context(), within, claims...))
+	for _, claim := range claims {
+		sandbox, err := ns.SandboxOf(t.Context(), claim)
+		w.must(t, err)
+		if launched := sandbox.GetLabels()["agents.x-k8s.io/launch-type"]; launched != "warm" {
+			t.Errorf("claim %s has a %s sandbox, want a warm one", claim, launched)
+		}
 	}
 }
 
@@ -85,7 +102,8 @@ func (w *world) takeAway(t *testing.T, ns *scenario.Namespace, p scenario.Pool, 
 	})
 	w.hidden(t, ns, p, 0)
 	w.uninstall(t)
-	// The namespace is the owner of what would be in the way of the command.
+	// The namespace is the owner of what would be in the way of the command. What holds
+	// Freshbind's user is not for Freshbind to tie to a namespace.
 	w.nothingLeft(t, "freshbind-own-")
 	return w.releaseByHand(t)
 }
