@@ -196,6 +196,8 @@ func TestBirthsAdoptNothing(t *testing.T) {
 			if v := freshness.Judge(f.Snapshot); v.Reason != tc.want {
 				t.Errorf("judged %s (%s), want %s", v.Reason, v.Detail, tc.want)
 			}
+			// The namespace is read beside all else.
+			_, _ = f.Namespace.Labels()
 			if read := slices.Contains(store.read, "pod/python-abc"); read != tc.read {
 				t.Errorf("its pod is read: %t, want %t", read, tc.read)
 			}
