@@ -118,16 +118,24 @@ func testBadMembers(t *testing.T, w *world) {
 		return s
 	}
 	bad := []checker.Class{checker.DeadMember, checker.UsedMember, checker.ForeignMember}
-	without := play(false)
-	sum, findings := without.judged()
-	// One that the cache of the controller shows late is passed over, and given to who comes later.
-	const most = 10
-	for n := range most {
-		if !slices.ContainsFunc(bad, func(c checker.Class) bool { return sum.Classes[c] == 0 }) {
+	lacks := func(sum checker.Summary) bool {
+		return slices.ContainsFunc(bad, func(c checker.Class) bool { return sum.Classes[c] == 0 })
+	}
+	var sum checker.Summary
+	var findings []checker.Bind
+	// A controller whose caches are late can drop one for good, and has to be shown another.
+	const most = 3
+	for range most {
+		without := play(false)
+		sum, findings = without.judged()
+		// One that a cache shows late is passed over, and given to who comes later.
+		for n := 0; n < len(claims) && lacks(sum); n++ {
+			without.claim(fmt.Sprintf("later%d", n))
+			sum, findings = without.judged()
+		}
+		if !lacks(sum) {
 			break
 		}
-		without.claim(fmt.Sprintf("later%d", n))
-		sum, findings = without.judged()
 	}
 	for _, class := range bad {
 		if sum.Classes[class] == 0 {
