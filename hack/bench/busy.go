@@ -90,7 +90,7 @@ func measureBusy(ctx context.Context, o options, out io.Writer) (b busy, err err
 // podEvents returns what one event costs: what is used with events, less what is
 // used in the same time without.
 func (w *world) podEvents(ctx context.Context, c *crowd) (milliseconds float64, err error) {
-	quiet, err := w.used(func() error { return pause(ctx, podEvents*podEventEvery) })
+	quiet, err := w.used(func() error { return scenario.Pause(ctx, podEvents*podEventEvery) })
 	if err != nil {
 		return 0, err
 	}
@@ -101,7 +101,7 @@ func (w *world) podEvents(ctx context.Context, c *crowd) (milliseconds float64, 
 			if _, err := c.pods.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
 				return fmt.Errorf("change pod: %w", err)
 			}
-			if err := pause(ctx, podEventEvery); err != nil {
+			if err := scenario.Pause(ctx, podEventEvery); err != nil {
 				return err
 			}
 		}

@@ -171,7 +171,7 @@ func (m *many) waitComplete(ctx context.Context, was string) error {
 		if done == m.count {
 			return nil
 		}
-		if err := pause(ctx, look); err != nil {
+		if err := scenario.Pause(ctx, look); err != nil {
 			return fmt.Errorf("wait until all pools are complete, of which %d of %d are: %w", done, m.count, err)
 		}
 	}

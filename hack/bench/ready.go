@@ -260,7 +260,7 @@ func (c *contest) burst(ctx context.Context, b *burst, s *contestant) error {
 		return err
 	}
 	// What is about an earlier burst is done.
-	if err := pause(ctx, 2*c.lag+time.Second); err != nil {
+	if err := scenario.Pause(ctx, 2*c.lag+time.Second); err != nil {
 		return err
 	}
 	before, err := c.refused(ctx)

@@ -206,7 +206,7 @@ func (w *world) rollOut(ctx context.Context, f *filled, p *pair) error {
 		return err
 	}
 	// The outcome is part of the cost.
-	if err := pause(ctx, settling); err != nil {
+	if err := scenario.Pause(ctx, settling); err != nil {
 		return err
 	}
 	requests, err := w.log.next()
@@ -228,7 +228,7 @@ func (w *world) loop(ctx context.Context, f *filled) (time.Duration, error) {
 	if err := f.deleteAll(ctx); err != nil {
 		return 0, err
 	}
-	if err := pause(ctx, settling); err != nil {
+	if err := scenario.Pause(ctx, settling); err != nil {
 		return 0, err
 	}
 	requests, err := w.log.next()
@@ -240,14 +240,4 @@ func (w *world) loop(ctx context.Context, f *filled) (time.Duration, error) {
 		return 0, fmt.Errorf("the bare loop deleted %d of %d members", len(removed), len(f.members))
 	}
 	return last(removed).Sub(start), nil
-}
-
-// pause waits.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
 }

@@ -161,6 +161,16 @@ func Poll(ctx context.Context, within time.Duration, condition wait.ConditionWit
 	return pauses.DelayFunc().Until(ctx, true, true, condition)
 }
 
+// Pause waits, and returns why ctx ended if it does before.
+func Pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}
+
 // isReady reads the condition Ready of a Sandbox or a claim.
 func isReady(o *unstructured.Unstructured) bool {
 	c, ok := condition(o)

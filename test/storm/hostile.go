@@ -196,12 +196,3 @@ func (t *tenant) patchPods(ctx context.Context, members []scenario.Member, patch
 	}
 	return nil
 }
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
-}

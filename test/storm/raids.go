@@ -247,7 +247,7 @@ func (t *sandboxTenant) plant(ctx context.Context, _ []scenario.Member, pick uin
 	if err := t.CreateClaims(ctx, t.spare, name); err != nil {
 		return err
 	}
-	if err := pause(ctx, meanwhile/2+time.Duration(pick%1000)*meanwhile/2000); err != nil {
+	if err := scenario.Pause(ctx, meanwhile/2+time.Duration(pick%1000)*meanwhile/2000); err != nil {
 		return err
 	}
 	if err := tried(t.pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})); err != nil {
@@ -266,7 +266,7 @@ func (t *sandboxTenant) reuseInTwo(ctx context.Context, members []scenario.Membe
 	return t.putBack(ctx, members[0], func(used string, labels map[string]any, pool metav1.OwnerReference) error {
 		if pick%2 == 0 {
 			// By then, Freshbind may have marked it.
-			if err := pause(ctx, meanwhile/4); err != nil {
+			if err := scenario.Pause(ctx, meanwhile/4); err != nil {
 				return err
 			}
 		}

@@ -65,10 +65,8 @@ func (w *runner) steps(ctx context.Context, restarts *errgroup.Group, steps []st
 		if err := w.step(ctx, restarts, s); err != nil {
 			return fmt.Errorf("storm: %s: %w", s.do, err)
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(s.pause):
+		if err := scenario.Pause(ctx, s.pause); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -43,7 +43,7 @@ func (p *SetPool) visit(ctx context.Context, name string) {
 		if err == nil && p.came(name, got.Sandbox) {
 			p.Leave(ctx, got.Sandbox)
 		}
-		if err == nil || p.failed(name, err) || sleep(ctx, askAgain) != nil {
+		if err == nil || p.failed(name, err) || scenario.Pause(ctx, askAgain) != nil {
 			return
 		}
 	}
@@ -72,7 +72,7 @@ func (p *SetPool) failed(name string, err error) bool {
 
 // Leave has the E2B server end a sandbox, or give it back.
 func (p *SetPool) Leave(ctx context.Context, sandbox *unstructured.Unstructured) {
-	for p.server.Delete(ctx, sandbox) != nil && sleep(ctx, askAgain) == nil {
+	for p.server.Delete(ctx, sandbox) != nil && scenario.Pause(ctx, askAgain) == nil {
 	}
 }
 
@@ -118,13 +118,4 @@ func (p *SetPool) Ask(ctx context.Context, user string) (got fakekruise.Result, 
 		return got, fmt.Errorf("a sandbox of %s for %s: %w", p.in, user, errors.Join(err, last))
 	}
 	return got, nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
 }

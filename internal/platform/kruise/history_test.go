@@ -202,12 +202,7 @@ func TestWhatIsStaleIsNamed(t *testing.T) {
 		}, found{true, freshness.UnknownRevision, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster()
-			tc.change(c)
-			v, err := judged(t, c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := judgedAfter(t, tc.change)
 			if diff := cmp.Diff(tc.want, found{v.Allowed, v.Reason, v.Found == v1 || v.Found == said.Hash()}); diff != "" {
 				t.Errorf("verdict (-want,+got), for %q:\n%s", v.Detail, diff)
 			}

@@ -25,17 +25,24 @@ func judgeEach(t *testing.T, cases map[string]reasonCase) {
 	t.Helper()
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster()
-			tc.change(c)
-			v, err := judged(t, c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := judgedAfter(t, tc.change)
 			if diff := cmp.Diff(tc.want, v.Reason); diff != "" {
 				t.Errorf("reason (-want,+got), for %q:\n%s", v.Detail, diff)
 			}
 		})
 	}
+}
+
+// judgedAfter judges the write of a cluster in which something is changed.
+func judgedAfter(t *testing.T, change func(*cluster)) freshness.Verdict {
+	t.Helper()
+	c := newCluster()
+	change(c)
+	v, err := judged(t, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
 // judged is the verdict on c.written, and why there is none.
