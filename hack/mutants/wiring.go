@@ -118,7 +118,7 @@ var reading = slices.Concat(at("internal/liveread/errors.go", []mutant{
 
 // kruiseGuard is what differs for OpenKruise Agents.
 var kruiseGuard = slices.Concat(at("internal/platform/kruise/classify.go", []mutant{
-	{check: "kruise: a bind loses its pool", old: `poolOf(obj).UID != pool.UID`, broken: `poolOf(obj).UID == pool.UID`, test: "TestClassify/taken by a claim"},
+	{check: "kruise: a bind loses its pool", old: `poolOf(obj).UID != pool.UID`, broken: `poolOf(obj).UID == pool.UID`, test: "TestClassify/let go for nobody"},
 	{check: "kruise: another pool is no owner that stays", old: `poolOf(obj).UID != pool.UID`, broken: `poolOf(obj).UID == ""`, test: "TestClassify/given to another pool"},
 	{check: "kruise: overtaking is judged", old: `|| isGained(old, obj)`, broken: ``, test: "TestClassify/overtaken"},
 	{check: "kruise: so is giving what nobody has", old: `return has != "" && has != claimOf(old).UID`, broken: `return has != "" && claimOf(old).UID != "" && has != claimOf(old).UID`, test: "TestClassify/given on, by nobody"},
