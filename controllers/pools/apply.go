@@ -26,6 +26,7 @@ import (
 // and holds up no other.
 func (p *Controller) write(ctx context.Context, m *poolMemory, s *poolState, plan freshness.Plan) error {
 	deletes := p.attempt(ctx, s, plan.Delete, p.delete)
+	s.deleted = len(deletes.went)
 	for _, uid := range deletes.done {
 		m.leaving[uid] = true
 	}

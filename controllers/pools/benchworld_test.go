@@ -82,7 +82,7 @@ func newWorld(b *testing.B) *world {
 		client: worldWrites{world: w}, refused: &Refused{hints: make(hints.Queue[Refusal], 1)}, metrics: NewMetrics(prometheus.NewRegistry()),
 		events: &events.FakeRecorder{}, clock: w.clock, memory: map[types.NamespacedName]*poolMemory{},
 	}
-	w.budget = NewBudget(50, func(key types.NamespacedName) { w.due.Insert(key) })
+	w.budget = NewBudget(50, Pace{}, func(key types.NamespacedName, _ time.Duration) { w.due.Insert(key) })
 	for _, start := range []func() error{
 		func() error {
 			return changes[members.Member]{handle: w.store.HandleSandboxes, pools: w.poolsOfMember}.Start(b.Context(), worldQueue{due: w.due})

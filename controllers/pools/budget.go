@@ -3,6 +3,7 @@ package pools
 import (
 	"container/list"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -11,13 +12,15 @@ import (
 // pools: deleted by us, and no available member in their place yet. How many
 // those are each pool has stored, so that a new leader starts with the truth. A
 // pool gets no more than its share of what is left while others wait, and the one
-// that waits for the longest gets its first.
+// that waits for the longest gets its first. It also bounds how fast members are
+// deleted.
 type Budget struct {
 	size int
-	// wake has a pool looked at for which there may be something.
-	wake func(types.NamespacedName)
+	// wake has a pool looked at, after some time, for which there may be something.
+	wake func(pool types.NamespacedName, after time.Duration)
 
 	mu       sync.Mutex
+	pace     pace
 	accounts map[types.UID]Account
 	// inUse is what all of them have that have not stalled.
 	inUse int
@@ -38,6 +41,14 @@ type Account struct {
 	Stalled bool
 }
 
+// Grant is what a pool asks for, or gets.
+type Grant struct {
+	// Replacements are how many more members may be in replacement, Deletes how many
+	// may be deleted: one that never was ready, in the place of one that is in
+	// replacement already, is a delete and no replacement.
+	Replacements, Deletes int
+}
+
 // turn is a pool that waits for its own.
 type turn struct {
 	types.NamespacedName
@@ -45,17 +56,31 @@ type turn struct {
 }
 
 // NewBudget returns a budget of size members.
-func NewBudget(size int, wake func(types.NamespacedName)) *Budget {
-	return &Budget{size: size, wake: wake, accounts: map[types.UID]Account{}, turns: map[types.UID]*list.Element{}}
+func NewBudget(size int, at Pace, wake func(pool types.NamespacedName, after time.Duration)) *Budget {
+	return &Budget{size: size, pace: pace{Pace: at}, wake: wake, accounts: map[types.UID]Account{}, turns: map[types.UID]*list.Element{}}
 }
 
-// Take grants up to want more replacements to a pool that has so many under way.
-// One that has stalled is granted none.
-func (b *Budget) Take(key types.NamespacedName, pool types.UID, has Account, want int) int {
+// Take grants up to what is wanted to a pool that has so many replacements under way.
+// One that has stalled is granted no more of these.
+func (b *Budget) Take(key types.NamespacedName, pool types.UID, has Account, want Grant) Grant {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.set(pool, has)
-	free := b.size - b.used(pool) - has.Replacing
+	free, wait := b.pace.free()
+	// What is no replacement waits for no other pool.
+	others := want.Deletes - want.Replacements
+	if others > free {
+		b.wake(key, wait)
+	}
+	others = min(others, free)
+	replacements := b.replace(key, pool, has, want.Replacements, free-others)
+	granted := Grant{Replacements: replacements, Deletes: replacements + others}
+	b.pace.take(granted.Deletes)
+	return granted
+}
+
+// replace grants replacements, no more than may be deleted.
+func (b *Budget) replace(key types.NamespacedName, pool types.UID, has Account, want, deletes int) int {
 	if want == 0 || has.Stalled {
 		b.leave(pool)
 		return 0
@@ -63,6 +88,7 @@ func (b *Budget) Take(key types.NamespacedName, pool types.UID, has Account, wan
 	if b.turns[pool] == nil {
 		b.wait(key, pool)
 	}
+	free := min(b.size-b.used(pool)-has.Replacing, deletes)
 	if !b.isAmong(pool, free) {
 		return 0
 	}
@@ -74,6 +100,30 @@ func (b *Budget) Take(key types.NamespacedName, pool types.UID, has Account, wan
 	has.Replacing += granted
 	b.set(pool, has)
 	return granted
+}
+
+// Return gives back deletes that were granted and not carried out.
+func (b *Budget) Return(deletes int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pace.take(-deletes)
+}
+
+// Exhaust has nothing deleted at once: others may have deleted as much just now.
+func (b *Budget) Exhaust() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pace.exhaust()
+}
+
+// Pass has a pool lose its turn that cannot use it now, so that it holds up no other.
+func (b *Budget) Pass(pool types.UID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.turns[pool] != nil {
+		b.leave(pool)
+		b.call(pool)
+	}
 }
 
 // Settle says what a pool has under way, and whether it goes on. Whoever waits for
@@ -139,13 +189,19 @@ func (b *Budget) isAmong(pool types.UID, n int) bool {
 	return false
 }
 
-// call wakes as many pools as there are members to replace. The one that just
-// settled comes back by itself.
+// call wakes as many pools as there are members to replace, and the next one when the
+// pace allows it: no other has to look at the clock. The one that just settled comes
+// back by itself.
 func (b *Budget) call(settled types.UID) {
-	free := b.size - b.inUse
-	for at := b.waiting.Front(); at != nil && free > 0; at, free = at.Next(), free-1 {
+	slots := b.size - b.inUse
+	deletes, wait := b.pace.free()
+	at := b.waiting.Front()
+	for n := min(slots, deletes); at != nil && n > 0; at, n = at.Next(), n-1 {
 		if t := at.Value.(turn); t.pool != settled {
-			b.wake(t.NamespacedName)
+			b.wake(t.NamespacedName, 0)
 		}
+	}
+	if at != nil && slots > deletes && wait > 0 {
+		b.wake(at.Value.(turn).NamespacedName, wait)
 	}
 }

@@ -186,9 +186,11 @@ func (p *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	m := p.remember(req.NamespacedName, pool.GetUID())
 	if !m.proven {
 		if err := p.prove(ctx, m, pool); err != nil {
+			p.budget.Pass(m.pool)
 			return reconcile.Result{}, err
 		}
 		if !m.proven {
+			p.budget.Pass(m.pool)
 			return reconcile.Result{RequeueAfter: m.unproven.next(settling, maxSettling)}, nil
 		}
 	}
@@ -211,6 +213,7 @@ func (p *Controller) prove(ctx context.Context, m *poolMemory, pool *unstructure
 func (p *Controller) step(ctx context.Context, m *poolMemory, pool *unstructured.Unstructured) (result reconcile.Result, err error) {
 	s, err := p.known(ctx, m, pool)
 	if err != nil {
+		p.budget.Pass(m.pool)
 		return reconcile.Result{}, err
 	}
 	if s == nil {
@@ -223,17 +226,21 @@ func (p *Controller) step(ctx context.Context, m *poolMemory, pool *unstructured
 	}
 	plan, err := p.plan(ctx, m, s)
 	if err != nil {
+		p.budget.Pass(m.pool)
 		return reconcile.Result{}, err
 	}
-	defer func() { p.budget.Settle(m.pool, m.account(plan.Stalled), err == nil && s != nil) }()
-	already := plan.Rollout.Replacing.Deleted()
-	granted := p.budget.Take(client.ObjectKeyFromObject(pool), m.pool, Account{already, plan.Stalled}, plan.Wanted)
+	already, key := plan.Rollout.Replacing.Deleted(), client.ObjectKeyFromObject(pool)
+	granted := p.budget.Take(key, m.pool, Account{already, plan.Stalled}, Grant{Replacements: plan.Wanted, Deletes: plan.Waiting})
+	defer func() {
+		p.budget.Return(granted.Deletes - s.deletes())
+		p.budget.Settle(m.pool, m.account(plan.Stalled), err == nil && s != nil)
+	}()
 	// What only waits for other pools costs no read.
-	if granted > 0 || len(plan.Delete)+len(plan.Hide)+len(plan.Show) > 0 {
+	if granted.Deletes+len(plan.Hide)+len(plan.Show) > 0 {
 		if s, err = p.inForce(ctx, m, pool); err != nil || s == nil {
 			return reconcile.Result{}, err
 		}
-		s.Granted = already + granted
+		s.Granted, s.Deletes = already+granted.Replacements, granted.Deletes
 		if plan, err = p.plan(ctx, m, s); err != nil {
 			return reconcile.Result{}, err
 		}

@@ -49,7 +49,10 @@ func (p *Controller) takeOver(ctx context.Context) error {
 		p.budget.Settle(was.pool, Account{rollout.Replacing.Deleted(), rollout.State == freshness.Failed}, true)
 		if len(was.said) == 0 {
 			delete(h.pools, key)
+			continue
 		}
+		// When the leader before deleted its last ones is not stored.
+		p.budget.Exhaust()
 	}
 	h.taken = true
 	return nil

@@ -82,13 +82,22 @@ type harness struct {
 	clock  *clocktesting.FakePassiveClock
 	mu     sync.Mutex
 	writes []string
-	// refuse makes writes with that verb fail, woken are the pools that the budget
-	// has something for.
+	// refuse makes writes with that verb fail, notified are the pools that the budget
+	// has something for, and later those that it will have something for, and when.
 	refuse   map[string]error
 	notified []string
+	later    map[string]time.Duration
+	// born counts the members that took the places of others.
+	born int
 }
 
-func (r *harness) notify(pool types.NamespacedName) { r.notified = append(r.notified, pool.Name) }
+func (r *harness) notify(pool types.NamespacedName, after time.Duration) {
+	if after > 0 {
+		r.later[pool.Name] = after
+		return
+	}
+	r.notified = append(r.notified, pool.Name)
+}
 
 func newHarness(t *testing.T, known history, objs ...*unstructured.Unstructured) *harness {
 	t.Helper()
@@ -97,7 +106,7 @@ func newHarness(t *testing.T, known history, objs ...*unstructured.Unstructured)
 		scheme.AddKnownTypeWithName(k, &unstructured.Unstructured{})
 		scheme.AddKnownTypeWithName(listOf(k), &unstructured.UnstructuredList{})
 	}
-	r := &harness{t: t, clock: clocktesting.NewFakePassiveClock(now), refuse: map[string]error{}}
+	r := &harness{t: t, clock: clocktesting.NewFakePassiveClock(now), refuse: map[string]error{}, later: map[string]time.Duration{}}
 	b := fake.NewClientBuilder().WithScheme(scheme)
 	for _, o := range objs {
 		b = b.WithObjects(o.DeepCopy())
@@ -141,7 +150,7 @@ func newHarness(t *testing.T, known history, objs ...*unstructured.Unstructured)
 		ready:  map[types.UID]sets.Set[types.UID]{},
 		view:   viewOf(r),
 		client: r.client, refused: &Refused{hints: make(hints.Queue[Refusal], 100)},
-		budget: NewBudget(50, r.notify), metrics: NewMetrics(prometheus.NewRegistry()), events: &events.FakeRecorder{}, clock: r.clock, memory: map[types.NamespacedName]*poolMemory{},
+		budget: NewBudget(50, Pace{}, r.notify), metrics: NewMetrics(prometheus.NewRegistry()), events: &events.FakeRecorder{}, clock: r.clock, memory: map[types.NamespacedName]*poolMemory{},
 	}
 	return r
 }

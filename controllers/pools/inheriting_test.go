@@ -79,7 +79,7 @@ func TestAPlanDoesNotGoBackToAnOlderTemplate(t *testing.T) {
 	pool := builders.MakePool("ns", "a").Template("python").Replicas(3).Strategy("Recreate").Obj()
 	r := newHarness(t, history{v1, v2, v3}, pool, v1,
 		of(pool, v1, "a").Obj(), of(pool, v1, "b").Ready(false).Obj(), of(pool, v2, "c").Ready(false).Obj())
-	r.budget = NewBudget(2, r.notify)
+	r.budget = NewBudget(2, Pace{}, r.notify)
 	stored := newHarness(t, nil, pool, v3)
 	r.platform.(*inForce).stored = stored.client
 	// It has become ready, which the cache does not show yet.

@@ -141,7 +141,7 @@ func TestOneBudgetForAllPools(t *testing.T) {
 		objs = append(objs, of(a, v1, fmt.Sprintf("a%d", i)).Obj(), of(b, v1, fmt.Sprintf("b%d", i)).Obj())
 	}
 	r := newHarness(t, nil, objs...)
-	r.budget = NewBudget(3, r.notify)
+	r.budget = NewBudget(3, Pace{}, r.notify)
 	first, again := r.step(a)
 	if diff := cmp.Diff([]string{"delete a0", "delete a1", "delete a2", "hide a3"}, first); diff != "" {
 		t.Errorf("the first pool (-want,+got):\n%s", diff)

@@ -43,9 +43,9 @@ func TestTheModelOfRolloutsDoesWhatTheControllerDoes(t *testing.T) {
 
 // granted is what the budget grants a pool beside another one.
 func granted(size int, pool, another rollout.Charge, want int) int {
-	b := NewBudget(size, func(client.ObjectKey) {})
+	b := NewBudget(size, Pace{}, func(client.ObjectKey, time.Duration) {})
 	b.Settle("another", Account{another.Replacing, another.Stalled}, true)
-	return b.Take(client.ObjectKey{Name: "pool"}, "pool", Account{pool.Replacing, pool.Stalled}, want)
+	return b.Take(client.ObjectKey{Name: "pool"}, "pool", Account{pool.Replacing, pool.Stalled}, Grant{want, want}).Replacements
 }
 
 // modelWalk plays in a simulation in which nothing happens at random.

@@ -95,7 +95,7 @@ func TestAMemberFillsOnePlace(t *testing.T) {
 			if err := r.client.Create(t.Context(), of(pool, v2, "new").Obj()); err != nil {
 				t.Fatal(err)
 			}
-			r.budget = NewBudget(0, r.notify)
+			r.budget = NewBudget(0, Pace{}, r.notify)
 			r.step(pool)
 			if diff := cmp.Diff(freshness.Replacements{{Deleted: 1}}, m.rollout.Replacing); diff != "" {
 				t.Errorf("in replacement (-want,+got):\n%s", diff)

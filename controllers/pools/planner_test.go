@@ -56,7 +56,7 @@ func TestWhatWaitsIsNotHiddenAndShownInTurns(t *testing.T) {
 		rollingPool("a", 4, "max-unavailable", "2"), rollingPool("b", 4, "max-unavailable", "2"), rollingPool("c", 4, "max-unavailable", "2"),
 	}
 	r := replaced(t, 4, pools...)
-	r.budget = NewBudget(1, r.notify)
+	r.budget = NewBudget(1, Pace{}, r.notify)
 	patches, deletes := map[string]int{}, 0
 	for i := range 20 {
 		r.clock.SetTime(now.Add(time.Duration(i) * time.Second))
@@ -86,7 +86,7 @@ func TestANewLeaderKnowsWhatIsBeingReplaced(t *testing.T) {
 	}
 	a, b := pool("a"), pool("b")
 	r := replaced(t, 4, a, b)
-	r.budget = NewBudget(3, r.notify)
+	r.budget = NewBudget(3, Pace{}, r.notify)
 	writes, _ := r.step(a)
 	r.writes = nil
 	for range 4 {
@@ -94,7 +94,7 @@ func TestANewLeaderKnowsWhatIsBeingReplaced(t *testing.T) {
 		next.client, next.Controller.client = r.client, r.client
 		next.view.cache, next.view.lists = r.client, r.client
 		next.platform.(*inForce).stored = r.client
-		next.budget = NewBudget(3, next.notify)
+		next.budget = NewBudget(3, Pace{}, next.notify)
 		for _, pool := range []*unstructured.Unstructured{b, a} {
 			next.step(pool)
 			writes = append(writes, r.writes...)
@@ -110,7 +110,7 @@ func TestAPoolLargerThanTheBudgetFailsByItself(t *testing.T) {
 	pool := builders.MakePool("ns", "big").Template("python").Replicas(20).Strategy("Recreate").
 		Annotation("freshbind.dev/progress-deadline", "2m").Obj()
 	r := replaced(t, 20, pool)
-	r.budget = NewBudget(5, r.notify)
+	r.budget = NewBudget(5, Pace{}, r.notify)
 	deletes := 0
 	for i := range 40 {
 		r.clock.SetTime(now.Add(time.Duration(i) * 30 * time.Second))
@@ -128,7 +128,7 @@ func TestAPoolLargerThanTheBudgetFailsByItself(t *testing.T) {
 func TestAPoolWithoutATemplateWaitsForNothing(t *testing.T) {
 	a, b, c := rollingPool("a", 4, "max-unavailable", "4"), rollingPool("b", 4, "max-unavailable", "4"), rollingPool("c", 4, "max-unavailable", "4")
 	r := replaced(t, 4, a, b, c)
-	r.budget = NewBudget(4, r.notify)
+	r.budget = NewBudget(4, Pace{}, r.notify)
 	r.step(a)
 	r.step(b)
 	orphan := object(poolKinds.Pools)

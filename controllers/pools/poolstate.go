@@ -27,8 +27,18 @@ type poolState struct {
 	bare bool
 	// live: its mode was read live; withheld: that kept something from being written.
 	live, withheld bool
+	// deleted is how many members were deleted, or may have been.
+	deleted int
 	// paths are where the newest unknown member differs.
 	paths []string
+}
+
+// deletes is how many members were deleted; none when there was nothing to plan on.
+func (s *poolState) deletes() int {
+	if s == nil {
+		return 0
+	}
+	return s.deleted
 }
 
 // look judges the members that the cache shows; nil when the template does not

@@ -207,7 +207,7 @@ func message(s *poolState, plan freshness.Plan) string {
 	case freshness.RolloutPaused:
 		return "paused by annotation"
 	case freshness.Queued:
-		return fmt.Sprintf("%d of %d members to go; other pools' rollouts come first", max(left, 0), s.Replicas)
+		return fmt.Sprintf("%d of %d members to go; waits for other pools, or for the pace of deletes", max(left, 0), s.Replicas)
 	case freshness.StaleByStrategy:
 		return "stale members stay until claims take them: the pool's strategy is " + string(s.Strategy)
 	case freshness.AttributionSuspended:

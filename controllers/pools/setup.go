@@ -57,7 +57,8 @@ type Options struct {
 	Metrics *Metrics
 	// FormerScheduler is the scheduler whose Pods are not to be left behind; "" for none.
 	FormerScheduler string
-	// Budget bounds the members in replacement at any moment, over all pools.
+	// Budget bounds the members in replacement at any moment, over all pools, and with
+	// that how fast they are deleted.
 	Budget int
 }
 
@@ -67,10 +68,11 @@ func Setup(mgr manager.Manager, o Options) (*Dispositions, error) {
 	view, turns := o.View, hints.New[reconcile.Request]()
 	p := &Controller{
 		platform: o.Platform, kinds: o.Kinds, visible: o.Visibility, enforced: o.Enforced, enforcedNow: o.EnforcedNow, leads: o.Leads, view: view, client: mgr.GetClient(), refused: o.Refused, pods: o.Pods,
-		budget: NewBudget(o.Budget, func(key types.NamespacedName) { turns.Note(reconcile.Request{NamespacedName: key}, 0) }), events: mgr.GetEventRecorder("freshbind"),
+		events:  mgr.GetEventRecorder("freshbind"),
 		metrics: o.Metrics, clock: clock.RealClock{}, formerScheduler: o.FormerScheduler, memory: map[types.NamespacedName]*poolMemory{},
 		ready: map[types.UID]sets.Set[types.UID]{},
 	}
+	p.budget = budgetOf(o.Budget, p.clock, turns)
 	b := ctrl.NewControllerManagedBy(mgr).Named("pools").
 		WithOptions(controller.Options{MaxConcurrentReconciles: poolWorkers})
 	type watch struct {
@@ -98,6 +100,13 @@ func Setup(mgr manager.Manager, o Options) (*Dispositions, error) {
 	}
 	dispositions := newDispositions(view, o.Inspector, o.BarePods, o.Enforced, mgr.GetCache(), clock.RealClock{})
 	return dispositions, dispositions.watch(context.Background(), mgr.GetCache())
+}
+
+// budgetOf is a budget of that size, at its pace, which has pools looked at by hints.
+func budgetOf(size int, c clock.PassiveClock, turns hints.Queue[reconcile.Request]) *Budget {
+	return NewBudget(size, PaceOf(size, c), func(pool types.NamespacedName, after time.Duration) {
+		turns.Note(reconcile.Request{NamespacedName: pool}, after)
+	})
 }
 
 // enqueuePools asks for the pools that an object has to do with, now or before.

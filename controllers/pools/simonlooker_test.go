@@ -128,6 +128,7 @@ func (s *simulation) deleted(m *simMember, current bool) {
 	if p.paused() || p.strategy == freshness.OnReplenish && m.version.template.GetName() == agentsandbox.TemplateOf(p.stored) {
 		s.breaks("member %s was deleted from a pool that is paused or does not roll", m.name)
 	}
+	s.paced()
 	most := settings.Pool(p.stored.GetAnnotations()).MaxUnavailable(p.replicas())
 	if n := p.replacing(byRollout); p.strategy == freshness.RollingUpdate && available && n > most {
 		s.breaks("%d members of pool %s are deleted and not replaced, max-unavailable is %d", n, p.key.Name, most)
@@ -143,6 +144,21 @@ func (s *simulation) deleted(m *simMember, current bool) {
 			s.tell("pool %s replaces %d, and the controller thinks %+v", o.key.Name, o.replacing(byRollout, byCleaning), s.leader.controller.budget.accounts[o.stored.GetUID()])
 		}
 		s.breaks("%d members of all pools are in replacement, the budget is %d", all, s.budget)
+	}
+}
+
+// paced judges how fast members were deleted until now, whoever led.
+func (s *simulation) paced() {
+	if s.pace.Every == 0 {
+		return
+	}
+	now := s.clock.Now()
+	s.deletes = append(s.deletes, now)
+	for i, from := range s.deletes {
+		n, most := len(s.deletes)-i, s.pace.Burst+int(now.Sub(from)/s.pace.Every)
+		if n > most {
+			s.breaks("%d members were deleted within %s, and may be %d", n, now.Sub(from), most)
+		}
 	}
 }
 

@@ -87,7 +87,7 @@ func (p *process) lead() {
 		client: simWrites{simulation: p.simulation}, refused: &Refused{hints: make(hints.Queue[Refusal], 1)}, metrics: NewMetrics(prometheus.NewRegistry()),
 		events: &events.FakeRecorder{}, clock: p.clock, memory: map[types.NamespacedName]*poolMemory{},
 	}
-	p.controller.budget = NewBudget(p.budget, func(key types.NamespacedName) { p.call(key, 0) })
+	p.controller.budget = NewBudget(p.budget, p.pace, p.call)
 	for _, pool := range p.pools {
 		p.call(pool.key, 0)
 	}

@@ -48,6 +48,10 @@ type simulation struct {
 	reducer   *platform.Reducer
 
 	budget int
+	// pace is how fast members may be deleted, whoever leads, and deletes are when they
+	// were.
+	pace    Pace
+	deletes []time.Time
 	// over: more is in replacement than the budget has, because of a pool that had
 	// stalled.
 	over             bool
@@ -156,6 +160,7 @@ func newSimulation(seed uint64, story *[]string) *simulation {
 	s.draw(0)
 	s.budget, s.modeChanges = 1+s.random.IntN(12), seed%4 == 0
 	s.failing = []int{0, 0, 2, 20}[s.random.IntN(4)]
+	s.pace = []Pace{{}, PaceOf(s.budget, s.clock), {Every: 200 * time.Millisecond, Burst: 1 + s.random.IntN(s.budget), Clock: s.clock}}[s.random.IntN(3)]
 	for i := range 1 + s.random.IntN(2) {
 		t := &simTemplate{}
 		s.templates = append(s.templates, t)

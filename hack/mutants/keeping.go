@@ -23,12 +23,30 @@ var keeping = slices.Concat(at("controllers/pools/controller.go", []mutant{
 	return act, err`, broken: `s.live, s.withheld = act, !act
 	return true, err`, test: "TestAuditIsObeyedBeforeTheCacheShowsIt/words"},
 	{check: "a rest is looked for", old: `len(nodes.leaving) == 0 && m.rests(s) {`, broken: `len(nodes.leaving) > 0 && m.rests(s) {`, test: "TestAPoolAtRestIsNotPlanned"},
+	{check: "pace: deletes that were not carried out come back", old: `p.budget.Return(granted.Deletes - s.deletes())`, broken: ``, test: "TestADeleteThatIsRefusedCostsNoOtherPoolOne"},
+}), at("controllers/pools/pace.go", []mutant{
+	{check: "pace: what is owed in part does not go", old: `(owed + p.Every - 1) / p.Every`, broken: `owed / p.Every`, test: "TestPace/not yet"},
+	{check: "pace: never more than at first", old: `max(0, p.settled.Sub(now))`, broken: `p.settled.Sub(now)`, test: "TestPace/never more"},
+	{check: "pace: a clock that is set back stops nothing", old: `min(max(0, p.settled.Sub(now)), p.Every*time.Duration(p.Burst))`, broken: `max(0, p.settled.Sub(now))`, test: "TestPace/the clock was set back for long"},
+}), at("controllers/pools/budget.go", []mutant{
+	{check: "pace: deletes count", old: `b.pace.take(granted.Deletes)`, broken: ``, test: "TestDeletesGoAtAPace"},
+	{check: "pace: no more is replaced than may be deleted", old: `min(b.size-b.used(pool)-has.Replacing, deletes)`, broken: `b.size - b.used(pool) - has.Replacing`, test: "TestDeletesGoAtAPace"},
+	{check: "pace: what is replaced again waits, too", old: `others = min(others, free)`, broken: ``, test: "TestWhatIsReplacedAgainKeepsToThePace"},
+	{check: "pace: and is woken", old: `b.wake(key, wait)`, broken: `_ = wait`, test: "TestWhatIsReplacedAgainKeepsToThePace"},
+	{check: "pace: the next pool is woken", old: `if at != nil && slots > deletes && wait > 0 {`, broken: `if false {`, test: "TestThePaceWakesOnePoolAfterTheOther"},
+	{check: "pace: a pool that cannot be planned holds up no other", old: `	if b.turns[pool] != nil {
+		b.leave(pool)
+		b.call(pool)
+	}`, broken: ``, test: "TestAPoolThatCannotBePlannedPassesItsTurn"},
+}), at("controllers/pools/setup.go", []mutant{
+	{check: "pace: the budget has one", old: `PaceOf(size, c)`, broken: `Pace{}`, test: "TestTheBudgetOfAControllerHasItsPace"},
 }), at("controllers/pools/publish.go", []mutant{
 	{check: "words end with the lease", old: `if !p.leads() {
 		return errNotLeading
 	}`, broken: ``, test: "TestTheOutcomeIsNotWrittenWithoutALease"},
 }), at("controllers/pools/handover.go", []mutant{
 	{check: "takeover: what others replace counts first", old: `Account{rollout.Replacing.Deleted(), rollout.State == freshness.Failed}`, broken: `Account{0 * rollout.Replacing.Deleted(), rollout.State == freshness.Failed}`, test: "TestANewLeaderKnowsWhatIsBeingReplaced"},
+	{check: "takeover: nothing goes at once", old: `p.budget.Exhaust()`, broken: ``, test: "TestANewLeaderBeginsSlowly"},
 	{check: "takeover: pools are listed once", old: `h.taken = true`, broken: ``, test: "TestALeaderReadsWhatTheLastOneLeftOnce"},
 }), at("controllers/pools/poolstate.go", []mutant{
 	{check: "isAfter: another template", old: `t.uid != "" && t.uid != shown.uid`, broken: `false`, test: "TestWhichTemplateMayBeOlder/another one"},

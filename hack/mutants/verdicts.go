@@ -105,6 +105,7 @@ var planning = slices.Concat(at("internal/freshness/replacementpolicy.go", []mut
 	{check: "a rollout keeps to its step", old: `max(0, p.MaxUnavailable-p.deleting(wanted).Deleted())`, broken: `len(steps)`, test: "TestMakePlan/rolling: a step of its size"},
 	{check: "a failed rollout goes on when nothing is replaced", old: `== Failed && r.Deleted() > 0`, broken: `== Failed`, test: "TestAFailedRolloutReplacesNothing/overdue, and nothing is being replaced"},
 	{check: "what was not deleted is not replaced", old: `{ return p.before.deleting(deleted) }`, broken: `{ return p.Rollout.Replacing }`, test: "TestWhatIsReplacedWhenDeletesFail/none"},
+	{check: "a plan deletes no more than the pace allows", old: `min(len(wanted), p.Deletes)`, broken: `len(wanted)`, test: "TestMakePlan/recreate: no more than may be deleted now, and the others are hidden"},
 	{check: "a plan keeps to its grant", old: `most := max(already, p.Granted)`, broken: `most := len(p.Members)`, test: "TestAPlanKeepsToItsGrant"},
 	{check: "what may be asked for still is hidden first", old: ` && p.hiddenLongEnough(m)`, broken: ``, test: "TestMakePlan/hidden first: not for long enough"},
 	{check: "what cannot be written to holds up nobody", old: `!m.BackedOff && which(m)`, broken: `which(m)`, test: "TestMakePlan/rolling: what claims have replaced is no progress"},

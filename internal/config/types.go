@@ -25,7 +25,7 @@ type Configuration struct {
 	Repair    bool      `json:"repair"`
 	Revisions Revisions `json:"revisions"`
 	// ReplacementBudget bounds the members in replacement at any moment, over all
-	// pools.
+	// pools, and sets the pace at which they are deleted.
 	ReplacementBudget int `json:"replacementBudget"`
 	// Namespaces are the only ones that are looked at; all when empty.
 	Namespaces     []string       `json:"namespaces"`

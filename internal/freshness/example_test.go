@@ -52,7 +52,7 @@ func ExampleMakePlan() {
 		return freshness.MemberState{Class: class, Created: now.Add(-age), ReadySince: now.Add(-age), Shown: true, ByPool: true}
 	}
 	plan := freshness.MakePlan(freshness.PoolState{
-		Strategy: freshness.RollingUpdate, Replicas: 4, MaxUnavailable: 1, Granted: 50, Hideable: true, Now: now,
+		Strategy: freshness.RollingUpdate, Replicas: 4, MaxUnavailable: 1, Granted: 50, Deletes: 100, Hideable: true, Now: now,
 		Rollout: freshness.Rollout{Revision: "v1-a", Started: now.Add(-time.Minute), Progressed: now, State: freshness.Progressing},
 		Members: []freshness.MemberState{
 			member(freshness.Stale, 2*time.Hour), member(freshness.Stale, 3*time.Hour),

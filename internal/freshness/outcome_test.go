@@ -37,7 +37,7 @@ func TestOutcome(t *testing.T) {
 	}
 	rolling := func(change func(*PoolState)) PoolState {
 		s := PoolState{
-			Strategy: RollingUpdate, Replicas: 2, MaxUnavailable: 1, Granted: 1, Deadline: deadline, Now: noon, Hideable: true,
+			Strategy: RollingUpdate, Replicas: 2, MaxUnavailable: 1, Granted: 1, Deletes: 100, Deadline: deadline, Now: noon, Hideable: true,
 			Members: times(1, ready(Stale, time.Hour)), Rollout: Begin("r", "python", time.Time{}, before(deadline)),
 		}
 		s.Rollout.Replacing = Replacements{{Deleted: 1}}

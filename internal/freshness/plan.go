@@ -16,7 +16,7 @@ const (
 	MembersUpToDate Cause = "MembersUpToDate"
 	// MembersUpdating: members are being replaced, or not ready yet.
 	MembersUpdating Cause = "MembersUpdating"
-	// Queued: other pools' rollouts come first.
+	// Queued: other pools' rollouts come first, or no more may be deleted at the moment.
 	Queued Cause = "Queued"
 	// ProgressDeadlineExceeded: no member became ready for too long.
 	ProgressDeadlineExceeded Cause = "ProgressDeadlineExceeded"
@@ -45,8 +45,8 @@ const noneFresh = time.Second
 // Plan is what to do now. Members are named by their index.
 type Plan struct {
 	// Delete are the members to replace now, the most urgent first. Waiting is how
-	// many there were besides if more were granted, and Wanted the grant that all of
-	// them need: none for one that was not available, and is counted already.
+	// many there were besides if more were granted, and Wanted how many more of all
+	// would be in replacement: not one that was not available, and is counted already.
 	Delete, Hide, Show []int
 	Waiting, Wanted    int
 	// Admit is what the pool has to say; "" for nothing.
@@ -90,7 +90,8 @@ type Counts struct {
 //   - OnReplenish and PlatformOwned: what is Former goes at once, nothing else;
 //   - a member on a former scheduler that is ready goes under every strategy, in such steps;
 //   - one on a node that is to be empty does, too, before others and in a paused pool;
-//   - no more than Granted are in replacement, or than are already.
+//   - no more than Granted are in replacement, or than are already, and no more than
+//     Deletes go.
 //
 // Where HiddenFirst says so a member that claims are not given is hidden for that long
 // before it is deleted.
@@ -296,7 +297,7 @@ func (p *planner) replace() {
 	already := r.Deleted()
 	p.plan.Wanted = max(0, p.deleting(wanted).Deleted()-already)
 	most := max(already, p.Granted)
-	n := sort.Search(len(wanted), func(n int) bool { return p.deleting(wanted[:n+1]).Deleted() > most })
+	n := sort.Search(min(len(wanted), p.Deletes), func(n int) bool { return p.deleting(wanted[:n+1]).Deleted() > most })
 	p.plan.Delete, p.plan.Waiting = wanted[:n], len(wanted)-n
 	*r = p.deleting(p.plan.Delete)
 }

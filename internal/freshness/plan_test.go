@@ -67,7 +67,7 @@ func TestMakePlan(t *testing.T) {
 	of := func(strategy Strategy, replicas int, m []MemberState, changes ...change) PoolState {
 		s := PoolState{
 			Strategy: strategy, Replicas: replicas, MaxUnavailable: 1, Deadline: 10 * time.Minute,
-			Hideable: true, Members: m, Rollout: started, Now: noon, Granted: 100,
+			Hideable: true, Members: m, Rollout: started, Now: noon, Granted: 100, Deletes: 100,
 		}
 		for _, c := range changes {
 			c(&s)
@@ -106,6 +106,10 @@ func TestMakePlan(t *testing.T) {
 		"recreate: an older one that is current again proves nothing": {
 			of(Recreate, 3, []MemberState{unready(Unknown, time.Second), current}),
 			want{Hide: []int{0}, State: Progressing, Cause: MembersUpdating, Claimable: 1, Again: left},
+		},
+		"recreate: no more than may be deleted now, and the others are hidden": {
+			of(Recreate, 3, times(3, stale), func(s *PoolState) { s.Deletes = 1 }),
+			want{Delete: []int{0}, Hide: []int{1, 2}, State: Progressing, Cause: MembersUpdating, Again: left},
 		},
 		"recreate: an edited one goes": {
 			of(Recreate, 2, []MemberState{edited(ready(Unknown, time.Second)), current}),
@@ -329,7 +333,7 @@ func FuzzMakePlan(f *testing.F) {
 		strategies := []Strategy{Recreate, RollingUpdate, OnReplenish, PlatformOwned}
 		s := PoolState{
 			Strategy: strategies[int(strategy)%len(strategies)], Replicas: int(replicas), MaxUnavailable: max(1, int(unavailable)),
-			Deadline: time.Hour, Now: noon, Rollout: Begin("r", "python", time.Time{}, noon), Granted: 1000, Hideable: strategy&4 != 0, Suspended: strategy&8 != 0, Paused: strategy&16 != 0,
+			Deadline: time.Hour, Now: noon, Rollout: Begin("r", "python", time.Time{}, noon), Granted: 1000, Deletes: 100, Hideable: strategy&4 != 0, Suspended: strategy&8 != 0, Paused: strategy&16 != 0,
 		}
 		if strategy&32 != 0 {
 			s.HiddenFirst = time.Minute

@@ -59,6 +59,8 @@ type PoolState struct {
 	// Granted is how many members may be in replacement now, because all pools share
 	// one budget.
 	Granted int
+	// Deletes is how many may be deleted now, because they share one pace.
+	Deletes int
 	// Filled is how many members have become available since the plan before this
 	// one, Overtaken how many left that were available, before its deletes did.
 	Filled, Overtaken int

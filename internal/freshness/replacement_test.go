@@ -59,7 +59,7 @@ func TestReplacementsAreBounded(t *testing.T) {
 // first that are replaced give their slots back at once.
 func TestMembersThatNeverStartedGoInTurn(t *testing.T) {
 	s := PoolState{
-		Strategy: Recreate, Replicas: 20, MaxUnavailable: 1, Hideable: true, Now: noon, Granted: 5,
+		Strategy: Recreate, Replicas: 20, MaxUnavailable: 1, Hideable: true, Now: noon, Granted: 5, Deletes: 100,
 		Members: times(20, unready(Stale, time.Hour)), Rollout: Begin("r", "python", time.Time{}, noon),
 	}
 	s.Rollout.Replacing = s.Rollout.Replacing.Await(20)
@@ -78,7 +78,7 @@ func TestMembersThatNeverStartedGoInTurn(t *testing.T) {
 // replaced at once is: what stands in place of it goes at no further cost.
 func TestATemplateThatNeverStartedIsFollowedByAnother(t *testing.T) {
 	s := PoolState{
-		Strategy: Recreate, Replicas: 20, MaxUnavailable: 1, Hideable: true, Now: noon,
+		Strategy: Recreate, Replicas: 20, MaxUnavailable: 1, Hideable: true, Now: noon, Deletes: 100,
 		Members: append(times(15, unready(Stale, time.Hour)), times(5, unready(Stale, time.Minute))...),
 		Rollout: Begin("r", "python", time.Time{}, noon),
 	}
@@ -96,7 +96,7 @@ func TestATemplateThatNeverStartedIsFollowedByAnother(t *testing.T) {
 
 func TestAPlanKeepsToItsGrant(t *testing.T) {
 	p := MakePlan(PoolState{
-		Strategy: Recreate, Replicas: 4, MaxUnavailable: 1, Hideable: true, Now: noon, Granted: 1,
+		Strategy: Recreate, Replicas: 4, MaxUnavailable: 1, Hideable: true, Now: noon, Granted: 1, Deletes: 100,
 		Members: times(4, ready(Stale, time.Hour)), Rollout: Begin("r", "python", time.Time{}, noon),
 	})
 	if len(p.Delete) != 1 || p.Wanted != 4 || len(p.Hide) != 3 {
@@ -108,7 +108,7 @@ func TestAPlanKeepsToItsGrant(t *testing.T) {
 // cache showed, even when less is replaced by its lights.
 func TestAGrantIsForAllThatIsReplaced(t *testing.T) {
 	s := PoolState{
-		Strategy: Recreate, Replicas: 4, MaxUnavailable: 1, Hideable: true, Now: noon, Granted: 1,
+		Strategy: Recreate, Replicas: 4, MaxUnavailable: 1, Hideable: true, Now: noon, Granted: 1, Deletes: 100,
 		Members: times(3, ready(Stale, time.Hour)), Rollout: Begin("r", "python", time.Time{}, noon),
 	}
 	s.Rollout.Replacing = Replacements{{Deleted: 1}}
@@ -121,7 +121,7 @@ func TestAGrantIsForAllThatIsReplaced(t *testing.T) {
 // before.
 func TestWhatIsReplacedWhenDeletesFail(t *testing.T) {
 	s := PoolState{
-		Strategy: Recreate, Replicas: 4, MaxUnavailable: 1, Hideable: true, Now: noon, Granted: 4,
+		Strategy: Recreate, Replicas: 4, MaxUnavailable: 1, Hideable: true, Now: noon, Granted: 4, Deletes: 100,
 		Members: append(times(1, unready(Stale, time.Hour)), times(2, ready(Stale, time.Hour))...), Rollout: Begin("r", "python", time.Time{}, noon),
 	}
 	s.Rollout.Replacing = Replacements{{Deleted: 2}}
@@ -175,7 +175,7 @@ func TestAClaimBeforeADeleteAndAnEditAfterIt(t *testing.T) {
 	was := Begin("r", "python", time.Time{}, noon)
 	was.Replacing = Replacements(nil).Delete(0, 0, 1, 0)
 	p := MakePlan(PoolState{
-		Strategy: Recreate, Replicas: 4, MaxUnavailable: 4, Now: noon, Overtaken: 1, Granted: 0,
+		Strategy: Recreate, Replicas: 4, MaxUnavailable: 4, Now: noon, Overtaken: 1, Granted: 0, Deletes: 100,
 		Members: times(2, ready(Stale, time.Hour)), Rollout: was.Follow("s", "python", time.Time{}, noon),
 	})
 	if diff := cmp.Diff(Replacements{{Ahead: 1, Deleted: 1}}, p.Rollout.Replacing); diff != "" || len(p.Delete) > 0 {
@@ -199,7 +199,7 @@ func TestFormerMembers(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := MakePlan(PoolState{
-				Strategy: tc.strategy, Paused: tc.paused, Replicas: 4, MaxUnavailable: 1, Hideable: true, Now: noon, Granted: 9,
+				Strategy: tc.strategy, Paused: tc.paused, Replicas: 4, MaxUnavailable: 1, Hideable: true, Now: noon, Granted: 9, Deletes: 100,
 				Members: times(4, ready(Former, time.Hour)), Rollout: Begin("r", "python", time.Time{}, noon),
 			})
 			if len(p.Delete) != tc.delete || len(p.Hide) != tc.hide || p.Admit == AdmitAny || p.Counts.Claimable > 0 {

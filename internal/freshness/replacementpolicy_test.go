@@ -74,7 +74,7 @@ func TestMembersOnAFormerSchedulerAreReplacedInSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tc.state.Replicas, tc.state.MaxUnavailable, tc.state.Now = 4, 1, noon
 			tc.state.Rollout = Begin("r", "python", time.Time{}, before(hour))
-			tc.state.Rollout.Replacing, tc.state.Granted = Replacements(nil).Delete(0, 0, tc.replacing, 0), 100
+			tc.state.Rollout.Replacing, tc.state.Granted, tc.state.Deletes = Replacements(nil).Delete(0, 0, tc.replacing, 0), 100, 100
 			if diff := cmp.Diff(tc.want, MakePlan(tc.state).Delete); diff != "" {
 				t.Errorf("deleted (-want,+got):\n%s", diff)
 			}
@@ -114,7 +114,7 @@ func TestMembersLeaveCordonedNodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tc.state.Replicas, tc.state.MaxUnavailable, tc.state.Now = 4, max(tc.state.MaxUnavailable, 1), noon
 			tc.state.Rollout = Begin("r", "python", time.Time{}, before(hour))
-			tc.state.Rollout.Replacing, tc.state.Granted = Replacements(nil).Delete(0, 0, tc.replacing, 0), 100
+			tc.state.Rollout.Replacing, tc.state.Granted, tc.state.Deletes = Replacements(nil).Delete(0, 0, tc.replacing, 0), 100, 100
 			plan := MakePlan(tc.state)
 			if diff := cmp.Diff(tc.want, plan.Delete); diff != "" {
 				t.Errorf("deleted (-want,+got):\n%s", diff)
@@ -130,7 +130,7 @@ func TestMembersLeaveCordonedNodes(t *testing.T) {
 func TestMembersThatStayOnCordonedNodesAreCounted(t *testing.T) {
 	m := failing(ready(Current, time.Hour))
 	m.OnCordonedNode = true
-	got := MakePlan(PoolState{Strategy: OnReplenish, Replicas: 1, MaxUnavailable: 1, Granted: 1, Now: noon, Members: times(1, m)}).Counts.WriteFailed
+	got := MakePlan(PoolState{Strategy: OnReplenish, Replicas: 1, MaxUnavailable: 1, Granted: 1, Deletes: 100, Now: noon, Members: times(1, m)}).Counts.WriteFailed
 	if got != 1 {
 		t.Errorf("%d members could not be written to, want 1", got)
 	}

@@ -15,7 +15,8 @@ type Rollout struct {
 	// Started is when this rollout began, Progressed when a member of it last
 	// became ready, Fresh when a ready one was last seen.
 	Started, Progressed, Fresh time.Time
-	// HeldUp: it waits for other pools' rollouts, which is nobody's fault.
+	// HeldUp: it waits for other pools' rollouts, or for their pace, which is nobody's
+	// fault.
 	HeldUp bool
 	State  State
 	// Replacing are the members that were deleted and are not replaced yet.

@@ -53,7 +53,7 @@ func TestProgress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := PoolState{
-				Strategy: RollingUpdate, Replicas: 3, MaxUnavailable: 1, Granted: 1, Deadline: time.Hour, Now: noon,
+				Strategy: RollingUpdate, Replicas: 3, MaxUnavailable: 1, Granted: 1, Deletes: 100, Deadline: time.Hour, Now: noon,
 				Members: []MemberState{ready(Current, 5*time.Second), ready(Stale, time.Hour)},
 				Rollout: Begin("r", "python", time.Time{}, before(time.Hour)),
 			}
@@ -69,7 +69,7 @@ func TestProgress(t *testing.T) {
 // Only a leader that takes over does not know what was missing before.
 func TestWhatElseIsMissing(t *testing.T) {
 	s := PoolState{
-		Strategy: RollingUpdate, Replicas: 3, MaxUnavailable: 1, Granted: 1, Now: noon, Members: times(1, ready(Current, time.Hour)),
+		Strategy: RollingUpdate, Replicas: 3, MaxUnavailable: 1, Granted: 1, Deletes: 100, Now: noon, Members: times(1, ready(Current, time.Hour)),
 		Rollout: Begin("r", "python", time.Time{}, before(time.Hour)),
 	}
 	s.Rollout.Replacing = Replacements{{Deleted: 1}}
@@ -134,7 +134,7 @@ func TestAMemberIsDeletedOnce(t *testing.T) {
 	member := ready(Stale, time.Hour)
 	member.OnFormerScheduler = true
 	got := MakePlan(PoolState{
-		Strategy: Recreate, Replicas: 3, MaxUnavailable: 3, Granted: 100, Now: noon, Members: times(1, member),
+		Strategy: Recreate, Replicas: 3, MaxUnavailable: 3, Granted: 100, Deletes: 100, Now: noon, Members: times(1, member),
 		Rollout: Begin("r", "python", time.Time{}, before(time.Hour)),
 	}).Delete
 	if diff := cmp.Diff([]int{0}, got); diff != "" {
@@ -145,7 +145,7 @@ func TestAMemberIsDeletedOnce(t *testing.T) {
 // Who is not ready and stays is awaited before the place of one that goes.
 func TestWhoIsNotReadyIsAwaitedFirst(t *testing.T) {
 	got := MakePlan(PoolState{
-		Strategy: Recreate, Replicas: 2, MaxUnavailable: 1, Granted: 100, Now: noon,
+		Strategy: Recreate, Replicas: 2, MaxUnavailable: 1, Granted: 100, Deletes: 100, Now: noon,
 		Members: []MemberState{unready(Stale, time.Hour), unready(Current, time.Hour)},
 		Rollout: Begin("r", "python", time.Time{}, before(time.Hour)),
 	}).Rollout.Replacing

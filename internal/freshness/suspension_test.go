@@ -99,7 +99,7 @@ func TestAFailedRolloutReplacesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := MakePlan(PoolState{
 				Strategy: RollingUpdate, Replicas: 2 + tc.replacing.Deleted(), MaxUnavailable: 1 + tc.replacing.Deleted(), Deadline: tc.deadline, Now: now,
-				Members: []MemberState{old, old}, Granted: 2,
+				Members: []MemberState{old, old}, Granted: 2, Deletes: 100,
 				Rollout: Rollout{Revision: "r", Started: started, Progressed: started, Fresh: started, State: Progressing, Replacing: tc.replacing},
 			})
 			if diff := cmp.Diff(tc.want, p.Delete); diff != "" || p.Rollout.State != tc.state {

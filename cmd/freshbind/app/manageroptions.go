@@ -83,7 +83,7 @@ func (o *ManagerOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.Repair, "repair", o.Repair, "Rewrite a cold start that was rendered from an older revision to the one in force, in mode enforce; without it, and for pools with the annotation freshbind.dev/repair=false, it is refused.")
 	fs.IntVar(&o.RevisionLimit, "revision-history-limit", o.RevisionLimit, "How many revisions of a template to keep, not counting those in use.")
 	fs.BoolVar(&o.RevisionDigests, "revision-digests", o.RevisionDigests, "Keep digests of a revision's values in mode enforce, too, as everywhere in mode audit: stale members are still named, but a rollout cannot be undone from history.")
-	fs.IntVar(&o.Budget, "replacement-budget", o.Budget, "How many members may be in replacement at once, over all pools.")
+	fs.IntVar(&o.Budget, "replacement-budget", o.Budget, "How many members may be in replacement at once, over all pools. After as many deletes a fifth of them go each second.")
 	fs.BoolVar(&o.kruise, "platform-kruise", o.kruise, "Guard the sandboxes of OpenKruise Agents, too.")
 	fs.StringSliceVar(&o.Namespaces, "namespaces", o.Namespaces, "The only namespaces to look at; all if empty.")
 	fs.BoolVar(&o.SelfTest.Enabled, "self-test", o.SelfTest.Enabled, "Ask the API server regularly, in dry runs, for what has to be refused.")

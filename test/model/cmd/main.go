@@ -7,6 +7,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -85,7 +86,8 @@ func rollouts() error {
 
 // share is what the shipped budget grants.
 func share(size int, pool, another rollout.Charge, want int) int {
-	b := pools.NewBudget(size, func(types.NamespacedName) {})
+	b := pools.NewBudget(size, pools.Pace{}, func(types.NamespacedName, time.Duration) {})
 	b.Settle("another", pools.Account{Replacing: another.Replacing, Stalled: another.Stalled}, true)
-	return b.Take(types.NamespacedName{Name: "pool"}, "pool", pools.Account{Replacing: pool.Replacing, Stalled: pool.Stalled}, want)
+	return b.Take(types.NamespacedName{Name: "pool"}, "pool", pools.Account{Replacing: pool.Replacing, Stalled: pool.Stalled},
+		pools.Grant{Replacements: want, Deletes: want}).Replacements
 }

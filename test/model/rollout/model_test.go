@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
@@ -11,9 +12,10 @@ import (
 
 // shipped is what the budget grants.
 func shipped(size int, pool, another Charge, want int) int {
-	b := pools.NewBudget(size, func(types.NamespacedName) {})
+	b := pools.NewBudget(size, pools.Pace{}, func(types.NamespacedName, time.Duration) {})
 	b.Settle("another", pools.Account{Replacing: another.Replacing, Stalled: another.Stalled}, true)
-	return b.Take(types.NamespacedName{Name: "pool"}, "pool", pools.Account{Replacing: pool.Replacing, Stalled: pool.Stalled}, want)
+	return b.Take(types.NamespacedName{Name: "pool"}, "pool", pools.Account{Replacing: pool.Replacing, Stalled: pool.Stalled},
+		pools.Grant{Replacements: want, Deletes: want}).Replacements
 }
 
 // Each safeguard is needed: without it there is a history that breaks a promise.

@@ -236,7 +236,7 @@ func (p *planner) plan(v *Variant, q question) *freshness.Plan {
 func (v *Variant) poolState(b *Bounds, q question) freshness.PoolState {
 	s := freshness.PoolState{
 		Strategy: b.Strategy, Replicas: replicas, MaxUnavailable: b.MaxUnavailable, Paused: q.paused, Hideable: true,
-		Granted: int(q.granted), Filled: int(q.filled), Overtaken: int(q.lost), Now: now, Rollout: q.progress.asRollout(),
+		Granted: int(q.granted), Deletes: len(q.members), Filled: int(q.filled), Overtaken: int(q.lost), Now: now, Rollout: q.progress.asRollout(),
 	}
 	if b.Broken && !v.NoDeadline {
 		s.Deadline = deadline
