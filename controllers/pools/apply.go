@@ -24,7 +24,7 @@ import (
 // version that was judged; one that is another by now is looked at again when
 // its event comes. A member that cannot be written to is left alone for a while,
 // and holds up no other.
-func (p *Controller) write(ctx context.Context, m *poolMemory, s *poolState, plan freshness.Plan) error {
+func (p *Controller) write(ctx context.Context, m *poolRecord, s *poolState, plan freshness.Plan) error {
 	deletes := p.attempt(ctx, s, plan.Delete, p.delete)
 	s.deleted = len(deletes.went)
 	for _, uid := range deletes.done {
@@ -128,7 +128,7 @@ func refusedByServer(err error) bool {
 }
 
 // backOff leaves members alone for a while, and says so when it begins to.
-func (p *Controller) backOff(m *poolMemory, s *poolState, o outcome, reason, verb string) {
+func (p *Controller) backOff(m *poolRecord, s *poolState, o outcome, reason, verb string) {
 	var names []string
 	for _, member := range o.refused {
 		if m.backOff(member.UID, s.Now) {
@@ -200,7 +200,7 @@ func namedAs(kind schema.GroupVersionKind, namespace, name string) *unstructured
 // suspect has members judged once more, by live reads, that have come to be on a
 // node that is about to go, or whose Pod may be another one than it was. Under the
 // rules of a bind nobody can be given them.
-func (p *Controller) suspect(ctx context.Context, m *poolMemory, s *poolState) error {
+func (p *Controller) suspect(ctx context.Context, m *poolRecord, s *poolState) error {
 	draining, err := p.view.OnDrainingNodes(ctx, s.members)
 	if err != nil {
 		return fmt.Errorf("looking for members on nodes that leave: %w", err)

@@ -80,7 +80,7 @@ func newWorld(b *testing.B) *world {
 		platform: &inForce{Platform: agentsandbox.Platform{History: w, Defaults: settings.Defaults{Strategy: freshness.OnReplenish}}, stored: w},
 		kinds:    agentsandbox.Objects{}.Kinds(), visible: agentsandbox.Objects{}, enforced: act, enforcedNow: act, leads: func() bool { return true }, ready: map[types.UID]sets.Set[types.UID]{}, view: view,
 		client: worldWrites{world: w}, refused: &Refused{hints: make(hints.Queue[Refusal], 1)}, metrics: NewMetrics(prometheus.NewRegistry()),
-		events: &events.FakeRecorder{}, clock: w.clock, memory: map[types.NamespacedName]*poolMemory{},
+		events: &events.FakeRecorder{}, clock: w.clock, records: map[types.NamespacedName]*poolRecord{},
 	}
 	w.budget = NewBudget(50, Pace{}, func(key types.NamespacedName, _ time.Duration) { w.due.Insert(key) })
 	for _, start := range []func() error{

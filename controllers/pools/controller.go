@@ -55,16 +55,16 @@ type Controller struct {
 	clock           clock.PassiveClock
 	formerScheduler string
 
-	mu     sync.Mutex
-	memory map[types.NamespacedName]*poolMemory
+	mu      sync.Mutex
+	records map[types.NamespacedName]*poolRecord
 	// ready are the members of pools that replace some, which became ready lately.
 	ready map[types.UID]sets.Set[types.UID]
 
 	handover handover
 }
 
-// poolMemory is what one leader knows of a pool beyond what is stored.
-type poolMemory struct {
+// poolRecord is what one leader knows of a pool beyond what is stored.
+type poolRecord struct {
 	pool types.UID
 	// proven: the cache showed every member that a consistent list did.
 	proven bool
@@ -136,13 +136,13 @@ const settling = 200 * time.Millisecond
 // the next list.
 const maxSettling = 30 * time.Second
 
-func (p *Controller) remember(key types.NamespacedName, pool types.UID) *poolMemory {
+func (p *Controller) record(key types.NamespacedName, pool types.UID) *poolRecord {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m := p.memory[key]
+	m := p.records[key]
 	if m == nil || m.pool != pool {
-		m = &poolMemory{pool: pool, leaving: map[types.UID]bool{}, doubted: map[types.UID]string{}, failures: map[types.UID]backoff{}, gone: lru.New(goneKept)}
-		p.memory[key] = m
+		m = &poolRecord{pool: pool, leaving: map[types.UID]bool{}, doubted: map[types.UID]string{}, failures: map[types.UID]backoff{}, gone: lru.New(goneKept)}
+		p.records[key] = m
 	}
 	return m
 }
@@ -153,9 +153,9 @@ func (p *Controller) forget(key types.NamespacedName) {
 	if was := p.handover.forget(key); was != "" {
 		p.budget.Forget(was)
 	}
-	if m := p.memory[key]; m != nil {
+	if m := p.records[key]; m != nil {
 		p.budget.Forget(m.pool)
-		delete(p.memory, key)
+		delete(p.records, key)
 		delete(p.ready, m.pool)
 		p.metrics.forget(key)
 	}
@@ -183,7 +183,7 @@ func (p *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		p.forget(req.NamespacedName)
 		return p.loosen(ctx, pool)
 	}
-	m := p.remember(req.NamespacedName, pool.GetUID())
+	m := p.record(req.NamespacedName, pool.GetUID())
 	if !m.proven {
 		if err := p.prove(ctx, m, pool); err != nil {
 			p.budget.Pass(m.pool)
@@ -198,7 +198,7 @@ func (p *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 // prove finds out whether the cache shows what was done before.
-func (p *Controller) prove(ctx context.Context, m *poolMemory, pool *unstructured.Unstructured) (err error) {
+func (p *Controller) prove(ctx context.Context, m *poolRecord, pool *unstructured.Unstructured) (err error) {
 	if m.unclear {
 		m.proven, err = p.view.Proven(ctx, pool)
 	} else {
@@ -210,7 +210,7 @@ func (p *Controller) prove(ctx context.Context, m *poolMemory, pool *unstructure
 
 // step plans on what the caches show and, when that calls for an act, on what
 // is stored.
-func (p *Controller) step(ctx context.Context, m *poolMemory, pool *unstructured.Unstructured) (result reconcile.Result, err error) {
+func (p *Controller) step(ctx context.Context, m *poolRecord, pool *unstructured.Unstructured) (result reconcile.Result, err error) {
 	s, err := p.known(ctx, m, pool)
 	if err != nil {
 		p.budget.Pass(m.pool)
@@ -251,8 +251,8 @@ func (p *Controller) step(ctx context.Context, m *poolMemory, pool *unstructured
 // known judges by what the caches show, unless they show an older pool or template than
 // the last plan was made on: by an older template a member counts as a replacement that
 // is to be replaced itself. It returns nil when there is no template.
-func (p *Controller) known(ctx context.Context, m *poolMemory, pool *unstructured.Unstructured) (*poolState, error) {
-	p.recall(m, pool)
+func (p *Controller) known(ctx context.Context, m *poolRecord, pool *unstructured.Unstructured) (*poolState, error) {
+	p.loadRollout(m, pool)
 	if m.version != "" && older(pool.GetResourceVersion(), m.version) {
 		return p.inForce(ctx, m, pool)
 	}
@@ -268,7 +268,7 @@ func (p *Controller) known(ctx context.Context, m *poolMemory, pool *unstructure
 
 // plan makes the plan, and has claims given stale members only when it is certain
 // that there is no fresh one: a cache that shows none may be old.
-func (p *Controller) plan(ctx context.Context, m *poolMemory, s *poolState) (freshness.Plan, error) {
+func (p *Controller) plan(ctx context.Context, m *poolRecord, s *poolState) (freshness.Plan, error) {
 	if err := p.compare(ctx, m, s); err != nil {
 		return freshness.Plan{}, err
 	}
@@ -286,7 +286,7 @@ func (p *Controller) plan(ctx context.Context, m *poolMemory, s *poolState) (fre
 
 // inForce judges by the pool, the template and the mode as they are stored; nil
 // when this pool is no more, or nothing is enforced for it.
-func (p *Controller) inForce(ctx context.Context, m *poolMemory, cached *unstructured.Unstructured) (*poolState, error) {
+func (p *Controller) inForce(ctx context.Context, m *poolRecord, cached *unstructured.Unstructured) (*poolState, error) {
 	namespace := cached.GetNamespace()
 	pool, err := p.platform.Get(ctx, p.kinds.Pool.GroupResource(), namespace, cached.GetName())
 	if err != nil || pool == nil || pool.GetUID() != cached.GetUID() || pool.GetDeletionTimestamp() != nil {
@@ -332,7 +332,7 @@ func (p *Controller) actsOn(ctx context.Context, pool *unstructured.Unstructured
 }
 
 // apply does what the plan says, and writes its outcome onto the pool.
-func (p *Controller) apply(ctx context.Context, m *poolMemory, s *poolState, plan freshness.Plan) (reconcile.Result, error) {
+func (p *Controller) apply(ctx context.Context, m *poolRecord, s *poolState, plan freshness.Plan) (reconcile.Result, error) {
 	if err := p.sweep(ctx, m, s); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -379,31 +379,4 @@ func sooner(a, b time.Duration) time.Duration {
 		return b
 	}
 	return a
-}
-
-// offers are how long after a template changed its fresh members are offered
-// once more. Upstream's claim controller drops members that differ from the
-// template it sees, and never looks at them again when theirs returns
-// (v1.0.3, extensions/controllers/sandboxclaim_controller.go, getCandidate).
-var offers = []time.Duration{2 * time.Second, 10 * time.Second}
-
-// offerAgain offers members that were there before the template changed and
-// are fresh all the same. It returns when to come back, 0 for never.
-func (p *Controller) offerAgain(m *poolMemory, s *poolState) time.Duration {
-	if m.changed.IsZero() || m.offered == len(offers) {
-		return 0
-	}
-	if wait := m.changed.Add(offers[m.offered]).Sub(s.Now); wait > 0 {
-		return wait
-	}
-	for i, state := range s.Members {
-		if state.Class == freshness.Current && state.Shown && !state.Leaving && !state.ReadySince.IsZero() &&
-			state.Created.Before(m.changed) {
-			p.refused.note(refusalOf(s.members[i]), freshness.FaultNobody)
-		}
-	}
-	if m.offered++; m.offered == len(offers) {
-		return 0
-	}
-	return m.changed.Add(offers[m.offered]).Sub(s.Now)
 }

@@ -150,7 +150,7 @@ func newHarness(t *testing.T, known history, objs ...*unstructured.Unstructured)
 		ready:  map[types.UID]sets.Set[types.UID]{},
 		view:   viewOf(r),
 		client: r.client, refused: &Refused{hints: make(hints.Queue[Refusal], 100)},
-		budget: NewBudget(50, Pace{}, r.notify), metrics: NewMetrics(prometheus.NewRegistry()), events: &events.FakeRecorder{}, clock: r.clock, memory: map[types.NamespacedName]*poolMemory{},
+		budget: NewBudget(50, Pace{}, r.notify), metrics: NewMetrics(prometheus.NewRegistry()), events: &events.FakeRecorder{}, clock: r.clock, records: map[types.NamespacedName]*poolRecord{},
 	}
 	return r
 }

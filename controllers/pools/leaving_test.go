@@ -200,7 +200,7 @@ func TestACordonEndsTheRestOfAPool(t *testing.T) {
 	r := newHarness(t, nil, pool, v1, a)
 	put, _ := storeBy(t, r, platform.NewReducer(unevictable{}))
 	put(a, builders.MakePod(a).Stored("node-1").Obj())
-	m := r.remember(client.ObjectKeyFromObject(pool), pool.GetUID())
+	m := r.record(client.ObjectKeyFromObject(pool), pool.GetUID())
 	nodes := map[string]freshness.Node{}
 	r.view.nodes = func(context.Context) (worseNodes, error) { return worseNodes{cordoned: nodes}, nil }
 	version := func() int {

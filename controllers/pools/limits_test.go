@@ -84,7 +84,7 @@ func TestBackfillOfStamps(t *testing.T) {
 		t.Fatalf("%d stamps at first, want %d; comes back after (-want,+got):\n%s", len(writes), 2*stampsAtOnce, diff)
 	}
 	// Another leader goes on.
-	r.memory = map[types.NamespacedName]*poolMemory{}
+	r.records = map[types.NamespacedName]*poolRecord{}
 	if writes, _ = r.step(pool); len(writes) != 2*10 {
 		t.Errorf("%d stamps then, want %d", len(writes), 2*10)
 	}

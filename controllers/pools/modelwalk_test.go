@@ -159,7 +159,7 @@ func (w *modelWalk) Leads(template bool) {
 	w.leader = next
 	next.lead()
 	// All that comes later than the list may be seen late.
-	m := next.controller.remember(w.pool.key, w.pool.stored.GetUID())
+	m := next.controller.record(w.pool.key, w.pool.stored.GetUID())
 	w.mu.Unlock()
 	err := next.controller.prove(context.Background(), m, w.pool.stored)
 	w.mu.Lock()

@@ -27,7 +27,7 @@ func (s *poolState) standing() map[types.UID]standing {
 // observe compares the members with those of the last plan: what became
 // available takes the place of one that was deleted, even when a claim took it
 // since.
-func (p *Controller) observe(m *poolMemory, s *poolState) {
+func (p *Controller) observe(m *poolRecord, s *poolState) {
 	// Only after the members were listed, so that none counts that will be seen
 	// to become ready.
 	m.readied = m.readied.Union(p.follow(m.pool, true))
@@ -57,7 +57,7 @@ func (p *Controller) observe(m *poolMemory, s *poolState) {
 }
 
 // observeGone counts the members of the last plan that others took since.
-func (s *poolState) observeGone(m *poolMemory, are map[types.UID]standing) {
+func (s *poolState) observeGone(m *poolRecord, are map[types.UID]standing) {
 	for uid, was := range m.standing {
 		if _, present := are[uid]; present || m.leaving[uid] {
 			continue
@@ -84,7 +84,7 @@ func (s *poolState) observeGone(m *poolMemory, are map[types.UID]standing) {
 
 // observeUnseen counts the members that came, became ready and went between two
 // plans.
-func (s *poolState) observeUnseen(m *poolMemory, are map[types.UID]standing) {
+func (s *poolState) observeUnseen(m *poolRecord, are map[types.UID]standing) {
 	for uid := range m.readied {
 		_, present := are[uid]
 		_, known := m.standing[uid]
@@ -98,14 +98,14 @@ func (s *poolState) observeUnseen(m *poolMemory, are map[types.UID]standing) {
 
 // unseenDeletes reports whether the cache shows a member that was deleted: what it
 // shows to have left before went first.
-func (s *poolState) unseenDeletes(m *poolMemory) bool {
+func (s *poolState) unseenDeletes(m *poolRecord) bool {
 	return len(m.leaving) > 0 && slices.ContainsFunc(s.members, func(member entry) bool {
 		return m.leaving[member.UID] && !member.Deleting()
 	})
 }
 
 // planned keeps what the next plan depends on.
-func (p *Controller) planned(m *poolMemory, s *poolState, plan freshness.Plan) {
+func (p *Controller) planned(m *poolRecord, s *poolState, plan freshness.Plan) {
 	if now := s.pool.GetResourceVersion(); m.version == "" || older(m.version, now) {
 		m.version = now
 	}
@@ -142,7 +142,7 @@ func keepPresent[V any](of map[types.UID]V, are map[types.UID]standing) {
 }
 
 // account is what the pool has of the budget for all pools.
-func (m *poolMemory) account(stalled bool) Account {
+func (m *poolRecord) account(stalled bool) Account {
 	return Account{m.rollout.Replacing.Deleted(), stalled}
 }
 
@@ -191,7 +191,7 @@ const (
 	longestBackoff = 2 * time.Minute
 )
 
-func (m *poolMemory) backOff(uid types.UID, now time.Time) (first bool) {
+func (m *poolRecord) backOff(uid types.UID, now time.Time) (first bool) {
 	f := m.failures[uid]
 	wait := min(firstBackoff<<min(f.times, 10), longestBackoff)
 	m.failures[uid] = backoff{f.times + 1, now.Add(wait)}
@@ -200,13 +200,13 @@ func (m *poolMemory) backOff(uid types.UID, now time.Time) (first bool) {
 
 // failed reports whether the last write to a member was refused, and whether the
 // next one has to wait.
-func (m *poolMemory) failed(uid types.UID, now time.Time) (failed, wait bool) {
+func (m *poolRecord) failed(uid types.UID, now time.Time) (failed, wait bool) {
 	f, failed := m.failures[uid]
 	return failed, f.until.After(now)
 }
 
 // nextTry is when the first member may be written to again; 0 for none.
-func (m *poolMemory) nextTry(now time.Time) time.Duration {
+func (m *poolRecord) nextTry(now time.Time) time.Duration {
 	again := time.Duration(0)
 	for _, f := range m.failures {
 		if f.until.After(now) {

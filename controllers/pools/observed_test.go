@@ -46,7 +46,7 @@ func TestWhatIsObservedBetweenPlans(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := &Controller{ready: map[types.UID]sets.Set[types.UID]{}}
-			m := &poolMemory{standing: tc.was, readied: tc.readied, unseen: tc.unseen, gone: lru.New(goneKept)}
+			m := &poolRecord{standing: tc.was, readied: tc.readied, unseen: tc.unseen, gone: lru.New(goneKept)}
 			s := &poolState{PoolState: freshness.PoolState{Replicas: 3, Now: now}}
 			for uid, is := range tc.is {
 				s.members = append(s.members, entry{WithPod: members.WithPod{Member: &members.Member{UID: uid}}})
@@ -72,7 +72,7 @@ func TestDeletesAreUnseenUntilAPlanHasSeenThem(t *testing.T) {
 	pool := rollingPool("python", 4, "max-unavailable", "2")
 	r := replaced(t, 4, pool)
 	r.step(pool)
-	m := r.memory[client.ObjectKeyFromObject(pool)]
+	m := r.records[client.ObjectKeyFromObject(pool)]
 	if !m.unseen {
 		t.Error("deletes count as seen that were made a moment ago")
 	}
@@ -90,7 +90,7 @@ func TestAMemberFillsOnePlace(t *testing.T) {
 			r := replaced(t, 4, pool)
 			r.step(pool)
 			r.step(pool)
-			m := r.memory[client.ObjectKeyFromObject(pool)]
+			m := r.records[client.ObjectKeyFromObject(pool)]
 			m.version = version
 			if err := r.client.Create(t.Context(), of(pool, v2, "new").Obj()); err != nil {
 				t.Fatal(err)
@@ -120,7 +120,7 @@ func TestAnUnclearDeleteIsProvenByALaterList(t *testing.T) {
 		t.Errorf("%d lists, error %v; want a new list and another try", lists.lists, err)
 	}
 	status := freshness.Replacements{{Deleted: 1}}
-	if diff := cmp.Diff(status, r.memory[req.NamespacedName].rollout.Replacing); diff != "" {
+	if diff := cmp.Diff(status, r.records[req.NamespacedName].rollout.Replacing); diff != "" {
 		t.Errorf("in replacement (-want,+got):\n%s", diff)
 	}
 }

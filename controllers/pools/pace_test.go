@@ -250,12 +250,12 @@ func (unlistable) List(context.Context, client.ObjectList, ...client.ListOption)
 
 // A pool that cannot use its turn holds up no other.
 func TestAPoolThatCannotBePlannedPassesItsTurn(t *testing.T) {
-	cases := map[string]func(*harness, *poolMemory){
-		"its members cannot be listed": func(r *harness, m *poolMemory) {
+	cases := map[string]func(*harness, *poolRecord){
+		"its members cannot be listed": func(r *harness, m *poolRecord) {
 			m.proven, m.unclear = false, true
 			r.view.lists = unlistable{r.client}
 		},
-		"its template cannot be read": func(r *harness, m *poolMemory) {
+		"its template cannot be read": func(r *harness, m *poolRecord) {
 			m.roster, m.inspection = nil, nil
 			r.platform = unreadable{r.platform}
 		},
@@ -271,7 +271,7 @@ func TestAPoolThatCannotBePlannedPassesItsTurn(t *testing.T) {
 				r.step(pool)
 			}
 			clear(r.later)
-			breaks(r, r.memory[client.ObjectKeyFromObject(b)])
+			breaks(r, r.records[client.ObjectKeyFromObject(b)])
 			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)}); err == nil {
 				t.Fatal("no error")
 			}

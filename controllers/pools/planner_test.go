@@ -244,7 +244,7 @@ func TestMembersThatCannotBeDeletedHoldUpNoOther(t *testing.T) {
 }
 
 func TestBackoffGrows(t *testing.T) {
-	m := &poolMemory{failures: map[types.UID]backoff{}}
+	m := &poolRecord{failures: map[types.UID]backoff{}}
 	var waits []time.Duration
 	for range 9 {
 		m.backOff("a", now)
@@ -312,7 +312,7 @@ func TestACacheOfPoolsThatIsBehindAPlan(t *testing.T) {
 	r.view.cache = behind{r.client, before}
 	for i, what := range []string{"planned on the stored pool", "and once more"} {
 		r.step(pool)
-		replacing := r.memory[client.ObjectKeyFromObject(pool)].rollout.Replacing
+		replacing := r.records[client.ObjectKeyFromObject(pool)].rollout.Replacing
 		if replacing.Awaited() != ahead+1 || replacing.Deleted() != 1 {
 			t.Errorf("%d, %s: %d are awaited, %d of them deleted; want %d and 1", i, what, replacing.Awaited(), replacing.Deleted(), ahead+1)
 		}

@@ -44,7 +44,7 @@ func (s *poolState) deletes() int {
 // look judges the members that the cache shows; nil when the template does not
 // exist, or does not tell what they are built from, so that nothing can be said of
 // them.
-func (p *Controller) look(ctx context.Context, m *poolMemory, pool, template *unstructured.Unstructured) (*poolState, error) {
+func (p *Controller) look(ctx context.Context, m *poolRecord, pool, template *unstructured.Unstructured) (*poolState, error) {
 	if template == nil {
 		return nil, nil
 	}
@@ -79,7 +79,7 @@ func (p *Controller) look(ctx context.Context, m *poolMemory, pool, template *un
 
 // compare adds what has become of the members since the last plan. It adds to what
 // it is given, and so is called once for each plan.
-func (p *Controller) compare(ctx context.Context, m *poolMemory, s *poolState) (err error) {
+func (p *Controller) compare(ctx context.Context, m *poolRecord, s *poolState) (err error) {
 	inspection := s.roster.by
 	p.followRollout(m, s, inspection)
 	p.observe(m, s)
@@ -92,7 +92,7 @@ func (p *Controller) compare(ctx context.Context, m *poolMemory, s *poolState) (
 
 // inspect goes on with what the pool's members were compared with before when
 // nothing of it has changed, so that none is compared again.
-func (p *Controller) inspect(ctx context.Context, m *poolMemory, pool, template *unstructured.Unstructured) (*platform.Inspection, error) {
+func (p *Controller) inspect(ctx context.Context, m *poolRecord, pool, template *unstructured.Unstructured) (*platform.Inspection, error) {
 	inspection, err := p.platform.Inspect(ctx, pool, template)
 	if err != nil {
 		return nil, fmt.Errorf("rendering template %s: %w", template.GetName(), err)
@@ -103,8 +103,8 @@ func (p *Controller) inspect(ctx context.Context, m *poolMemory, pool, template 
 	return m.inspection, nil
 }
 
-// recall reads what the pool says of its rollout, once.
-func (p *Controller) recall(m *poolMemory, pool *unstructured.Unstructured) {
+// loadRollout reads what the pool says of its rollout, once.
+func (p *Controller) loadRollout(m *poolRecord, pool *unstructured.Unstructured) {
 	if m.read {
 		return
 	}
@@ -127,7 +127,7 @@ func (t templateVersion) isAfter(shown templateVersion) bool {
 }
 
 // followRollout carries on with the rollout in force, or begins one.
-func (p *Controller) followRollout(m *poolMemory, s *poolState, inspection *platform.Inspection) {
+func (p *Controller) followRollout(m *poolRecord, s *poolState, inspection *platform.Inspection) {
 	seen := versionOf(s.template)
 	if m.turned(seen, inspection.Revision()) {
 		m.changed, m.offered = s.Now, 0
@@ -142,7 +142,7 @@ func (p *Controller) followRollout(m *poolMemory, s *poolState, inspection *plat
 // turned reports whether others may have seen a template, since it was last seen
 // here, that differs from what some members are built from, and dropped them:
 // another revision, or versions in between that were not seen here.
-func (m *poolMemory) turned(seen templateVersion, revision string) bool {
+func (m *poolRecord) turned(seen templateVersion, revision string) bool {
 	if m.template.generation == 0 {
 		return false
 	}

@@ -48,7 +48,7 @@ const readBack = 2 * time.Second
 // goes, when that changed, and what is about to be deleted, so that whoever leads
 // next knows of it; nothing of a pool of bare Pods, which no cache shows. It
 // returns when to come back, 0 for never.
-func (p *Controller) publish(ctx context.Context, m *poolMemory, s *poolState, plan freshness.Plan) (time.Duration, error) {
+func (p *Controller) publish(ctx context.Context, m *poolRecord, s *poolState, plan freshness.Plan) (time.Duration, error) {
 	status := p.status(s, plan)
 	raw, err := json.Marshal(status)
 	if err != nil {

@@ -27,7 +27,7 @@ func restOf(s *poolState) rest {
 
 // rests reports whether nothing has changed that a plan depends on since one had
 // nothing to do.
-func (m *poolMemory) rests(s *poolState) bool {
+func (m *poolRecord) rests(s *poolState) bool {
 	is := restOf(s)
 	is.fresh, is.until = m.rest.fresh, m.rest.until
 	if is != m.rest || !is.until.IsZero() && !s.Now.Before(is.until) {
@@ -49,7 +49,7 @@ func (r rest) wait(now time.Time) time.Duration {
 
 // settle notes that a plan was carried out which has the pool looked at again after
 // that time. What was written is to be seen first, and what somebody else made of it.
-func (m *poolMemory) settle(s *poolState, plan freshness.Plan, again time.Duration) {
+func (m *poolRecord) settle(s *poolState, plan freshness.Plan, again time.Duration) {
 	m.rest = rest{}
 	idle := len(plan.Delete)+len(plan.Hide)+len(plan.Show)+plan.Waiting+plan.Rollout.Replacing.Awaited() == 0
 	remembers := len(m.leaving)+len(m.failures)+len(m.onDrainingNode) > 0 || s.Now.Sub(m.writtenAt) < readBack

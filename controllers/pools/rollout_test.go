@@ -69,7 +69,7 @@ func TestAPoolSeenLateIsNotForgotten(t *testing.T) {
 	pool := builders.MakePool("ns", "python").Replicas(2).Strategy("OnReplenish").Obj()
 	r := newHarness(t, nil, append(ofAll(pool, v1, 2), pool, v1)...)
 	r.step(pool)
-	m := r.memory[client.ObjectKeyFromObject(pool)]
+	m := r.records[client.ObjectKeyFromObject(pool)]
 	m.changed = now
 	r.clock.SetTime(now.Add(time.Hour))
 	_, again := r.step(pool)
@@ -129,7 +129,7 @@ func TestANewLeaderGoesOnWithARollout(t *testing.T) {
 	if got := r.annotation(pool, settings.RolloutStateKey); got != "Progressing" {
 		t.Fatalf("state %q, want Progressing", got)
 	}
-	r.memory = map[types.NamespacedName]*poolMemory{}
+	r.records = map[types.NamespacedName]*poolRecord{}
 	r.clock.SetTime(now.Add(2 * time.Minute))
 	r.step(pool)
 	if got := r.annotation(pool, settings.RolloutStateKey); got != "Failed" {
@@ -152,7 +152,7 @@ func TestStaleMembersAreServedOnlyWhenThereIsNoFreshOne(t *testing.T) {
 		return r.annotation(pool, settings.AdmitKey)
 	}
 	// The controller has proven its view before it fell behind.
-	r.remember(client.ObjectKeyFromObject(pool), pool.GetUID()).proven = true
+	r.record(client.ObjectKeyFromObject(pool), pool.GetUID()).proven = true
 	for i := range 4 {
 		at := time.Duration(2*i) * time.Second
 		if got := said(at); got != "fresh" {
@@ -208,11 +208,11 @@ func TestMembersAreHiddenBeforeTheyGo(t *testing.T) {
 	}
 	step(1500*time.Millisecond, 500*time.Millisecond)
 	step(500*time.Millisecond, 0, "delete m00", "delete m01")
-	if m := r.memory[client.ObjectKeyFromObject(pool)]; len(m.hidden) != 2 {
+	if m := r.records[client.ObjectKeyFromObject(pool)]; len(m.hidden) != 2 {
 		t.Errorf("remembers %d hidden members, want 2", len(m.hidden))
 	}
 	step(time.Second, 0)
-	if m := r.memory[client.ObjectKeyFromObject(pool)]; len(m.hidden) != 0 {
+	if m := r.records[client.ObjectKeyFromObject(pool)]; len(m.hidden) != 0 {
 		t.Errorf("remembers %d members that are gone", len(m.hidden))
 	}
 }

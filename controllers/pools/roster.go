@@ -40,7 +40,7 @@ type entry struct {
 
 // roll judges those members that are another version by now, or in another Pod, than
 // when they were judged last.
-func (p *Controller) roll(ctx context.Context, m *poolMemory, inspection *platform.Inspection, pool *unstructured.Unstructured) (*roster, error) {
+func (p *Controller) roll(ctx context.Context, m *poolRecord, inspection *platform.Inspection, pool *unstructured.Unstructured) (*roster, error) {
 	r := m.roster
 	if r == nil || r.by != inspection {
 		r = &roster{by: inspection}
@@ -89,7 +89,7 @@ func (r *roster) place(nodes worseNodes) {
 }
 
 // asWritten are the states of members with what came of writes to them.
-func (m *poolMemory) asWritten(r *roster, now time.Time) []freshness.MemberState {
+func (m *poolRecord) asWritten(r *roster, now time.Time) []freshness.MemberState {
 	if len(m.leaving)+len(m.failures) == 0 {
 		return r.states
 	}
@@ -104,7 +104,7 @@ func (m *poolMemory) asWritten(r *roster, now time.Time) []freshness.MemberState
 
 // asHidden are the states of members with when each was first seen to be hidden, which
 // nothing that is stored tells.
-func (m *poolMemory) asHidden(r *roster, of []freshness.MemberState, now time.Time) []freshness.MemberState {
+func (m *poolRecord) asHidden(r *roster, of []freshness.MemberState, now time.Time) []freshness.MemberState {
 	states, hidden := slices.Clone(of), map[types.UID]time.Time{}
 	for i := range states {
 		if states[i].Shown {

@@ -79,7 +79,7 @@ func TestAMemberIsJudgedOnce(t *testing.T) {
 			r := newHarness(t, history{v2, v1}, pool, v2)
 			put, drop := storeOf(t, r)
 			put(a, b, c, onNode("node-1"))
-			m := r.remember(client.ObjectKeyFromObject(pool), pool.GetUID())
+			m := r.record(client.ObjectKeyFromObject(pool), pool.GetUID())
 			before, err := r.look(t.Context(), m, pool, v2)
 			if err != nil {
 				t.Fatal(err)
@@ -125,7 +125,7 @@ func TestWhenAPoolRests(t *testing.T) {
 		put         []*unstructured.Unstructured
 		pool        *unstructured.Unstructured
 		template    *unstructured.Unstructured
-		settle      func(s *poolState, m *poolMemory, plan *freshness.Plan)
+		settle      func(s *poolState, m *poolRecord, plan *freshness.Plan)
 		again, late time.Duration
 	}
 	cases := map[string]struct {
@@ -144,26 +144,26 @@ func TestWhenAPoolRests(t *testing.T) {
 		"later, for ever":                 {change{late: time.Hour}, true},
 		"later, not yet":                  {change{again: time.Minute, late: time.Minute - 1}, true},
 		"later, then":                     {change{again: time.Minute, late: time.Minute}, false},
-		"a delete":                        {change{settle: func(_ *poolState, _ *poolMemory, p *freshness.Plan) { p.Delete = []int{0} }}, false},
-		"a member to hide":                {change{settle: func(_ *poolState, _ *poolMemory, p *freshness.Plan) { p.Hide = []int{0} }}, false},
-		"members that wait":               {change{settle: func(_ *poolState, _ *poolMemory, p *freshness.Plan) { p.Waiting = 1 }}, false},
-		"members to be replaced": {change{settle: func(_ *poolState, _ *poolMemory, p *freshness.Plan) {
+		"a delete":                        {change{settle: func(_ *poolState, _ *poolRecord, p *freshness.Plan) { p.Delete = []int{0} }}, false},
+		"a member to hide":                {change{settle: func(_ *poolState, _ *poolRecord, p *freshness.Plan) { p.Hide = []int{0} }}, false},
+		"members that wait":               {change{settle: func(_ *poolState, _ *poolRecord, p *freshness.Plan) { p.Waiting = 1 }}, false},
+		"members to be replaced": {change{settle: func(_ *poolState, _ *poolRecord, p *freshness.Plan) {
 			p.Rollout.Replacing = freshness.Replacements{{Deleted: 1}}
 		}}, false},
-		"not complete":                {change{settle: func(_ *poolState, _ *poolMemory, p *freshness.Plan) { p.Rollout.State = freshness.Failed }}, false},
-		"a delete that is unseen":     {change{settle: func(_ *poolState, m *poolMemory, _ *freshness.Plan) { m.leaving["x"] = true }}, false},
-		"a member that waits":         {change{settle: func(_ *poolState, m *poolMemory, _ *freshness.Plan) { m.failures["x"] = backoff{} }}, false},
-		"a member was onDrainingNode": {change{settle: func(_ *poolState, m *poolMemory, _ *freshness.Plan) { m.onDrainingNode["x"] = true }}, false},
-		"words not seen yet":          {change{settle: func(s *poolState, m *poolMemory, _ *freshness.Plan) { m.writtenAt = s.Now }}, false},
-		"words withheld":              {change{settle: func(s *poolState, _ *poolMemory, _ *freshness.Plan) { s.withheld = true }}, false},
-		"bare pods":                   {change{settle: func(s *poolState, _ *poolMemory, _ *freshness.Plan) { s.bare = true }}, false},
+		"not complete":                {change{settle: func(_ *poolState, _ *poolRecord, p *freshness.Plan) { p.Rollout.State = freshness.Failed }}, false},
+		"a delete that is unseen":     {change{settle: func(_ *poolState, m *poolRecord, _ *freshness.Plan) { m.leaving["x"] = true }}, false},
+		"a member that waits":         {change{settle: func(_ *poolState, m *poolRecord, _ *freshness.Plan) { m.failures["x"] = backoff{} }}, false},
+		"a member was onDrainingNode": {change{settle: func(_ *poolState, m *poolRecord, _ *freshness.Plan) { m.onDrainingNode["x"] = true }}, false},
+		"words not seen yet":          {change{settle: func(s *poolState, m *poolRecord, _ *freshness.Plan) { m.writtenAt = s.Now }}, false},
+		"words withheld":              {change{settle: func(s *poolState, _ *poolRecord, _ *freshness.Plan) { s.withheld = true }}, false},
+		"bare pods":                   {change{settle: func(s *poolState, _ *poolRecord, _ *freshness.Plan) { s.bare = true }}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := newHarness(t, history{v2, v1}, pool, v2)
 			put, _ := storeOf(t, r)
 			put(a, b, stamped().Obj())
-			m := r.remember(client.ObjectKeyFromObject(pool), pool.GetUID())
+			m := r.record(client.ObjectKeyFromObject(pool), pool.GetUID())
 			m.onDrainingNode = map[types.UID]bool{}
 			s, err := r.look(t.Context(), m, pool, v2)
 			if err != nil {
@@ -216,7 +216,7 @@ func TestAPoolAtRestIsNotPlanned(t *testing.T) {
 	r.step(pool)
 	r.clock.SetTime(now.Add(countsEvery))
 	r.step(pool)
-	m := r.memory[client.ObjectKeyFromObject(pool)]
+	m := r.records[client.ObjectKeyFromObject(pool)]
 	m.rollout.State = freshness.Failed
 	if r.step(pool); m.rollout.State != freshness.Failed {
 		t.Errorf("it was planned though nothing has changed, and is %s", m.rollout.State)

@@ -69,7 +69,7 @@ func Setup(mgr manager.Manager, o Options) (*Dispositions, error) {
 	p := &Controller{
 		platform: o.Platform, kinds: o.Kinds, visible: o.Visibility, enforced: o.Enforced, enforcedNow: o.EnforcedNow, leads: o.Leads, view: view, client: mgr.GetClient(), refused: o.Refused, pods: o.Pods,
 		events:  mgr.GetEventRecorder("freshbind"),
-		metrics: o.Metrics, clock: clock.RealClock{}, formerScheduler: o.FormerScheduler, memory: map[types.NamespacedName]*poolMemory{},
+		metrics: o.Metrics, clock: clock.RealClock{}, formerScheduler: o.FormerScheduler, records: map[types.NamespacedName]*poolRecord{},
 		ready: map[types.UID]sets.Set[types.UID]{},
 	}
 	p.budget = budgetOf(o.Budget, p.clock, turns)

@@ -85,7 +85,7 @@ func (p *process) lead() {
 		platform: &simPlatform{agentsandbox.Platform{History: simHistory{p.simulation}, Defaults: settings.Defaults{Strategy: freshness.OnReplenish}}, p.simulation},
 		kinds:    agentsandbox.Objects{}.Kinds(), visible: agentsandbox.Objects{}, enforced: shown, enforcedNow: stored, leads: func() bool { return true }, ready: map[types.UID]sets.Set[types.UID]{}, view: view,
 		client: simWrites{simulation: p.simulation}, refused: &Refused{hints: make(hints.Queue[Refusal], 1)}, metrics: NewMetrics(prometheus.NewRegistry()),
-		events: &events.FakeRecorder{}, clock: p.clock, memory: map[types.NamespacedName]*poolMemory{},
+		events: &events.FakeRecorder{}, clock: p.clock, records: map[types.NamespacedName]*poolRecord{},
 	}
 	p.controller.budget = NewBudget(p.budget, p.pace, p.call)
 	for _, pool := range p.pools {

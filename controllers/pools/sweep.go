@@ -17,7 +17,7 @@ import (
 // has changed for the worse. Releases whose members are Pods (v0.1, v0.2) show
 // none of them as Sandboxes, so that nothing else would look at those which nobody
 // tries.
-func (p *Controller) sweep(ctx context.Context, m *poolMemory, s *poolState) error {
+func (p *Controller) sweep(ctx context.Context, m *poolRecord, s *poolState) error {
 	if len(s.members) > 0 || !p.view.hasBarePods(s.pool.GroupVersionKind()) {
 		m.bare = false
 		return nil

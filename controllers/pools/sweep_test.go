@@ -44,7 +44,7 @@ func TestBarePodsAreSweptWhenSomethingChanged(t *testing.T) {
 	nodes := func(nodes ...*unstructured.Unstructured) func() {
 		return func() { r.view.cache = newHarness(t, nil, nodes...).client }
 	}
-	m := &poolMemory{template: templateVersion{generation: 1}}
+	m := &poolRecord{template: templateVersion{generation: 1}}
 	again := []string{"a"}
 	for _, tc := range []struct {
 		what   string
@@ -180,7 +180,7 @@ func TestAPoolOfBarePodsHasNoOutcome(t *testing.T) {
 	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(pool), stored); err != nil {
 		t.Fatal(err)
 	}
-	m := r.memory[client.ObjectKeyFromObject(pool)]
+	m := r.records[client.ObjectKeyFromObject(pool)]
 	m.bare = true
 	s := &poolState{pool: stored, template: v1}
 	s.Now = now.Add(time.Hour)

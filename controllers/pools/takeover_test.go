@@ -159,13 +159,13 @@ func TestWhenMembersAreOfferedAgain(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			m := &poolMemory{template: templateVersion{"u", 1}, rollout: freshness.Rollout{Revision: "r"}}
+			m := &poolRecord{template: templateVersion{"u", 1}, rollout: freshness.Rollout{Revision: "r"}}
 			if got := m.turned(tc.seen, tc.revision); got != tc.want {
 				t.Errorf("turned() = %t, want %t", got, tc.want)
 			}
 		})
 	}
-	if (&poolMemory{}).turned(templateVersion{"u", 7}, "r") {
+	if (&poolRecord{}).turned(templateVersion{"u", 7}, "r") {
 		t.Error("a template that was never seen before has turned")
 	}
 }

@@ -23,7 +23,7 @@ func TestNothingIsSaidOfMembersThatCannotBeCompared(t *testing.T) {
 	pool := builders.MakePool("ns", "python").Obj()
 	r := newHarness(t, nil, pool, v1.DeepCopy(), of(pool, v1, "m").Obj())
 	r.platform = untold{r.platform}
-	s, err := r.look(t.Context(), r.remember(client.ObjectKeyFromObject(pool), pool.GetUID()), pool, v1)
+	s, err := r.look(t.Context(), r.record(client.ObjectKeyFromObject(pool), pool.GetUID()), pool, v1)
 	if s != nil || err != nil {
 		t.Errorf("something is: %+v, %v", s, err)
 	}

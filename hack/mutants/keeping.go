@@ -15,8 +15,8 @@ var keeping = slices.Concat(at("controllers/pools/controller.go", []mutant{
 		_ = p.compare(ctx, m, s)
 	}`, test: "TestAMemberFillsOnePlace/the cached pool is older"},
 	{check: "rollouts: no plan goes back to an older template", old: `template != nil && m.template.isAfter(`, broken: `false && m.template.isAfter(`, test: "TestAPlanDoesNotGoBackToAnOlderTemplate"},
-	{check: "rollouts: nor does a leader", old: `	p.recall(m, pool)
-`, broken: `	defer p.recall(m, pool)
+	{check: "rollouts: nor does a leader", old: `	p.loadRollout(m, pool)
+`, broken: `	defer p.loadRollout(m, pool)
 `, test: "TestALeaderDoesNotGoBackToAnOlderTemplate"},
 	{check: "the mode is read live before deletes", old: `if act, err := p.actsOn(ctx, pool); err != nil || !act {`, broken: `if act, err := p.actsOn(ctx, pool); err != nil || false && !act {`, test: "TestAuditIsObeyedBeforeTheCacheShowsIt/deletes"},
 	{check: "the mode is read live before words", old: `s.live, s.withheld = act, !act
