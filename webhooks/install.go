@@ -155,10 +155,11 @@ const ConfigurationName = "freshbind"
 // those of floors begin with.
 func ConfigurationOf(a platform.Admission) string { return ConfigurationName + a.Suffix }
 
-// stampsPods: it has Pods stamped, and so changed stamps of them put back.
-func stampsPods(a platform.Admission) bool {
-	_, does := a.Requests[platform.NewPods]
-	return does
+// restampsPods: it has Pods stamped, and so changed stamps of them put back. That is for Pods
+// of all platforms, so that the one with the plain names has it done.
+func restampsPods(a platform.Admission) bool {
+	_, stamps := a.Requests[platform.NewPods]
+	return stamps && a.Suffix == ""
 }
 
 // Scope says whose writes are judged.
@@ -244,7 +245,7 @@ func Configurations(a platform.Admission, e Endpoint, s Scope) (
 		ObjectMeta: called(ConfigurationOf(a)),
 	}
 	hooks := on(a, s.exceptBirthsByPools(a, StampHook), s.byPools(a, StampBirthHook), StampPodHook, EvictHook)
-	if s.Restamp && stampsPods(a) {
+	if s.Restamp && restampsPods(a) {
 		hooks = append(hooks, restampHook(s.Self))
 	}
 	for _, h := range hooks {

@@ -180,3 +180,20 @@ func TestWhatAPlatformHasNoUseForIsNotInstalled(t *testing.T) {
 		t.Errorf("stamps of Pods are put back, and there are none: %v", p.Mutating)
 	}
 }
+
+// Changed stamps of Pods are put back once, whichever platform's they are.
+func TestStampsArePutBackOnce(t *testing.T) {
+	a := agentsandbox.Admission()
+	a.Suffix = "-of-another"
+	mutating, _ := Configurations(a, Endpoint{URL: "https://h:1"}, Scope{Restamp: true, Self: "us"})
+	var names []string
+	for _, w := range mutating.Webhooks {
+		names = append(names, w.Name)
+	}
+	if diff := cmp.Diff([]string{StampHook.Name, StampBirthHook.Name, StampPodHook.Name}, names); diff != "" {
+		t.Errorf("webhooks (-want,+got):\n%s", diff)
+	}
+	if p := NewPolicies(a, Scope{}); len(p.Mutating) > 0 || len(p.MutatingBinding) > 0 {
+		t.Errorf("stamps of Pods are put back twice: %v", p.Mutating)
+	}
+}

@@ -31,7 +31,7 @@ func NewOwnPolicies(a platform.Admission, self string, others ...platform.Admiss
 	p := Policies{suffix: a.Suffix}
 	own := a.Own
 	marked := own.Marked
-	if stampsPods(a) {
+	if restampsPods(a) {
 		marked = append(slices.Clone(marked), platform.On("", "v1", "pods", update))
 	}
 	p.hold(self, "freshbind-own-writes", marked,

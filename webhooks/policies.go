@@ -53,7 +53,7 @@ func NewPolicies(a platform.Admission, s Scope) Policies {
 	}
 	// Upstream's Sandbox controller copies template metadata onto Pods: a policy
 	// that refused it would make Sandboxes not ready, so the change is undone.
-	if stampsPods(a) {
+	if restampsPods(a) {
 		p.mutate(places, "freshbind-pod-stamp", namedRules("", "v1", "pods", update), slices.Concat(notUs, stampChanges), putBack)
 	}
 	return p

@@ -30,10 +30,9 @@ func (o *Scheduling) formerScheduler() string {
 	return o.SchedulerName
 }
 
-// formerSchedulerOf is formerScheduler for a platform whose Pods are sent anywhere, which
-// the webhook for new Pods does.
+// formerSchedulerOf is formerScheduler for a platform whose Pods are sent anywhere.
 func (o *Scheduling) formerSchedulerOf(a platform.Admission) string {
-	if len(a.Requests[platform.NewPods].Rules) == 0 {
+	if !a.SendsPods {
 		return ""
 	}
 	return o.formerScheduler()

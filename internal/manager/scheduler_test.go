@@ -3,8 +3,6 @@ package manager
 import (
 	"testing"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-
 	"github.com/freshbind/freshbind/internal/config"
 	"github.com/freshbind/freshbind/internal/platform"
 )
@@ -16,8 +14,7 @@ func TestWhoSchedulesMembers(t *testing.T) {
 		config.SchedulingNone: {"", "second"}, config.SchedulingExtender: {"", "second"}, config.SchedulingSecond: {"second", ""},
 	} {
 		o := Scheduling{Mode: mode, SchedulerName: "second"}
-		sending := platform.Admission{Requests: map[platform.Requested]platform.Requests{platform.NewPods: {Rules: make([]admissionregistrationv1.RuleWithOperations, 1)}}}
-		if got := [2]string{o.sendsTo(), o.formerSchedulerOf(sending)}; got != want {
+		if got := [2]string{o.sendsTo(), o.formerSchedulerOf(platform.Admission{SendsPods: true})}; got != want {
 			t.Errorf("mode %s: sends to and fetches from %q, want %q", mode, got, want)
 		}
 		if got := o.formerSchedulerOf(platform.Admission{}); got != "" {

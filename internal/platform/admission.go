@@ -29,6 +29,8 @@ type Admission struct {
 	// Controllers are the users that make pools' members, unless Freshbind is told of
 	// others.
 	Controllers []string
+	// SendsPods: new Pods of members can be sent to another scheduler.
+	SendsPods bool
 }
 
 // Requested is what a hook is asked about.

@@ -58,6 +58,8 @@ type policy struct {
 type rendered struct {
 	hooks    map[string]hook
 	policies map[string]policy
+	// podHooks are those that are about Pods.
+	podHooks map[string]hook
 }
 
 // render compiles what is installed for agent-sandbox, after an edit if there is one.
@@ -82,7 +84,7 @@ func renderOf(t testing.TB, a platform.Admission, edits ...func(*admissionregist
 		}
 		return matchconditions.NewMatcher(compiled, ptr.To(admissionregistrationv1.Fail), "test", "test", "test")
 	}
-	out := rendered{map[string]hook{}, map[string]policy{}}
+	out := rendered{map[string]hook{}, map[string]policy{}, map[string]hook{}}
 	scope := webhooks.Scope{Self: self}
 	mutating, validating := webhooks.Configurations(a, webhooks.Endpoint{URL: "https://h"}, scope)
 	for _, edit := range edits {
@@ -96,8 +98,11 @@ func renderOf(t testing.TB, a platform.Admission, edits ...func(*admissionregist
 		return in
 	}
 	add := func(name string, rules []admissionregistrationv1.RuleWithOperations, in *metav1.LabelSelector, conditions []admissionregistrationv1.MatchCondition) {
-		if rules[0].Resources[0] == "sandboxes" {
+		switch rules[0].Resources[0] {
+		case "sandboxes":
 			out.hooks[name] = hook{rules[0].Operations, selector(in), matcher(conditions)}
+		case "pods":
+			out.podHooks[name] = hook{rules[0].Operations, selector(in), matcher(conditions)}
 		}
 	}
 	for _, w := range mutating.Webhooks {

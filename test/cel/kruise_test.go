@@ -180,3 +180,38 @@ func TestDeletesOfOpenKruiseAgents(t *testing.T) {
 		})
 	}
 }
+
+// The API server asks about Pods that a Sandbox controls, and about no others.
+func TestPodsOfOpenKruiseAgents(t *testing.T) {
+	r := renderOf(t, kruise.Admission())
+	owned := func(apiVersion, kind string, controls bool) *unstructured.Unstructured {
+		pod := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "ns", "name": "m"}, "spec": map[string]any{},
+		}}
+		if kind != "" {
+			pod.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: "m", UID: "uid-m", Controller: ptr.To(controls)}})
+		}
+		return pod
+	}
+	const of = kruise.Group + "/v1alpha1"
+	for name, tc := range map[string]struct {
+		pod  *unstructured.Unstructured
+		want bool
+	}{
+		"of a Sandbox":               {owned(of, "Sandbox", true), true},
+		"of a Sandbox, some version": {owned(kruise.Group+"/v1", "Sandbox", true), true},
+		"not controlled":             {owned(of, "Sandbox", false), false},
+		"of a namesake":              {owned("agents.x-k8s.io/v1alpha1", "Sandbox", true), false},
+		"of a SandboxSet":            {owned(of, "SandboxSet", true), false},
+		"of nobody":                  {owned("", "", false), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := r.podHooks[webhooks.StampPodHook.Name].matches(t, write{obj: tc.pod, user: "alice"}.attributes()); got != tc.want {
+				t.Errorf("stamped: %t, want %t", got, tc.want)
+			}
+			if got := (kruise.Objects{}).MemberOf(tc.pod) != ""; got != tc.want {
+				t.Errorf("the guard finds a member: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}

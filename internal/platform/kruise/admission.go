@@ -13,6 +13,7 @@ const (
 
 	// Of an owner o.
 	setOwner = `o.kind == '` + kindSet + `' && o.apiVersion.startsWith('` + Group + `/')`
+	boxOwner = `o.kind == '` + kindSandbox + `' && o.apiVersion.startsWith('` + Group + `/')`
 	controls = `o.?controller.orValue(false)`
 
 	celClaimed    = `object.metadata.?labels[?'` + claimedLabel + `'].orValue('') == '` + yes + `'`
@@ -49,8 +50,8 @@ const (
 	wantsCleanup = `oldObject.metadata.?annotations[?'` + cleanupAnnotation + `'].orValue('') == '` + yes + `'`
 )
 
-// Admission says which requests each hook is about. Pods are not stamped, and there is
-// nothing to advise on yet: those hooks are not installed.
+// Admission says which requests each hook is about. There is nothing to advise on yet: that
+// hook is not installed.
 func Admission() platform.Admission {
 	const create, update, remove = admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete
 	sandboxes := func(ops ...admissionregistrationv1.OperationType) []admissionregistrationv1.RuleWithOperations {
@@ -68,6 +69,10 @@ func Admission() platform.Admission {
 			platform.Births:     {Rules: sandboxes(create), Conditions: platform.When("made-for-a-pool", pooled)},
 			platform.Deletes:    {Rules: sandboxes(remove), Conditions: append(platform.When("of-whoever-has-it", had), platform.WithoutUID()...)},
 			platform.Evictions:  {Rules: []admissionregistrationv1.RuleWithOperations{platform.On("", "v1", "pods/eviction", create)}},
+			platform.NewPods: {
+				Rules:      []admissionregistrationv1.RuleWithOperations{platform.On("", "v1", pods.Resource, create)},
+				Conditions: platform.When("made-for-a-sandbox", celOwners+`.exists(o, `+boxOwner+` && `+controls+`)`),
+			},
 			platform.NewMembers: {Rules: sandboxes(create), Conditions: platform.When("made-for-a-pool-or-claim", pooled+` || `+coldStarted)},
 		},
 		Rules: []platform.MemberRule{{

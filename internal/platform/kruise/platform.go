@@ -176,8 +176,3 @@ func (p *Platform) NewSandbox(ctx context.Context, sandbox *unstructured.Unstruc
 	}
 	return stamp, err
 }
-
-// PodRevision names none: nobody asks for stamps of Pods (Admission).
-func (p *Platform) PodRevision(ctx context.Context, pod *unstructured.Unstructured) (platform.Stamp, error) {
-	return platform.Stamp{Namespace: platform.StartNamespace(ctx, pod.GetNamespace(), p.NamespaceLabels)}, nil
-}
