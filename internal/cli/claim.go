@@ -119,6 +119,7 @@ func (c *Cluster) demanded(ctx context.Context, s *Store, claim *unstructured.Un
 	story.Pool, story.Template = c.Objects.Asked(claim)
 	story.Status, story.Ready = readiness(claim)
 	story.Mode = s.namespaces.mode(c.Defaults, story.Namespace, "")
+	pool := ""
 	if story.Pool != "" {
 		found, err := c.Judge(s).Pools(ctx, Selection{Name: story.Pool})
 		if err != nil {
@@ -126,12 +127,15 @@ func (c *Cluster) demanded(ctx context.Context, s *Store, claim *unstructured.Un
 		}
 		story.Waits = story.Pool + " does not exist"
 		for _, p := range found {
-			story.Mode, story.Template = p.Mode, p.Template
+			story.Mode, story.Template, story.InForce, pool = p.Mode, p.Template, p.Revision, p.Name
 			story.Waits = fmt.Sprintf("%s: %d of %d members ready, %d claimable, %s", p.Name, p.Ready, p.Replicas, p.Claimable, p.Words())
 		}
 	}
-	template, err := c.Template(ctx, story.Namespace, story.Template)
-	if story.Template == "" || apierrors.IsNotFound(err) {
+	if story.Template == "" {
+		return nil, nil
+	}
+	template, err := c.templateFor(ctx, story.Namespace, pool, story.Template)
+	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -141,12 +145,11 @@ func (c *Cluster) demanded(ctx context.Context, s *Store, claim *unstructured.Un
 	if err != nil {
 		return nil, err
 	}
-	story.InForce = live.Hash()
-	history, err := c.Revisions(ctx, s, template)
-	for _, r := range history {
-		story.numbers[r.Hash] = r.Number
+	if story.InForce == "" {
+		story.InForce = live.Hash()
 	}
-	return history, err
+	story.numbers = numbersFor(c.Objects, s, template, story.InForce)
+	return c.Revisions(ctx, s, template)
 }
 
 // readiness returns since when a claim is ready, or what it says while it is
@@ -218,7 +221,11 @@ func (c *Cluster) describeSandbox(ctx context.Context, claim, sandbox *unstructu
 		if err != nil {
 			return err
 		}
-		if ran.Hash != story.Runs {
+		switch {
+		case story.Runs == "":
+			// It does not say what it runs in.
+			story.Runs = ran.Hash
+		case ran.Hash != story.Runs:
 			story.PodRuns = ran.Hash
 		}
 	}

@@ -101,6 +101,18 @@ func (c *Cluster) TemplateOf(ctx context.Context, pool *unstructured.Unstructure
 	return c.Get(ctx, of.GroupResource(), pool.GetNamespace(), is.Template)
 }
 
+// templateFor reads the template of a pool, or without one the template of that name.
+func (c *Cluster) templateFor(ctx context.Context, namespace, pool, template string) (*unstructured.Unstructured, error) {
+	if pool == "" {
+		return c.Template(ctx, namespace, template)
+	}
+	of, err := c.Get(ctx, c.Objects.Kinds().Pool.GroupResource(), namespace, pool)
+	if err != nil {
+		return nil, err
+	}
+	return c.TemplateOf(ctx, of)
+}
+
 // Names lists the names of what a namespace has of a resource.
 func (c *Cluster) Names(ctx context.Context, gr schema.GroupResource, namespace string) ([]string, error) {
 	found, err := c.list(ctx, gr, client.InNamespace(namespace))

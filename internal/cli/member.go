@@ -109,11 +109,11 @@ func (c *Cluster) describeRevisions(ctx context.Context, m *MemberStory) error {
 	if err != nil {
 		return err
 	}
-	template, err := c.Template(ctx, m.Namespace, m.Template)
+	template, err := c.templateFor(ctx, m.Namespace, m.Pool, m.Template)
 	if err != nil {
 		return err
 	}
-	m.numbers = numbers(s, template)
+	m.numbers = numbersFor(c.Objects, s, template, m.InForce)
 	return nil
 }
 

@@ -92,12 +92,15 @@ type Member struct {
 // Selection narrows down pools. Empty fields select all.
 type Selection struct {
 	Name, Template string
-	Labels         labels.Selector
+	// TemplateKind is that of platform.Pool; Template is of any kind where it is "".
+	TemplateKind string
+	Labels       labels.Selector
 }
 
-func (s Selection) takes(pool *unstructured.Unstructured, template string) bool {
+func (s Selection) takes(pool *unstructured.Unstructured, is platform.Pool) bool {
 	return (s.Name == "" || s.Name == pool.GetName()) &&
-		(s.Template == "" || s.Template == template) &&
+		(s.Template == "" || s.Template == is.Template) &&
+		(s.TemplateKind == "" || s.TemplateKind == is.TemplateKind) &&
 		(s.Labels == nil || s.Labels.Matches(labels.Set(pool.GetLabels())))
 }
 
@@ -113,15 +116,18 @@ func (j *Judge) Pools(ctx context.Context, which Selection) ([]Pool, error) {
 			byPool[uid] = append(byPool[uid], m)
 		}
 	}
-	stored := all[*unstructured.Unstructured](j.store, templates)
+	own, shared := all[*unstructured.Unstructured](j.store, templates), all[*unstructured.Unstructured](j.store, sharedTemplates)
 	pods := all[*unstructured.Unstructured](j.store, memberPods)
 	var out []Pool
 	for key, pool := range all[*unstructured.Unstructured](j.store, pools) {
-		named := j.objects.Pool(pool).Template
-		if !which.takes(pool, named) {
+		is, from := j.objects.Pool(pool), own
+		if !which.takes(pool, is) {
 			continue
 		}
-		template := stored[types.NamespacedName{Namespace: key.Namespace, Name: named}]
+		if is.TemplateKind != "" {
+			from = shared
+		}
+		template := from[types.NamespacedName{Namespace: key.Namespace, Name: is.Template}]
 		p, err := j.pool(ctx, pool, template, byPool[pool.GetUID()], pods)
 		if err != nil {
 			return nil, fmt.Errorf("pool %s: %w", key, err)
@@ -163,6 +169,9 @@ func (j *Judge) pool(
 		Object: pool,
 	}
 	inspection, err := j.platform.Inspect(ctx, pool, template)
+	if err == nil && is.TemplateKind != "" {
+		err = j.store.withheld[sharedTemplates]
+	}
 	if err != nil {
 		p.State, p.Message = Unreadable, err.Error()
 		return p, nil
@@ -170,7 +179,7 @@ func (j *Judge) pool(
 	p.Strategy, p.Revision = inspection.Strategy(), inspection.Revision()
 	known := map[string]int64{}
 	if template != nil {
-		known = numbers(j.store, template)
+		known = numbersFor(j.objects, j.store, template, p.Revision)
 	}
 	p.Number = known[p.Revision]
 	rollout := j.rollout(&p)

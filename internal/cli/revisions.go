@@ -163,6 +163,21 @@ func numbers(s *Store, template *unstructured.Unstructured) map[string]int64 {
 	return out
 }
 
+// numbersFor are numbers, for a pool of that revision: it can say more than the template that
+// it refers to, and then it is not of a revision that the template had.
+func numbersFor(objects platform.Renderer, s *Store, template *unstructured.Unstructured, inForce string) map[string]int64 {
+	out := numbers(s, template)
+	if _, is := out[inForce]; is || inForce == "" {
+		return out
+	}
+	if live, err := objects.Render(template); err == nil {
+		if n, is := out[live.Hash()]; is {
+			out[inForce] = n
+		}
+	}
+	return out
+}
+
 func (c *Cluster) renderOf(template *unstructured.Unstructured) (revision.Blueprint, error) {
 	b, err := c.Objects.Render(template)
 	if err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -14,12 +15,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freshbind/freshbind/internal/liveread"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/settings"
 )
 
@@ -36,6 +38,8 @@ type collection int
 const (
 	pools collection = iota
 	templates
+	// sharedTemplates are what pools can refer to that are their own templates otherwise.
+	sharedTemplates
 	members
 	memberPods
 	revisions
@@ -51,7 +55,9 @@ type Store struct {
 	mu      sync.Mutex
 	objects map[collection]map[types.NamespacedName]client.Object
 	from    map[collection]string
-	changed chan struct{}
+	// withheld are the collections that may not be read, and why.
+	withheld map[collection]error
+	changed  chan struct{}
 }
 
 // source is where the objects of a collection come from.
@@ -64,19 +70,19 @@ type source struct {
 func (c *Cluster) Load(ctx context.Context, namespace string) (*Store, error) {
 	s := &Store{
 		client: c.Client, objects: map[collection]map[types.NamespacedName]client.Object{}, from: map[collection]string{},
-		changed: make(chan struct{}, 1),
+		withheld: map[collection]error{}, changed: make(chan struct{}, 1),
 	}
 	var err error
 	if s.sources, err = c.sources(ctx, namespace); err != nil {
 		return nil, err
 	}
-	var noPods error
 	g, ctx := errgroup.WithContext(ctx)
 	for sh := range s.sources {
 		g.Go(func() error {
 			err := s.read(ctx, sh)
-			if sh == memberPods && apierrors.IsForbidden(err) {
-				noPods, err = err, nil
+			if (sh == memberPods || sh == sharedTemplates) && apierrors.IsForbidden(err) {
+				s.withhold(sh, err)
+				return nil
 			}
 			return err
 		})
@@ -86,11 +92,17 @@ func (c *Cluster) Load(ctx context.Context, namespace string) (*Store, error) {
 		return err
 	})
 	err = g.Wait()
-	// Members are then judged without their Pods.
-	if noPods != nil {
-		delete(s.sources, memberPods)
+	// Members are then judged without their Pods, and pools not that refer to a template.
+	for sh := range s.withheld {
+		delete(s.sources, sh)
 	}
 	return s, err
+}
+
+func (s *Store) withhold(sh collection, why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.withheld[sh] = why
 }
 
 func (c *Cluster) sources(ctx context.Context, namespace string) (map[collection]source, error) {
@@ -112,14 +124,21 @@ func (c *Cluster) sources(ctx context.Context, namespace string) (map[collection
 	}}
 	kinds := c.Objects.Kinds()
 	for sh, of := range map[collection]struct {
-		resource schema.GroupResource
-		options  []client.ListOption
+		kind    platform.Kind
+		options []client.ListOption
 	}{
-		pools:     {kinds.Pool.GroupResource(), nil},
-		templates: {kinds.Template.GroupResource(), nil},
-		members:   {kinds.Member.GroupResource(), []client.ListOption{client.MatchingLabelsSelector{Selector: c.Objects.PooledMembers()}}},
+		pools:           {kinds.Pool, nil},
+		templates:       {kinds.Template, nil},
+		sharedTemplates: {kinds.SharedTemplate, nil},
+		members:         {kinds.Member, []client.ListOption{client.MatchingLabelsSelector{Selector: c.Objects.PooledMembers()}}},
 	} {
-		gvk, err := c.kind(ctx, of.resource)
+		if of.kind.Empty() {
+			continue
+		}
+		gvk, err := c.kind(ctx, of.kind.GroupResource())
+		if sh == sharedTemplates && errors.Is(err, liveread.ErrNotServed) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -75,6 +75,8 @@ type Judgement struct {
 
 // MemberSource reads members and Pods for verdicts.
 type MemberSource interface {
+	// DescribeMember reads what a member says beside its content.
+	DescribeMember(member *unstructured.Unstructured) Description
 	// StoredMember is what is stored now of a member; nil when there is none.
 	StoredMember(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error)
 	// AsMember reads a member as one that somebody may take.
@@ -233,7 +235,33 @@ func (i *Inspection) Object(sandbox, pod *unstructured.Unstructured) (freshness.
 			return freshness.Verdict{}, err
 		}
 	}
-	return freshness.JudgeWithin(s, revision.NewBudget(freshness.MaxWork, nil))
+	if s.Template == nil || !i.source.DescribeMember(sandbox).ByReference {
+		return freshness.JudgeWithin(s, revision.NewBudget(freshness.MaxWork, nil))
+	}
+	return judgeByReference(s, pod)
+}
+
+// judgeByReference judges a member that says no more of its Pod than what template it refers
+// to, by all of that Pod.
+func judgeByReference(s freshness.Snapshot, pod *unstructured.Unstructured) (freshness.Verdict, error) {
+	s.Member.Content = s.Member.Content.WithPodOf(s.Template.Content)
+	s.Member.Proposed = s.Member.Content
+	shown := s.Pod != nil && s.Pod.ControllerUID == s.Member.UID
+	if shown {
+		s.Pod.Whole = true
+		var err error
+		if s.PodInjected, err = PodInjections(nil, s.PodInjected, admitted(pod)...); err != nil {
+			return freshness.Verdict{}, err
+		}
+	}
+	v, err := freshness.JudgeWithin(s, revision.NewBudget(freshness.MaxWork, nil))
+	if err != nil || shown || freshness.ClassOf(v) != freshness.Current {
+		return v, err
+	}
+	return freshness.Verdict{
+		Reason: freshness.PodNotYet, Expected: v.Expected,
+		Detail: "no pod of sandbox " + s.Member.Name + " is seen, and nothing else tells what it is built from",
+	}, nil
 }
 
 func (i *Inspection) judge(m *Member, content revision.Blueprint) (Judgement, error) {

@@ -4,6 +4,7 @@ package clitest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -33,7 +34,9 @@ import (
 // Now is the time of the cluster.
 var Now = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
-var kinds = map[schema.GroupResource]schema.GroupVersionKind{
+type kindsOf map[schema.GroupResource]schema.GroupVersionKind
+
+var kinds = kindsOf{
 	agentsandbox.Pools:       extension("SandboxWarmPool"),
 	agentsandbox.Templates:   extension("SandboxTemplate"),
 	agentsandbox.Claims:      extension("SandboxClaim"),
@@ -47,19 +50,24 @@ func extension(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: agentsandbox.ExtensionsGroup, Version: "v1beta1", Kind: kind}
 }
 
-type resolver struct{}
-
 // Resource returns the version that objects of tests have.
-func (resolver) Resource(_ context.Context, gr schema.GroupResource) (schema.GroupVersionResource, error) {
-	return gr.WithVersion(kinds[gr].Version), nil
+func (k kindsOf) Resource(_ context.Context, gr schema.GroupResource) (schema.GroupVersionResource, error) {
+	gvk, served := k[gr]
+	if !served {
+		return schema.GroupVersionResource{}, fmt.Errorf("asking for %s: %w", gr, liveread.ErrNotServed)
+	}
+	return gr.WithVersion(gvk.Version), nil
 }
 
-type getter struct{ client.Reader }
+type getter struct {
+	client.Reader
+	kinds kindsOf
+}
 
 // Get reads through the client.
 func (g getter) Get(ctx context.Context, ref liveread.Ref) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{}
-	obj.SetGroupVersionKind(kinds[ref.GVR.GroupResource()])
+	obj.SetGroupVersionKind(g.kinds[ref.GVR.GroupResource()])
 	err := g.Reader.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, obj)
 	if apierrors.IsNotFound(err) {
 		// The fake guesses plurals.
@@ -71,25 +79,9 @@ func (g getter) Get(ctx context.Context, ref liveread.Ref) (*unstructured.Unstru
 // New returns a cluster with these objects, in which nothing is said by default.
 func New(t *testing.T, funcs interceptor.Funcs, objs ...client.Object) *cli.Cluster {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	for _, gvk := range kinds {
-		if gvk.Group != "" {
-			scheme.AddKnownTypeWithName(gvk, &unstructured.Unstructured{})
-			scheme.AddKnownTypeWithName(gvk.GroupVersion().WithKind(gvk.Kind+"List"), &unstructured.UnstructuredList{})
-		}
-	}
-	sandbox := &unstructured.Unstructured{}
-	sandbox.SetGroupVersionKind(kinds[agentsandbox.Sandboxes])
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objs...).WithStatusSubresource(sandbox).WithInterceptorFuncs(funcs).
-		WithIndex(&eventsv1.Event{}, "regarding.name", func(o client.Object) []string { return []string{o.(*eventsv1.Event).Regarding.Name} }).
-		WithIndex(&eventsv1.Event{}, "regarding.kind", func(o client.Object) []string { return []string{o.(*eventsv1.Event).Regarding.Kind} }).
-		WithIndex(&coordinationv1.Lease{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).
-		Build()
+	c := kinds.client(t, agentsandbox.Sandboxes, funcs, objs...)
 	return &cli.Cluster{
-		Client: c, Resolver: resolver{}, Reader: liveread.NewReader(getter{c}, nil),
+		Client: c, Resolver: kinds, Reader: liveread.NewReader(getter{c, kinds}, nil),
 		Objects: agentsandbox.Objects{},
 		Judging: func(s cli.Sources) cli.Judging {
 			p := &agentsandbox.Platform{Reader: s.Reader, Resolver: s.Resolver, History: s.History, Defaults: s.Defaults}
@@ -102,6 +94,28 @@ func New(t *testing.T, funcs interceptor.Funcs, objs ...client.Object) *cli.Clus
 		Defaults: settings.Defaults{Mode: settings.Audit, Strategy: freshness.OnReplenish},
 		Now:      func() time.Time { return Now },
 	}
+}
+
+// client has these objects, of these kinds and of Kubernetes' own.
+func (k kindsOf) client(t *testing.T, members schema.GroupResource, funcs interceptor.Funcs, objs ...client.Object) client.WithWatch {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for _, gvk := range k {
+		if gvk.Group != "" {
+			scheme.AddKnownTypeWithName(gvk, &unstructured.Unstructured{})
+			scheme.AddKnownTypeWithName(gvk.GroupVersion().WithKind(gvk.Kind+"List"), &unstructured.UnstructuredList{})
+		}
+	}
+	sandbox := &unstructured.Unstructured{}
+	sandbox.SetGroupVersionKind(k[members])
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objs...).WithStatusSubresource(sandbox).WithInterceptorFuncs(funcs).
+		WithIndex(&eventsv1.Event{}, "regarding.name", func(o client.Object) []string { return []string{o.(*eventsv1.Event).Regarding.Name} }).
+		WithIndex(&eventsv1.Event{}, "regarding.kind", func(o client.Object) []string { return []string{o.(*eventsv1.Event).Regarding.Kind} }).
+		WithIndex(&coordinationv1.Lease{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).
+		Build()
 }
 
 // Hash is the template-spec-hash of a template.
@@ -117,7 +131,11 @@ func Hash(t *testing.T, template *unstructured.Unstructured) string {
 // Revision records a template as it is, as that number, since a time.
 func Revision(t *testing.T, template *unstructured.Unstructured, number int64, since time.Time) *appsv1.ControllerRevision {
 	t.Helper()
-	hash := Hash(t, template)
+	return revision(t, template, Hash(t, template), number, since)
+}
+
+func revision(t *testing.T, template *unstructured.Unstructured, hash string, number int64, since time.Time) *appsv1.ControllerRevision {
+	t.Helper()
 	raw, err := json.Marshal(map[string]any{"spec": template.Object["spec"]})
 	if err != nil {
 		t.Fatal(err)

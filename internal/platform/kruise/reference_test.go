@@ -188,8 +188,29 @@ func TestMembersThatRefer(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("the member is (-want,+got):\n%s", diff)
 			}
+			if name == "of more than is kept" {
+				// Whoever reads all of its Pod knows more.
+				j.Class = freshness.Unknown
+			}
+			if read := readInFull(t, c); read.Class != j.Class || j.Found != "" && read.Found != j.Found {
+				t.Errorf("read in full it is %+v, want %+v", read, j)
+			}
 		})
 	}
+}
+
+// readInFull is what a member is to whoever reads it, and its Pod, from the API server.
+func readInFull(t *testing.T, c *cluster) platform.Judgement {
+	t.Helper()
+	i, err := c.platform().Inspect(t.Context(), c.set(), c.template())
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := i.Object(c.member, c.pod())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return platform.Judgement{Class: freshness.ClassOf(v), Found: v.Found}
 }
 
 // seen is what a cache shows a member to be, and the revision in force.
