@@ -19,6 +19,11 @@ func PoolName(p Pool) string { return objectName(p.Object.GroupVersionKind().Gro
 // MemberName is what -o name prints.
 func MemberName(m Member) string { return objectName(m.kind, m.Name) }
 
+// TypedName is how an object is named to a command, and no other one by that.
+func TypedName(obj *unstructured.Unstructured) string {
+	return strings.ToLower(obj.GetKind()) + "/" + obj.GetName()
+}
+
 // TemplateName is what says which template was written.
 func TemplateName(template *unstructured.Unstructured) string {
 	return objectName(template.GroupVersionKind().GroupKind(), template.GetName())

@@ -39,3 +39,31 @@ func TestInForceAt(t *testing.T) {
 		})
 	}
 }
+
+func TestCompareInForce(t *testing.T) {
+	begin := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	r := func(since time.Duration, inForce bool) Revision {
+		return Revision{Since: metav1.NewTime(begin.Add(since)), InForce: inForce}
+	}
+	one, two := []Revision{r(0, true)}, []Revision{r(0, false), r(time.Minute, true)}
+	cases := map[string]struct {
+		first, second []Revision
+		want          int
+		earlier       bool
+	}{
+		"the first came later":         {two, one, 1, true},
+		"the second came later":        {one, two, -1, false},
+		"both came within a second":    {two, []Revision{r(time.Minute+time.Second/2, true)}, 0, true},
+		"what it was before is later":  {[]Revision{r(time.Second, true), r(time.Hour, false)}, two, -1, true},
+		"the first is not recorded":    {[]Revision{r(0, false)}, two, 1, true},
+		"the second is not recorded":   {two, []Revision{r(time.Hour, false)}, -1, true},
+		"none of them is recorded yet": {nil, nil, 0, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got, earlier := CompareInForce(tc.first, tc.second), HasEarlier(tc.first); got != tc.want || earlier != tc.earlier {
+				t.Errorf("compared %d, has earlier ones %t; want %d, %t", got, earlier, tc.want, tc.earlier)
+			}
+		})
+	}
+}

@@ -187,12 +187,12 @@ func (c *Cluster) renderOf(template *unstructured.Unstructured) (revision.Bluepr
 }
 
 // Changes says of each revision how it differs from the one before it.
-func Changes(history []Revision) {
+func (c *Cluster) Changes(history []Revision) {
 	for i := 1; i < len(history); i++ {
 		before, is := history[i-1], &history[i]
 		if before.Recorded.Hash == "" || is.Recorded.Hash == "" || before.Digests || is.Digests {
 			continue
 		}
-		is.Change = revision.Summary(revision.Compare(before.Recorded.Rendered, is.Recorded.Rendered, revision.PathSet{}), shownDifferences)
+		is.Change = c.difference(before.Recorded.Template, is.Recorded.Template, before.Recorded.Rendered, is.Recorded.Rendered)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -130,7 +131,10 @@ func (c *Cluster) Undo(ctx context.Context, template *unstructured.Unstructured,
 	if err := c.Objects.Restore(back, to.Recorded.Template); err != nil {
 		return "", fmt.Errorf("going back to %s: %w", to.Title(), err)
 	}
-	change, err := c.changed(template, to)
+	if err := c.refersToWhatIs(ctx, back); err != nil {
+		return "", fmt.Errorf("going back to %s: %w", to.Title(), err)
+	}
+	change, err := c.changed(template, back, to)
 	if err != nil || dry == ClientSide {
 		return change, err
 	}
@@ -144,13 +148,59 @@ func (c *Cluster) Undo(ctx context.Context, template *unstructured.Unstructured,
 	return change, nil
 }
 
+// refersToWhatIs says what is missing where a pool, which is its own template otherwise, is to
+// refer to one that is gone: no member could be built.
+func (c *Cluster) refersToWhatIs(ctx context.Context, template *unstructured.Unstructured) error {
+	kinds := c.Objects.Kinds()
+	if kinds.SharedTemplate.Empty() || template.GroupVersionKind().GroupKind() != kinds.Pool.GroupKind {
+		return nil
+	}
+	is := c.Objects.Pool(template)
+	if is.TemplateKind == "" {
+		return nil
+	}
+	_, err := c.TemplateOf(ctx, template)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("it refers to %s %q, which does not exist: create that first", is.TemplateKind, is.Template)
+	}
+	return err
+}
+
 // shownDifferences bounds how many differences one line lists.
 const shownDifferences = 3
 
-func (c *Cluster) changed(template *unstructured.Unstructured, to Revision) (string, error) {
+func (c *Cluster) changed(template, back *unstructured.Unstructured, to Revision) (string, error) {
 	live, err := c.renderOf(template)
 	if err != nil {
 		return "", err
 	}
-	return revision.Summary(revision.Compare(live, to.Recorded.Rendered, revision.PathSet{}), shownDifferences), nil
+	return c.difference(template, back, live, to.Recorded.Rendered), nil
+}
+
+// difference says what two versions of a template have members built from that is not the same.
+// To which other template a pool refers is no part of what it renders to that could be shown.
+func (c *Cluster) difference(was, is *unstructured.Unstructured, before, after revision.Blueprint) string {
+	differences := revision.Compare(before, after, revision.PathSet{})
+	text := revision.Summary(differences, shownDifferences)
+	from, to := c.reference(was), c.reference(is)
+	switch {
+	case from == to:
+		return text
+	case len(differences) <= 1:
+		return fmt.Sprintf("refers to: %s -> %s", from, to)
+	}
+	return fmt.Sprintf("refers to: %s -> %s; %s", from, to, text)
+}
+
+// reference is the template that a pool refers to which is its own otherwise.
+func (c *Cluster) reference(template *unstructured.Unstructured) string {
+	kinds := c.Objects.Kinds()
+	if kinds.SharedTemplate.Empty() || template.GroupVersionKind().GroupKind() != kinds.Pool.GroupKind {
+		return ""
+	}
+	is := c.Objects.Pool(template)
+	if is.TemplateKind == "" {
+		return "nothing"
+	}
+	return fmt.Sprintf("%s %q", is.TemplateKind, is.Template)
 }

@@ -24,7 +24,9 @@ func newRolloutHistoryCommand(r env) *cobra.Command {
 		Use:   "history (pool/NAME | template/NAME)",
 		Short: "List the revisions that a template has had",
 		Long: "History lists the recorded revisions of the template (of the pool's template), the oldest first. A revision that came\n" +
-			"into force again has a new number. With --revision it prints the template's spec of that revision.\n\n" + exitCodes,
+			"into force again has a new number. With --revision it prints the template's spec of that revision.\n\n" +
+			"Of a pool that refers to a SandboxTemplate, where it could be its own, and of that, it is the one that was changed last.\n" +
+			"sandboxset/NAME and sandboxtemplate/NAME say which.\n\n" + exitCodes,
 		Example: "  freshbind rollout history template/python\n" +
 			"  freshbind rollout history template/python --revision=7",
 		Args:              resourceArgs,
@@ -53,33 +55,81 @@ func (h *rolloutHistory) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	template, history, err := recordedOf(ctx, c, namespace, subject)
+	of, err := recordedOf(ctx, c, namespace, subject, h.revision, h.program+" rollout history")
 	if err != nil {
 		return err
 	}
 	if h.revision > 0 {
-		return h.printSpec(history)
+		return h.printSpec(of.history)
 	}
+	history := of.history
 	if len(history) == 0 {
-		return warn(h.streams.ErrOut, fmt.Sprintf("No revision of template %s is recorded: the manager records them.", template.GetName()))
+		return warn(h.streams.ErrOut, fmt.Sprintf("No revision of template %s is recorded: the manager records them.", of.template.GetName()))
 	}
-	cli.Changes(history)
+	if of.other != nil {
+		if err := warn(h.streams.ErrOut, fmt.Sprintf("These are the revisions of %s, which was changed last. For those of %s: %s rollout history %s",
+			cli.TypedName(of.template), cli.TypedName(of.other), h.program, cli.TypedName(of.other))); err != nil {
+			return err
+		}
+	}
+	c.Changes(history)
 	h.output.Colour = cli.Colours(h.streams.Out)
 	name := func(r cli.Revision) string { return "controllerrevision.apps/" + r.Name }
 	return cli.NewPrinter(h.output, "TemplateRevision", name, cli.RevisionColumns(c.Now)).Print(h.streams.Out, history)
 }
 
-func recordedOf(ctx context.Context, c *cli.Cluster, namespace string, s resourceName) (*unstructured.Unstructured, []cli.Revision, error) {
-	template, err := s.template(ctx, c, namespace)
+// recorded are the revisions of a template.
+type recorded struct {
+	template *unstructured.Unstructured
+	history  []cli.Revision
+	// other has earlier revisions, too: a pool that refers to the template, or the template;
+	// nil for none.
+	other *unstructured.Unstructured
+}
+
+// recordedOf reads the revisions of the subject, of which a number > 0 is wanted. Of a pool
+// that refers to a template, and of that, it is the one that was changed last. command is what
+// is run.
+func recordedOf(ctx context.Context, c *cli.Cluster, namespace string, s resourceName, number int64, command string) (recorded, error) {
+	templates, err := s.templates(ctx, c, namespace)
 	if err != nil {
-		return nil, nil, err
+		return recorded{}, err
 	}
 	store, err := c.Load(ctx, namespace)
 	if err != nil {
-		return nil, nil, err
+		return recorded{}, err
 	}
-	history, err := c.Revisions(ctx, store, template)
-	return template, history, err
+	found := make([]recorded, len(templates))
+	for i, template := range templates {
+		found[i].template = template
+		if found[i].history, err = c.Revisions(ctx, store, template); err != nil {
+			return recorded{}, err
+		}
+	}
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	return changedLast(found[0], found[1], number, command)
+}
+
+// changedLast chooses. Where both have several revisions a number alone names none.
+func changedLast(pool, template recorded, number int64, command string) (recorded, error) {
+	switch {
+	case !cli.HasEarlier(pool.history):
+		return template, nil
+	case !cli.HasEarlier(template.history):
+		return pool, nil
+	}
+	last := cli.CompareInForce(pool.history, template.history)
+	if last == 0 || number > 0 {
+		of, to := cli.TypedName(pool.template), cli.TypedName(template.template)
+		return recorded{}, usage("%s has earlier revisions, and so has %s, which it refers to: say which is meant, %s %s or %s %s", of, to, command, of, command, to)
+	}
+	pool.other, template.other = template.template, pool.template
+	if last > 0 {
+		return pool, nil
+	}
+	return template, nil
 }
 
 func (h *rolloutHistory) printSpec(history []cli.Revision) error {
@@ -113,6 +163,8 @@ func newRolloutUndoCommand(r env) *cobra.Command {
 		Short: "Go back to an earlier revision of a template",
 		Long: "Undo writes the spec of an earlier revision into the template (into the pool's template), which then rolls out to all\n" +
 			"of its pools. Members of that revision that still exist are fresh again at once.\n\n" +
+			"Of a pool that refers to a SandboxTemplate, where it could be its own, and of that, it undoes what was changed last: the\n" +
+			"template, or to which one the pool refers. sandboxset/NAME and sandboxtemplate/NAME say which.\n\n" +
 			"It warns if Argo CD or Flux manages the template and would revert the change. It cannot restore revisions that were\n" +
 			"kept as digests (mode audit, or manager --revision-digests).\n\n" + exitCodes,
 		Example: "  freshbind rollout undo template/python --dry-run=server\n" +
@@ -143,11 +195,12 @@ func (u *rolloutUndo) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	template, history, err := recordedOf(ctx, c, namespace, subject)
+	of, err := recordedOf(ctx, c, namespace, subject, u.to, u.program+" rollout undo")
 	if err != nil {
 		return err
 	}
-	to, err := cli.Target(history, u.to)
+	template := of.template
+	to, err := cli.Target(of.history, u.to)
 	if err != nil {
 		return fmt.Errorf("template %q: %w", template.GetName(), err)
 	}

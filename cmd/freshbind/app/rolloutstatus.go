@@ -120,7 +120,7 @@ func (w *rolloutWait) wait(ctx context.Context) error {
 // look judges all pools, says what is new, and returns whether it is over: for
 // several pools when each is, with the gravest code of theirs.
 func (w *rolloutWait) look(ctx context.Context) (bool, error) {
-	found, err := w.judge.Pools(ctx, w.subject.selection())
+	found, err := w.judge.Pools(ctx, w.subject.selection(w.c.Objects.Kinds()))
 	if err != nil {
 		return true, err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -85,16 +86,22 @@ func parseResourceName(args []string) (resourceName, error) {
 	return resourceName{word, name, kind}, nil
 }
 
-func (s resourceName) selection() cli.Selection {
+// selection are the pools of the subject. Where the kind of a template is named, those count
+// that refer to one of that kind.
+func (s resourceName) selection(kinds platform.Kinds) cli.Selection {
 	if s.word == poolKind {
 		return cli.Selection{Name: s.name}
 	}
-	return cli.Selection{Template: s.name}
+	out := cli.Selection{Template: s.name}
+	if isWritten(kinds.SharedTemplate, s.kind) {
+		out.TemplateKind = kinds.SharedTemplate.Kind
+	}
+	return out
 }
 
 // find judges the pools of the subject. There is at least one.
 func (s resourceName) find(ctx context.Context, c *cli.Cluster, namespace string, store *cli.Store) ([]cli.Pool, error) {
-	found, err := c.Judge(store).Pools(ctx, s.selection())
+	found, err := c.Judge(store).Pools(ctx, s.selection(c.Objects.Kinds()))
 	if err != nil {
 		return nil, err
 	}
@@ -104,26 +111,39 @@ func (s resourceName) find(ctx context.Context, c *cli.Cluster, namespace string
 	if s.word == poolKind {
 		return nil, fmt.Errorf("pool %q does not exist in namespace %q", s.name, namespace)
 	}
-	if _, err := c.Template(ctx, namespace, s.name); err != nil {
-		return nil, absent(err, templateWord, s.name, namespace)
+	if _, err := s.templates(ctx, c, namespace); err != nil {
+		return nil, err
 	}
 	return nil, fmt.Errorf("no pool in namespace %q refers to template %q", namespace, s.name)
 }
 
-// template reads the template of the subject.
-func (s resourceName) template(ctx context.Context, c *cli.Cluster, namespace string) (*unstructured.Unstructured, error) {
-	if shared := c.Objects.Kinds().SharedTemplate; isWritten(shared, s.kind) {
-		template, err := c.Get(ctx, shared.GroupResource(), namespace, s.name)
-		return template, absent(err, templateWord, s.name, namespace)
+// templates reads what says what members of the subject are built from: its template, and
+// before that a pool which could be its own, and refers to one. Whoever names a kind means an
+// object of that kind.
+func (s resourceName) templates(ctx context.Context, c *cli.Cluster, namespace string) ([]*unstructured.Unstructured, error) {
+	kinds := c.Objects.Kinds()
+	if isWritten(kinds.SharedTemplate, s.kind) {
+		template, err := c.Get(ctx, kinds.SharedTemplate.GroupResource(), namespace, s.name)
+		return []*unstructured.Unstructured{template}, absent(err, templateWord, s.name, namespace)
 	}
 	if s.word == templateWord {
 		template, err := c.Template(ctx, namespace, s.name)
-		return template, absent(err, templateWord, s.name, namespace)
+		return []*unstructured.Unstructured{template}, absent(err, templateWord, s.name, namespace)
 	}
-	pool, err := c.Get(ctx, c.Objects.Kinds().Pool.GroupResource(), namespace, s.name)
+	pool, err := c.Get(ctx, kinds.Pool.GroupResource(), namespace, s.name)
 	if err != nil {
 		return nil, absent(err, poolKind, s.name, namespace)
 	}
+	isTemplate, is := kinds.Pool.GroupKind == kinds.Template.GroupKind, c.Objects.Pool(pool)
+	if isTemplate && (is.TemplateKind == "" || isWritten(kinds.Pool, s.kind)) {
+		return []*unstructured.Unstructured{pool}, nil
+	}
 	template, err := c.TemplateOf(ctx, pool)
-	return template, absent(err, templateWord, c.Objects.Pool(pool).Template, namespace)
+	switch {
+	case !isTemplate:
+		return []*unstructured.Unstructured{template}, absent(err, templateWord, is.Template, namespace)
+	case apierrors.IsNotFound(err):
+		return []*unstructured.Unstructured{pool}, nil
+	}
+	return []*unstructured.Unstructured{pool, template}, err
 }

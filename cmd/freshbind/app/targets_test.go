@@ -33,15 +33,16 @@ func TestWhatARolloutIsAbout(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pool *unstructured.Unstructured
 		args []string
-		want string
+		want []string
 	}{
-		"a pool":                        {inline, []string{"pool/python"}, "SandboxSet"},
-		"a pool, by its kind":           {inline, []string{"sandboxset", "python"}, "SandboxSet"},
-		"a pool that refers":            {refers, []string{"sbs/python"}, "SandboxTemplate"},
-		"a template that is a pool":     {inline, []string{"template/python"}, "SandboxSet"},
-		"a template that a pool names":  {refers, []string{"template/python"}, "SandboxTemplate"},
-		"a template, by its kind":       {inline, []string{"sandboxtemplate/python"}, "SandboxTemplate"},
-		"a template, by kind and group": {inline, []string{"sandboxtemplates." + kruise.Group, "python"}, "SandboxTemplate"},
+		"a pool":                          {inline, []string{"pool/python"}, []string{"SandboxSet"}},
+		"a pool, by its kind":             {inline, []string{"sandboxset", "python"}, []string{"SandboxSet"}},
+		"a pool that refers":              {refers, []string{"pool/python"}, []string{"SandboxSet", "SandboxTemplate"}},
+		"a pool that refers, by its kind": {refers, []string{"sbs/python"}, []string{"SandboxSet"}},
+		"a template that is a pool":       {inline, []string{"template/python"}, []string{"SandboxSet"}},
+		"a template that a pool names":    {refers, []string{"template/python"}, []string{"SandboxTemplate"}},
+		"a template, by its kind":         {inline, []string{"sandboxtemplate/python"}, []string{"SandboxTemplate"}},
+		"a template, by kind and group":   {inline, []string{"sandboxtemplates." + kruise.Group, "python"}, []string{"SandboxTemplate"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			subject, err := parseResourceName(tc.args)
@@ -52,12 +53,16 @@ func TestWhatARolloutIsAbout(t *testing.T) {
 				Client:   fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(tc.pool.DeepCopy(), object("SandboxTemplate", map[string]any{})).Build(),
 				Resolver: kruiseResolver{}, Objects: kruise.Commands{},
 			}
-			got, err := subject.template(t.Context(), c, "prod")
+			found, err := subject.templates(t.Context(), c, "prod")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, got.GetKind()); diff != "" {
-				t.Errorf("kind (-want,+got):\n%s", diff)
+			var got []string
+			for _, template := range found {
+				got = append(got, template.GetKind())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("kinds (-want,+got):\n%s", diff)
 			}
 		})
 	}
