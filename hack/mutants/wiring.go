@@ -201,7 +201,9 @@ var kruiseGuard = slices.Concat(at("internal/platform/kruise/classify.go", []mut
 	{check: "a pool that refers to a template is none itself", old: `err == nil && c.Objects.Pool(own).RefersTo("", name)`, broken: `err == nil`, test: "TestTemplatesByName/a pool that refers to a namesake"},
 	{check: "a pool's template is of the kind that it says", old: `if is.TemplateKind != "" {`, broken: `if false {`, test: "TestTemplatesByName/a template"},
 }), at("cmd/freshbind/app/targets.go", []mutant{
-	{check: "a kind that is named is that kind", old: `isWritten(shared, s.kind) {`, broken: `isWritten(shared, s.kind) && false {`, test: "TestWhatARolloutIsAbout/a template, by its kind"},
+	{check: "a kind that is named is that kind", old: `if isWritten(kinds.SharedTemplate, s.kind) {
+		template, err`, broken: `if isWritten(kinds.SharedTemplate, s.kind) && false {
+		template, err`, test: "TestWhatARolloutIsAbout/a template, by its kind"},
 }), at("internal/platform/kruise/pods.go", []mutant{
 	{check: "kruise: Pods are alike on another node", old: `	delete(spec, "nodeName")
 `, broken: ``, test: "TestPodsOfAPoolHaveOneContent"},
@@ -241,7 +243,7 @@ var kruiseGuard = slices.Concat(at("internal/platform/kruise/classify.go", []mut
 }), at("controllers/pools/poolstate.go", []mutant{
 	{check: "nothing is said of members that nobody can compare", old: `if inspection.Revision() == "" {`, broken: `if false {`, test: "TestNothingIsSaidOfMembersThatCannotBeCompared"},
 }), at("internal/manager/scheduler.go", []mutant{
-	{check: "Pods that nobody sent away are not fetched back", old: `if len(a.Requests[platform.NewPods].Rules) == 0 {`, broken: `if false {`, test: "TestWhoSchedulesMembers"},
+	{check: "Pods that nobody sent away are not fetched back", old: `if !a.SendsPods {`, broken: `if false {`, test: "TestWhoSchedulesMembers"},
 }), at("internal/platform/kruise/answers.go", []mutant{
 	{check: "kruise: every answer is a conflict", old: `return p.Answer(op, freshness.FaultNobody)`, broken: `return http.StatusInternalServerError, ""`, test: "TestAnswers"},
 }), at("webhooks/install.go", []mutant{
