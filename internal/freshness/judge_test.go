@@ -120,6 +120,7 @@ func TestJudgeBind(t *testing.T) {
 		"pod as old as clocks may say":          {func(s *Snapshot) { s.Member.Created, s.Pod.Created = at(60), at(0) }, allow},
 		"pod whose age nobody knows":            {func(s *Snapshot) { s.Member.Created = at(61) }, allow},
 		"pod of a sandbox that was, and ended":  {func(s *Snapshot) { s.Member.Created, s.Pod.Created, s.Pod.Finished = at(61), at(0), true }, deny(PodFinished)},
+		"pod of a sandbox that was, and going":  {func(s *Snapshot) { s.Member.Created, s.Pod.Created, s.Pod.Deleting = at(61), at(0), true }, deny(PodTerminating)},
 		"addresses in another order":            {func(s *Snapshot) { s.Member.PodIPs, s.Pod.IPs = []string{"a", "b"}, []string{"b", "a"} }, allow},
 		"status shows no address yet":           {func(s *Snapshot) { s.Member.PodIPs = nil }, allow},
 		"claim gone":                            {func(s *Snapshot) { s.Claim = nil }, deny(ClaimGone)},

@@ -143,7 +143,7 @@ func scanList(body io.Reader, uid string) (found *unstructured.Unstructured, mor
 // nothing.
 func scanItems(d *json.Decoder, uid string) (*unstructured.Unstructured, error) {
 	first, err := d.Token()
-	if err != nil || first == nil {
+	if first == nil {
 		return nil, err
 	}
 	if err := expect(first, '['); err != nil {

@@ -198,19 +198,19 @@ func TestDiscoveryIsAskedOnceInAWhile(t *testing.T) {
 
 // A discovery that fails takes nothing away from what is known.
 func TestWhatIsKnownOutlivesADiscoveryThatFails(t *testing.T) {
-	versions := []string{"v1beta1"}
-	r, err := NewResolver(serve(t, &versions))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.Resource(t.Context(), gvr.GroupResource()); err != nil {
-		t.Fatal(err)
-	}
-	for name, broken := range map[string]func(){
-		"the group is missing": func() { versions = nil },
-		"nobody answers":       func() { r.discovery = unreachable(t) },
+	for name, broken := range map[string]func(*Resolver, *[]string){
+		"the group is missing": func(_ *Resolver, versions *[]string) { *versions = nil },
+		"nobody answers":       func(r *Resolver, _ *[]string) { r.discovery = unreachable(t) },
 	} {
-		broken()
+		versions := []string{"v1beta1"}
+		r, err := NewResolver(serve(t, &versions))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Resource(t.Context(), gvr.GroupResource()); err != nil {
+			t.Fatal(err)
+		}
+		broken(r, &versions)
 		_, _ = r.discover()
 		if got, err := r.Resource(t.Context(), gvr.GroupResource()); err != nil || got != gvr {
 			t.Errorf("%s: Resource() = %v, %v", name, got, err)

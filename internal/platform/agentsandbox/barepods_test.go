@@ -115,6 +115,10 @@ func TestSnapshotOfBarePods(t *testing.T) {
 	idle := func(op freshness.Operation, pod *unstructured.Unstructured) platform.Write {
 		return platform.Write{Operation: op, New: pod}
 	}
+	withEnv := builders.ClaimFrom(claim).Env("", "TOKEN", "1").Obj()
+	open := builders.TemplateFrom(v2).EnvPolicy("Allowed").Obj()
+	startWithEnv := start(v2)
+	startWithEnv.New = builders.MakeColdStart(withEnv, builders.TemplateFrom(open).Env("TOKEN", "1").Obj()).PodName("python-abc").Obj()
 	type objs = []*unstructured.Unstructured
 	cases := map[string]struct {
 		write  platform.Write
@@ -132,6 +136,7 @@ func TestSnapshotOfBarePods(t *testing.T) {
 		"release from another claim":            {release(released(fresh, testClaim), builders.MakeClaim("ns", "c2").Obj()), objs{strict, v2}, freshness.MemberUsed},
 		"start, secure defaults":                {start(v2), objs{claim, strict, v2, released(fresh, claim)}, freshness.Fresh},
 		"start, no secure defaults":             {plainStart(v2, "python-abc"), objs{claim, strict, v2, released(fresh, nil)}, freshness.Fresh},
+		"start, as the claim adds to it":        {startWithEnv, objs{withEnv, strict, open, released(fresh, claim)}, freshness.Fresh},
 		"start from a late cache":               {start(v1), objs{claim, strict, v2, released(fresh, claim)}, freshness.StaleRevision},
 		"start in a stale pod":                  {start(v2), objs{claim, strict, v2, released(stale, claim)}, freshness.StaleRevision},
 		"start in a pod of another claim":       {start(v2), objs{claim, strict, v2, released(fresh, testPool)}, freshness.MemberClaimed},

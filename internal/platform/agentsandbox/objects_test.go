@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -57,6 +58,29 @@ func TestLaunchType(t *testing.T) {
 		if got := (Objects{}).LaunchType(tc.sandbox.Obj(), testClaim); got != tc.want {
 			t.Errorf("%s: LaunchType() = %s, want %s", name, got, tc.want)
 		}
+	}
+}
+
+// A template that is undone has the spec that it had, and goes on to be itself.
+func TestRestore(t *testing.T) {
+	earlier := builders.MakeTemplate("ns", "earlier").Image("sandbox:v1").Obj()
+	broken := earlier.DeepCopy()
+	broken.Object["spec"] = "nonsense"
+	now := builders.MakeTemplate("ns", "python").Image("sandbox:v2").Obj()
+	for name, tc := range map[string]struct {
+		earlier, want *unstructured.Unstructured
+		failed        bool
+	}{
+		"as it was":                {earlier: earlier, want: builders.MakeTemplate("ns", "python").Image("sandbox:v1").Obj()},
+		"as nobody understands it": {earlier: broken, want: now, failed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := now.DeepCopy()
+			err := Objects{}.Restore(got, tc.earlier)
+			if diff := cmp.Diff(tc.want, got); diff != "" || (err != nil) != tc.failed {
+				t.Errorf("error %v (-want,+got):\n%s", err, diff)
+			}
+		})
 	}
 }
 

@@ -131,6 +131,7 @@ func TestRoundsOfReads(t *testing.T) {
 		"a cold start, the claim is gone":     {objs{testPool, template}, create(cold().Obj()), rounds{ofStart}},
 		"a cold start, a Pod is in its way":   {objs{unnamed, testPool, template, builders.MakePod(cold().Obj()).Owners().Stored("node-1").Obj()}, create(cold().Obj()), rounds{ofStart, pool}},
 		"a cold start, its own Pod is there":  {objs{unnamed, testPool, template, builders.MakePod(cold().Obj()).Stored("node-1").Obj()}, create(cold().Obj()), rounds{ofStart, "sandbox/c1 " + pool}},
+		"a cold start that says a pool's":     {objs{unnamed, testPool, template}, create(cold().Annotation(settings.CreatedByKey, settings.CreatedByPool).Obj()), rounds{ofStart, pool}},
 		"a cold start without a name":         {objs{unnamed, testPool, template}, create(cold().Unset("metadata", "name").Obj()), rounds{"namespace/ns sandboxclaim/c1 sandboxtemplate/python", "sandbox/c1 " + pool}},
 		"a cold start's content":              {objs{unnamed, testPool, template}, write(func(w *platform.Write) { w.ContentOnly = true }, admissionv1.Create, nil, cold().Obj()), rounds{"namespace/ns sandboxclaim/c1 sandboxtemplate/python", pool}},
 
@@ -143,6 +144,7 @@ func TestRoundsOfReads(t *testing.T) {
 		"a start in a Pod":                     {objs{anyPool, testPool, template, given}, with(barePods, create(start)), rounds{ofTaken, node + " " + pool}},
 		"a start in a Pod, for a pool":         {objs{byPool, testPool, template, given}, with(barePods, create(start)), rounds{ofTaken, node + " " + pool}},
 		"a start in a Pod made by hand":        {objs{anyPool, testPool, template, byHand}, with(barePods, create(start)), rounds{ofTaken, node}},
+		"a start in a Pod by hand, for a pool": {objs{byPool, testPool, template, byHand}, with(barePods, create(start)), rounds{ofTaken, node + " " + pool}},
 		"a start in a Pod that is gone":        {objs{anyPool, testPool, template}, with(barePods, create(start)), rounds{ofTaken}},
 		"a Pod that is taken":                  {objs{anyPool, testPool, template}, write(asItIs, admissionv1.Update, bare, given), rounds{"namespace/ns " + node + " " + pool, "sandboxtemplate/python"}},
 		"a Pod on no node that is taken":       {objs{anyPool, testPool, template}, look(freshness.Released, builders.PodFrom(given).Unset("spec", "nodeName").Obj()), rounds{"namespace/ns " + pool, "sandboxtemplate/python"}},

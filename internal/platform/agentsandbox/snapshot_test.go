@@ -321,6 +321,7 @@ func TestSnapshotNamesTheNodeThatWasRead(t *testing.T) {
 		"a node":             {write: idle(fresh), pod: on(node.GetName()), want: &platform.Node{Name: node.GetName(), ResourceVersion: "7"}},
 		"one that is gone":   {write: idle(fresh), pod: on("gone"), want: &platform.Node{Name: "gone"}},
 		"none yet":           {write: idle(fresh), pod: builders.PodFrom(freshPod).Unset("spec", "nodeName").Obj()},
+		"a birth's":          {write: create(fresh), pod: on(node.GetName())},
 		"a cold start's":     {write: create(builders.MakeColdStart(builders.MakeClaim("ns", "python-abc").Obj(), v2).Obj()), pod: on(node.GetName())},
 		"none of a bare Pod": {write: idle(builders.PodFrom(bare).Unset("spec", "nodeName").Obj())},
 		"that of a bare Pod": {write: idle(bare), want: &platform.Node{Name: node.GetName(), ResourceVersion: "7"}},

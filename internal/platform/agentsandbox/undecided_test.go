@@ -137,6 +137,31 @@ func (undiscovered) Resource(context.Context, schema.GroupResource) (schema.Grou
 	return schema.GroupVersionResource{}, errAway
 }
 
+// unpooled knows every kind but pools.
+type unpooled struct{ *store }
+
+func (u unpooled) Resource(ctx context.Context, gr schema.GroupResource) (schema.GroupVersionResource, error) {
+	if gr == Pools {
+		return schema.GroupVersionResource{}, errAway
+	}
+	return u.store.Resource(ctx, gr)
+}
+
+// By pools is told whether a release starts anything in a Pod that is there: also where the
+// start depends on no pool.
+func TestAStartOfAnUnknownReleaseIsNotDecided(t *testing.T) {
+	template := builders.MakeTemplate("ns", "python").Obj()
+	claim := builders.MakeClaimV1Alpha1("ns", "c1", "python", "").Obj()
+	pod := builders.PodFrom(released(barePod(template), claim)).Unset("metadata", "generateName").Obj()
+	s := newStore(claim, template, pod)
+	p := newPlatform(s, nil)
+	p.Resolver = unpooled{s}
+	w, _ := p.Classify(admissionv1.Create, nil, builders.MakeColdStart(claim, template).PodName("python-abc").Obj())
+	if f, err := p.Snapshot(t.Context(), w); !errors.Is(err, errAway) {
+		t.Errorf("a snapshot of a %s, error %v, want one that wraps discovery's", f.Operation, err)
+	}
+}
+
 // lost has forgotten all revisions.
 type lost struct{}
 

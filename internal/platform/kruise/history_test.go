@@ -1,6 +1,8 @@
 package kruise
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/settings"
 )
 
@@ -210,12 +213,68 @@ func TestWhatIsStaleIsNamed(t *testing.T) {
 	}
 }
 
+// answering is a history that can be asked so often, and then fails.
+type answering struct {
+	*cluster
+	left int
+}
+
+func (a *answering) Revisions(ctx context.Context, of *unstructured.Unstructured) ([]platform.Recorded, error) {
+	if a.left--; a.left < 0 {
+		return nil, errors.New("the test lets nobody ask again")
+	}
+	return a.cluster.Revisions(ctx, of)
+}
+
 // Without the history nobody knows whether what is not current is older.
 func TestAHistoryThatCannotBeReadIsNoVerdict(t *testing.T) {
+	judge := func(ctx context.Context, p *Platform, c *cluster) error {
+		op := admissionv1.Update
+		if c.member == nil {
+			op = admissionv1.Create
+		}
+		w, _ := p.Classify(op, c.member, c.written)
+		_, err := p.Snapshot(ctx, w)
+		return err
+	}
+	stamp := func(ctx context.Context, p *Platform, c *cluster) error {
+		_, err := p.NewSandbox(ctx, c.written)
+		return err
+	}
+	for name, tc := range map[string]struct {
+		change func(*cluster)
+		ask    func(context.Context, *Platform, *cluster) error
+		// looks is how often the history is asked.
+		looks int
+	}{
+		"a bind":                         {func(*cluster) {}, judge, 1},
+		"a bind by reference":            {byRef, judge, 2},
+		"the stamp of a cold start":      {coldly, stamp, 1},
+		"the stamp of one, by reference": {coldByRef, stamp, 3},
+	} {
+		for left := range tc.looks + 1 {
+			c := newCluster()
+			tc.change(c)
+			p := c.platform()
+			p.History = &answering{c, left}
+			if err := tc.ask(t.Context(), p, c); (err != nil) != (left < tc.looks) {
+				t.Errorf("%s, with a history that answers %d times: error %v", name, left, err)
+			}
+		}
+	}
+}
+
+func TestARevisionThatNobodyUnderstandsNamesNothing(t *testing.T) {
 	c := newCluster()
-	c.fail["history"] = true
-	w, _ := (&Platform{}).Classify(admissionv1.Update, c.member, c.written)
-	if f, err := c.platform().Snapshot(t.Context(), w); err == nil {
-		t.Errorf("the snapshot is %v, want an error", f)
+	byRef(c)
+	broken := c.set().DeepCopy()
+	set(broken, "nonsense", "spec", "volumeClaimTemplates")
+	set(broken, "nonsense", "spec", "template")
+	p := c.platform()
+	p.History = recorded{{Hash: "v1-of-before", Template: broken}}
+	w, _ := p.Classify(admissionv1.Update, c.member, c.written)
+	f, err := p.Snapshot(t.Context(), w)
+	if err != nil || len(f.Known) > 0 {
+		t.Errorf("known are %v, error %v, want none", f.Known, err)
 	}
 }

@@ -71,11 +71,18 @@ func TestAClaimThatCannotBeReadIsNotGone(t *testing.T) {
 	}
 }
 
-// What nobody has costs no read.
-func TestDeletesOfMembersReadNothing(t *testing.T) {
-	c := newCluster()
-	if _, err := c.platform().Deletion(t.Context(), c.member, time.Unix(0, 0)); err != nil || len(c.read) > 0 {
-		t.Errorf("%v is read: %v", c.read, err)
+// What nobody has, or whose time is up, costs no read.
+func TestDeletesThatAreAllowedAnywayReadNothing(t *testing.T) {
+	for name, change := range map[string]func(*cluster){
+		"an idle member":        func(c *cluster) { c.written = c.member },
+		"locked for scale-down": func(c *cluster) { annotate(c.written, ownerAnnotation, scaleDown) },
+		"its time is up":        func(c *cluster) { set(c.written, "1970-01-01T00:00:00Z", "spec", "shutdownTime") },
+	} {
+		c := newCluster()
+		change(c)
+		if _, err := c.platform().Deletion(t.Context(), c.written, time.Unix(0, 0)); err != nil || len(c.read) > 0 {
+			t.Errorf("%s: %v is read: %v", name, c.read, err)
+		}
 	}
 }
 
