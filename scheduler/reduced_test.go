@@ -8,7 +8,7 @@ import (
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 )
 
-var reducer = agentsandbox.NewReducer()
+var reducer = platform.NewReducer(agentsandbox.Objects{})
 
 // Members takes in events of whole Sandboxes.
 func (p *Placed) Members() toolscache.ResourceEventHandler {

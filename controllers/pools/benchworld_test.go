@@ -69,7 +69,7 @@ func keyOf(u client.Object) objectKey {
 func newWorld(b *testing.B) *world {
 	b.Helper()
 	w := &world{
-		ctx: logf.IntoContext(b.Context(), logr.Discard()), clock: clocktesting.NewFakePassiveClock(now), store: members.NewStore(agentsandbox.NewReducer()),
+		ctx: logf.IntoContext(b.Context(), logr.Discard()), clock: clocktesting.NewFakePassiveClock(now), store: members.NewStore(platform.NewReducer(agentsandbox.Objects{})),
 		objects: map[objectKey]*unstructured.Unstructured{}, due: sets.New[types.NamespacedName](),
 	}
 	w.sandboxes, w.bodies = w.store.FeedSandboxes("", func() {}), w.store.FeedPods("", func() {})

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
@@ -202,7 +203,7 @@ func TestDispositionsOfMembersThatLeftTheirPool(t *testing.T) {
 				f.view = viewOf(newHarness(t, nil, pool, v2))
 			}
 			if tc.seen {
-				f.remember(agentsandbox.NewReducer().Member(member, nil), nil)
+				f.remember(platform.NewReducer(agentsandbox.Objects{}).Member(member, nil), nil)
 			}
 			got, err := f.Of(t.Context(), pod)
 			if err != nil {

@@ -58,7 +58,7 @@ type modelWalk struct {
 }
 
 func newWalk(b rollout.Bounds) *modelWalk {
-	s := &simulation{seed: 1, reducer: agentsandbox.NewReducer(), clock: clocktesting.NewFakePassiveClock(now), calm: true, budget: b.Budget}
+	s := &simulation{seed: 1, reducer: platform.NewReducer(agentsandbox.Objects{}), clock: clocktesting.NewFakePassiveClock(now), calm: true, budget: b.Budget}
 	s.mu.Lock()
 	s.draw(0)
 	template := &simTemplate{}

@@ -21,7 +21,7 @@ import (
 // storeOf has the harness see members by a real store, and returns what fills it.
 func storeOf(t *testing.T, r *harness) (put, drop func(...*unstructured.Unstructured)) {
 	t.Helper()
-	return storeBy(t, r, agentsandbox.NewReducer())
+	return storeBy(t, r, platform.NewReducer(agentsandbox.Objects{}))
 }
 
 // storeBy is storeOf with another reducer.

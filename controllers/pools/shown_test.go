@@ -25,7 +25,7 @@ type shown struct {
 // view is a View of fake objects.
 func viewOf(r *harness) *View {
 	v := &View{cache: r.client, lists: r.client, kinds: poolKinds, objects: agentsandbox.Objects{}, barePods: agentsandbox.BarePods{}}
-	s := &shown{view: v, reducer: agentsandbox.NewReducer()}
+	s := &shown{view: v, reducer: platform.NewReducer(agentsandbox.Objects{})}
 	v.members, v.pods = s, s
 	v.followNodes(s)
 	return v

@@ -156,7 +156,7 @@ type simMember struct {
 const simMembersMost = 1 << 24
 
 func newSimulation(seed uint64, story *[]string) *simulation {
-	s := &simulation{seed: seed, reducer: agentsandbox.NewReducer(), clock: clocktesting.NewFakePassiveClock(now), story: story}
+	s := &simulation{seed: seed, reducer: platform.NewReducer(agentsandbox.Objects{}), clock: clocktesting.NewFakePassiveClock(now), story: story}
 	s.draw(0)
 	s.budget, s.modeChanges = 1+s.random.IntN(12), seed%4 == 0
 	s.failing = []int{0, 0, 2, 20}[s.random.IntN(4)]

@@ -87,8 +87,8 @@ func TestSyncedAndSettled(t *testing.T) {
 		builders.MakeTemplate(ns, "t").Obj()).Obj()).RV(12).Obj()}); err != nil {
 		t.Fatal(err)
 	}
-	if rv := h.Watermark(); rv != "7" || h.Progress(Pods) != "12" {
-		t.Errorf("watermark %s, Pods at %s: want 7 and 12, an event says that all before it have arrived", rv, h.Progress(Pods))
+	if rv := h.Watermark(); rv != "7" || h.progress[Pods] != "12" {
+		t.Errorf("watermark %s, Pods at %s: want 7 and 12, an event says that all before it have arrived", rv, h.progress[Pods])
 	}
 }
 

@@ -151,9 +151,6 @@ func (h *History) Synced() (RV, bool) {
 	return out, true
 }
 
-// Progress returns the RV up to which the resource's events have arrived.
-func (h *History) Progress(r Resource) RV { return h.progress[r] }
-
 // Watermark returns the RV up to which the events of every resource have arrived.
 func (h *History) Watermark() RV {
 	out := h.progress[Sandboxes]

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/test/builders"
 )
@@ -102,7 +103,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-var source = Source{Reducer: agentsandbox.NewReducer(), Kind: sandboxKind, Resource: "sandboxes", Pods: agentsandbox.PodSandboxLabel}
+var source = Source{Reducer: platform.NewReducer(agentsandbox.Objects{}), Kind: sandboxKind, Resource: "sandboxes", Pods: agentsandbox.PodSandboxLabel}
 
 func startCache(t *testing.T, a *api) *Cache {
 	t.Helper()
@@ -151,7 +152,7 @@ func TestAFirstListIsReducedOnTheWay(t *testing.T) {
 func TestMetadataOfSandboxes(t *testing.T) {
 	const byClaim = "claim"
 	claim := builders.MakeClaim("ns", "c").Obj()
-	store := NewStore(agentsandbox.NewReducer())
+	store := NewStore(platform.NewReducer(agentsandbox.Objects{}))
 	c := &Cache{Store: store, kind: sandboxKind, metadata: newMetadata(store, sandboxKind), synced: make(chan struct{})}
 	sandbox := func() *metav1.PartialObjectMetadata {
 		m := &metav1.PartialObjectMetadata{}
@@ -237,7 +238,7 @@ func TestMetadataOfSandboxes(t *testing.T) {
 
 // What is none of Sandboxes is read where everything else is.
 func TestListsOfOtherKinds(t *testing.T) {
-	store := NewStore(agentsandbox.NewReducer())
+	store := NewStore(platform.NewReducer(agentsandbox.Objects{}))
 	put(t, store, member("a", noon))
 	c := &Cache{Cache: &informertest.FakeInformers{}, Store: store, kind: sandboxKind, metadata: newMetadata(store, sandboxKind), synced: make(chan struct{})}
 	c.started.Store(true)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/test/builders"
 )
@@ -52,7 +53,7 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 // The order is the same each time: which of equal members goes first must not
 // change from one look to the next.
 func TestMembersOfAPoolTheOldestFirst(t *testing.T) {
-	s := NewStore(agentsandbox.NewReducer())
+	s := NewStore(platform.NewReducer(agentsandbox.Objects{}))
 	claim := builders.MakeClaim("ns", "c").Obj()
 	young, old, older := member("a", noon), member("c", noon.Add(-time.Hour)), member("b", noon.Add(-time.Hour))
 	put(t, s, young, old, older)
@@ -71,7 +72,7 @@ func TestMembersOfAPoolTheOldestFirst(t *testing.T) {
 
 // A list after a cut watch says what went meanwhile, in its own namespace only.
 func TestAListReplacesWhatWasThere(t *testing.T) {
-	s := NewStore(agentsandbox.NewReducer())
+	s := NewStore(platform.NewReducer(agentsandbox.Objects{}))
 	elsewhere := member("z", noon)
 	elsewhere.SetNamespace("other")
 	put(t, s, member("a", noon), member("b", noon), elsewhere)
@@ -121,7 +122,7 @@ func TestWhatAListHasIsNoLaterVersion(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s, fresh := NewStore(agentsandbox.NewReducer()), NewStore(agentsandbox.NewReducer())
+			s, fresh := NewStore(platform.NewReducer(agentsandbox.Objects{})), NewStore(platform.NewReducer(agentsandbox.Objects{}))
 			put(t, s, image("sandbox:v2", 900))
 			if err := s.sandboxes.replace("", []any{tc.list(s, image("sandbox:v3", 700))}); err != nil {
 				t.Fatal(err)
@@ -160,7 +161,7 @@ func TestMembersWithTheirPods(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := NewStore(agentsandbox.NewReducer())
+			s := NewStore(platform.NewReducer(agentsandbox.Objects{}))
 			tc.do(s)
 			got := map[string]string{}
 			for _, m := range s.OfPool(pool.GetUID()) {
@@ -185,7 +186,7 @@ func TestMembersWithTheirPods(t *testing.T) {
 func at(name string) types.NamespacedName { return types.NamespacedName{Namespace: "ns", Name: name} }
 
 func TestNodesInUse(t *testing.T) {
-	s := NewStore(agentsandbox.NewReducer())
+	s := NewStore(platform.NewReducer(agentsandbox.Objects{}))
 	on := func(name, node string) *unstructured.Unstructured {
 		return builders.MakePod(member(name, noon)).Stored(node).Obj()
 	}
@@ -208,7 +209,7 @@ func TestNodesInUse(t *testing.T) {
 
 // What members of a pool have in common is in memory once.
 func TestMembersShareWhatTheyHaveInCommon(t *testing.T) {
-	s := NewStore(agentsandbox.NewReducer())
+	s := NewStore(platform.NewReducer(agentsandbox.Objects{}))
 	other := builders.TemplateFrom(template).Image("sandbox:v2").Obj()
 	put(t, s, member("a", noon), member("b", noon), builders.MakeMember(pool, other).Name("c").Obj())
 	get := func(name string) *Member { return s.Sandbox(types.NamespacedName{Namespace: "ns", Name: name}) }
@@ -225,7 +226,7 @@ const bytesAMember = 1024
 
 func TestMemoryOfAMember(t *testing.T) {
 	const count = 4_000
-	s := NewStore(agentsandbox.NewReducer())
+	s := NewStore(platform.NewReducer(agentsandbox.Objects{}))
 	// What all share is not what each takes.
 	put(t, s, member("first", noon), builders.MakePod(member("first", noon)).Stored("node-0").Obj())
 	before := heap()
@@ -258,7 +259,7 @@ func heap() int {
 // Names of one namespace say nothing about another, and one that has nothing left
 // costs nothing.
 func TestNamespacesAreKeptApart(t *testing.T) {
-	s := NewStore(agentsandbox.NewReducer())
+	s := NewStore(platform.NewReducer(agentsandbox.Objects{}))
 	here, there := member("a", noon), builders.MakeMember(builders.MakePool("other", "python").Obj(), template).Name("a").UID("b").Created(noon).Obj()
 	put(t, s, here, there)
 	s.sandboxes.remove(types.NamespacedName{Namespace: "ns", Name: "a"})

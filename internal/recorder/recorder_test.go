@@ -217,9 +217,11 @@ func TestBookmarksMoveTheResumption(t *testing.T) {
 	f := recordertest.New(t, recordertest.Settings{})
 	r := startSynced(t, f, Options{})
 	bookmark := builders.MakePool("", "").RV(500).Obj()
-	f.Raw("sandboxwarmpools", "BOOKMARK", 500, bookmark.Object)
-	if err := r.WaitFor(r.ctx, func(h *checker.History) bool { return h.Progress(checker.Pools) == "500" }); err != nil {
-		t.Fatalf("wait for the bookmark: %v", err)
+	for _, resource := range checker.Resources() {
+		f.Raw(string(resource), "BOOKMARK", 500, bookmark.Object)
+	}
+	if err := r.WaitFor(r.ctx, func(h *checker.History) bool { return h.Settled("500") }); err != nil {
+		t.Fatalf("wait for the bookmarks: %v", err)
 	}
 	f.BreakWatches()
 	err := wait.PollUntilContextCancel(r.ctx, time.Millisecond, true, func(context.Context) (bool, error) {

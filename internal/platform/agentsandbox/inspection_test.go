@@ -27,7 +27,7 @@ type inspected struct {
 func inspect(t testing.TB, restarts bool) *inspected {
 	t.Helper()
 	i := &inspected{
-		reducer: NewReducer(),
+		reducer: platform.NewReducer(Objects{}),
 
 		v1:    builders.MakeTemplate("ns", "python").Image("sandbox:v1").Obj(),
 		v2:    builders.MakeTemplate("ns", "python").Image("sandbox:v2").Obj(),
@@ -217,7 +217,7 @@ func TestWhatIsKeptOfMembersIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	stored.read = nil
-	reducer := NewReducer()
+	reducer := platform.NewReducer(Objects{})
 	var all []*platform.Member
 	kept, want := 0, []string(nil)
 	for _, sandbox := range objs[2:] {
@@ -306,7 +306,7 @@ func TestPodsThatAreTheSameButForTheirVersions(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := NewReducer()
+			r := platform.NewReducer(Objects{})
 			before := r.Pod(pod().Obj(), nil)
 			if got := r.Pod(tc.pod, before).SameButVersion(before); got != tc.want {
 				t.Errorf("the same: %t, want %t", got, tc.want)

@@ -50,6 +50,3 @@ func (Objects) AsMember(sandbox *unstructured.Unstructured) (freshness.Member, e
 
 // AsPod reads a Pod that a Sandbox runs in.
 func (Objects) AsPod(pod *unstructured.Unstructured) (*freshness.Pod, error) { return podOf(pod) }
-
-// NewReducer returns what makes of Sandboxes and Pods what caches keep.
-func NewReducer() *platform.Reducer { return platform.NewReducer(Objects{}) }
