@@ -25,12 +25,17 @@ const (
 type claimController struct {
 	taker
 	queue queue
+	// said are the statuses that the cache has to show before a claim is looked at again.
+	said *seen
 }
 
 func (c *claimController) reconcile(ctx context.Context, key string) (time.Duration, error) {
 	claim := c.get(Claims, key)
 	if claim == nil || claim.GetDeletionTimestamp() != nil {
 		return 0, nil
+	}
+	if patience := c.options.wait(patience); !c.said.satisfied(claim, patience) {
+		return patience, nil
 	}
 	phase, had := text(claim, "status", "phase"), number(claim, "status", "claimedReplicas")
 	if phase == phaseCompleted {
@@ -105,6 +110,9 @@ func (c *claimController) say(ctx context.Context, claim *unstructured.Unstructu
 	if err != nil {
 		return err
 	}
-	_, err = c.in(Claims, claim.GetNamespace()).Patch(ctx, claim.GetName(), types.MergePatchType, raw, metav1.PatchOptions{}, "status")
+	stored, err := c.in(Claims, claim.GetNamespace()).Patch(ctx, claim.GetName(), types.MergePatchType, raw, metav1.PatchOptions{}, "status")
+	if err == nil {
+		c.said.expect(stored, false)
+	}
 	return ignoreNotFound(err)
 }

@@ -14,6 +14,8 @@
 //     ends it for good; a SandboxSet that the cache does not show ends it at once.
 //   - A webhook keeps everybody but the Sandbox's controller from evicting or deleting a
 //     Pod as long as its Sandbox is there (NewPodWebhook).
+//   - Who has written the status of a Sandbox or a SandboxClaim waits until the cache shows
+//     that, for a minute at most.
 //   - What is recycled gets its SandboxSet back in one write and its phase in another.
 //
 // Waits are divided by Options.Pace, so that nobody has to sit through them. It leaves out

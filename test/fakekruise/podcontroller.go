@@ -19,6 +19,8 @@ import (
 type boxController struct {
 	*view
 	queue queue
+	// said are the statuses that the cache has to show before a Sandbox is looked at again.
+	said *seen
 }
 
 func (c *boxController) changed(_, obj *unstructured.Unstructured) { c.queue.Add(keyOf(obj)) }
@@ -27,6 +29,9 @@ func (c *boxController) reconcile(ctx context.Context, key string) (time.Duratio
 	box, pod := c.get(Sandboxes, key), c.get(pods, key)
 	if box == nil {
 		return 0, c.orphaned(ctx, pod)
+	}
+	if patience := c.options.wait(patience); !c.said.satisfied(box, patience) {
+		return patience, nil
 	}
 	if box.GetDeletionTimestamp() != nil {
 		return 0, nil
@@ -154,7 +159,10 @@ func (c *boxController) patchStatus(ctx context.Context, box *unstructured.Unstr
 	if err != nil {
 		return err
 	}
-	_, err = c.in(Sandboxes, box.GetNamespace()).Patch(ctx, box.GetName(), types.MergePatchType, raw, metav1.PatchOptions{}, "status")
+	stored, err := c.in(Sandboxes, box.GetNamespace()).Patch(ctx, box.GetName(), types.MergePatchType, raw, metav1.PatchOptions{}, "status")
+	if err == nil {
+		c.said.expect(stored, false)
+	}
 	return ignoreNotFound(err)
 }
 

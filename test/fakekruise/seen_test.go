@@ -1,0 +1,96 @@
+package fakekruise
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// lateView shows these objects whatever is written, and counts what is.
+func lateView(t *testing.T, shown map[schema.GroupVersionResource][]*unstructured.Unstructured) (v *view, writes *int) {
+	t.Helper()
+	client := fake.NewSimpleDynamicClient(runtime.NewScheme())
+	v, err := viewOf(client, Options{}, Sets, Sandboxes, Claims, pods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r, objects := range shown {
+		for _, obj := range objects {
+			obj.SetNamespace("n")
+			obj.SetUID(types.UID("uid-" + obj.GetName()))
+			obj.SetResourceVersion("1")
+			if err := v.caches[r].GetStore().Add(obj); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	writes = new(int)
+	client.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		*writes++
+		stored := &unstructured.Unstructured{}
+		switch action := action.(type) {
+		case clienttesting.UpdateAction:
+			stored = action.GetObject().(*unstructured.Unstructured).DeepCopy()
+		case clienttesting.PatchAction:
+			stored.SetName(action.GetName())
+			stored.SetUID(types.UID("uid-" + action.GetName()))
+		}
+		stored.SetResourceVersion("2")
+		return true, stored, nil
+	})
+	return v, writes
+}
+
+func objectOf(kind, name string, spec, status map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": Sets.GroupVersion().String(), "kind": kind, "spec": spec, "status": status}}
+	u.SetName(name)
+	return u
+}
+
+// Who has written a status does nothing before its own cache shows that: a claim would
+// take another member, and what was given back would be taken from whoever has it by then.
+func TestStatusesAreSeenFirst(t *testing.T) {
+	set := objectOf("SandboxSet", "pool", map[string]any{"template": map[string]any{}}, nil)
+	set.SetUID("uid-pool")
+	member := func(name string) *unstructured.Unstructured {
+		box := newBox(set, nil)
+		box.SetName(name)
+		box.SetOwnerReferences(controlledBy(set))
+		box.Object["status"] = map[string]any{
+			"phase": phaseRunning, "podInfo": map[string]any{"podIP": "10.0.0.1"}, "conditions": []any{map[string]any{"type": "Ready", "status": "True"}},
+		}
+		return box
+	}
+	used := newBox(set, nil)
+	used.SetName("used")
+	used.Object["status"] = map[string]any{"phase": phaseRecycling}
+	v, writes := lateView(t, map[schema.GroupVersionResource][]*unstructured.Unstructured{
+		Sets:      {set},
+		Sandboxes: {member("pool-1"), member("pool-2"), used},
+		Claims:    {objectOf("SandboxClaim", "claim", map[string]any{"templateName": "pool"}, map[string]any{"phase": phaseClaiming})},
+	})
+	claims := &claimController{taker: taker{view: v, seen: newSeen()}, queue: newQueue(), said: newSeen()}
+	boxes := &boxController{view: v, queue: newQueue(), said: newSeen()}
+	for name, reconcile := range map[string]func() error{
+		"a claim":         func() error { _, err := claims.reconcile(t.Context(), "n/claim"); return err },
+		"what comes back": func() error { _, err := boxes.reconcile(t.Context(), "n/used"); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			*writes = 0
+			for turn := range 2 {
+				if err := reconcile(); err != nil {
+					t.Fatal(err)
+				}
+				// One for what is taken or comes back, and one for the status.
+				if *writes != 2 {
+					t.Errorf("after turn %d there were %d writes, want 2", turn, *writes)
+				}
+			}
+		})
+	}
+}
