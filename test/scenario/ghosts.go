@@ -3,15 +3,14 @@ package scenario
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
-	// bursts bounds a probe. One should do; a claim of the first that is not
-	// served out of the pool leaves a member to the second.
+	// bursts are those of a probe, unless it has more patience. One should do; a claim of
+	// the first that is not served out of the pool leaves a member to the second.
 	bursts = 3
 	// probeWithin bounds one step of a probe: the pool at rest, a burst ready.
 	probeWithin = 5 * time.Minute
@@ -32,6 +31,9 @@ type Probe struct {
 // Drained is a pool that a probe drains.
 type Drained struct {
 	Replicas int
+	// Patience is for how long bursts go on, where a member that is refused because nobody
+	// could decide is given to nobody until Freshbind offers it again.
+	Patience time.Duration
 	// Rest waits until all members are there, ready and shown; Members are those
 	// that there are.
 	Rest    func(ctx context.Context, within time.Duration) ([]Member, error)
@@ -65,8 +67,8 @@ func (d Drained) Ghosts(ctx context.Context, prefix string) (Probe, error) {
 		return Probe{}, fmt.Errorf("probe for ghosts: %w", err)
 	}
 	probe := Probe{Members: len(waiting)}
-	names := Names(prefix, bursts*d.Replicas)
-	for burst := range slices.Chunk(names, d.Replicas) {
+	for began, made := time.Now(), 0; made < bursts || time.Since(began) < d.Patience; made++ {
+		burst := Names(prefix, (made+1)*d.Replicas)[made*d.Replicas:]
 		probe.Claims += len(burst)
 		cold, err := d.Take(ctx, burst)
 		probe.Cold += cold

@@ -24,6 +24,48 @@ import (
 	"github.com/freshbind/freshbind/test/upstream"
 )
 
+// A member that is given away late is no ghost for who has patience.
+func TestPatientProbes(t *testing.T) {
+	cases := map[string]struct {
+		patience time.Duration
+		// given is the burst in which the member is given away.
+		given int
+		want  Probe
+	}{
+		"at once":              {given: 1, want: Probe{Members: 1, Claims: 1}},
+		"late":                 {given: bursts + 2, want: Probe{Members: 1, Claims: bursts, Ghosts: []string{"m"}}},
+		"late, with patience":  {patience: time.Hour, given: bursts + 2, want: Probe{Members: 1, Claims: bursts + 2}},
+		"never, with patience": {patience: time.Nanosecond, given: bursts + 1, want: Probe{Members: 1, Claims: bursts, Ghosts: []string{"m"}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			member, made := []Member{{Name: "m", UID: "m", Ready: true, Shown: true}}, map[string]bool{}
+			list := func(context.Context) ([]Member, error) {
+				if len(made) >= tc.given {
+					return nil, nil
+				}
+				return member, nil
+			}
+			got, err := Drained{
+				Replicas: 1, Patience: tc.patience, Members: list,
+				Rest: func(context.Context, time.Duration) ([]Member, error) { return member, nil },
+				Take: func(_ context.Context, names []string) (int, error) {
+					for _, name := range names {
+						made[name] = true
+					}
+					return 0, nil
+				},
+			}.Ghosts(t.Context(), "probe-")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("probe (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestGhosts makes ghosts as a careless guard would, by answering 404 to the
 // bind of a healthy member, and looks whether the probe finds exactly those.
 func TestGhosts(t *testing.T) {
