@@ -30,14 +30,39 @@ func TestKruiseStorm(t *testing.T) {
 		})
 		t.Run("not enforced", func(t *testing.T) {
 			o.seed, o.claims, o.unguarded = 2, minClaims, true
-			if r := w.played(ctx, t, o); r.stale == 0 {
+			r := w.played(ctx, t, o)
+			if r.stale == 0 {
 				t.Error("nobody got a stale sandbox: the storm shows nothing")
+			}
+			// The platform itself gives nothing to two.
+			if r.duplicate > 0 {
+				t.Errorf("somebody got what another one had:\n%s", explain(r.notes))
 			}
 		})
 		return !t.Failed(), nil
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Two pools of each storm refer to templates, and over seeds that follow each other all do.
+func TestPoolsRefer(t *testing.T) {
+	var all [pools]int
+	for seed := range uint64(pools) {
+		refer := 0
+		for i := range all {
+			if (options{seed: seed}).refers(i) {
+				refer++
+				all[i]++
+			}
+		}
+		if refer != 2 {
+			t.Errorf("with seed %d, %d pools refer to templates, want 2", seed, refer)
+		}
+	}
+	if want := [pools]int{2, 2, 2}; all != want {
+		t.Errorf("pools refer to templates in %v of %d storms, want %v", all, pools, want)
 	}
 }
 

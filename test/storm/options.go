@@ -60,6 +60,10 @@ func (o options) platform() platform {
 // size is how many members each pool wants.
 func (o options) size() int { return o.claims / claimsPerMember }
 
+// refers: the members of this pool of the storm's own name a template, where there is
+// another way. The seed says in which two pools.
+func (o options) refers(pool int) bool { return (o.seed+uint64(pool))%pools != 0 }
+
 // parseOptions reads the environment. An error names the variable.
 func parseOptions(getenv func(string) string) (options, error) {
 	o := options{seed: rand.Uint64N(randomSeeds), claims: defaultClaims, upstream: defaultUpstream}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/kruise"
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/fakekruise"
@@ -37,13 +39,18 @@ const (
 const OwnRolling = "own"
 
 // Kruise is OpenKruise Agents, played by its double. Its first view is what the
-// controllers see of SandboxSets, the other one what the E2B server does.
+// controllers see of Sandboxes and of what they are built from, the other one what the E2B
+// server does.
 type Kruise struct {
 	// Wrap, if set, is around what controllers and server send.
 	Wrap func(http.RoundTripper) http.RoundTripper
 
-	server  *fakekruise.Server
 	proxies [Views]*controlplane.Proxy
+	as      [Views]*rest.Config
+	server  atomic.Pointer[fakekruise.Server]
+	// background ends with the world, end the controllers and the server that run now.
+	background context.Context
+	end        context.CancelFunc
 }
 
 // Options switches it on.
@@ -61,7 +68,6 @@ func (k *Kruise) Begin(ctx context.Context, w *scenario.World) error {
 	if err := w.Cluster.InstallCRDs(ctx, fakekruise.CRDs()...); err != nil {
 		return err
 	}
-	var as [Views]*rest.Config
 	for view, user := range []string{fakekruise.ControllerUser, fakekruise.ServerUser} {
 		cfg, err := w.Cluster.User(user, "system:masters", "system:authenticated")
 		if err != nil {
@@ -70,25 +76,38 @@ func (k *Kruise) Begin(ctx context.Context, w *scenario.World) error {
 		if k.proxies[view], err = w.Cluster.NewProxy(0); err != nil {
 			return err
 		}
-		as[view] = k.proxies[view].Config(cfg)
+		k.as[view] = k.proxies[view].Config(cfg)
 		if k.Wrap != nil {
-			as[view].Wrap(k.Wrap)
+			k.as[view].Wrap(k.Wrap)
 		}
 	}
-	if err := fakekruise.StartControllers(ctx, as[0], fakekruise.Options{}); err != nil {
+	k.background = ctx
+	return k.start()
+}
+
+func (k *Kruise) start() error {
+	var ctx context.Context
+	ctx, k.end = context.WithCancel(k.background)
+	if err := fakekruise.StartControllers(ctx, k.as[0], fakekruise.Options{}); err != nil {
 		return err
 	}
-	var err error
-	k.server, err = fakekruise.StartServer(ctx, as[1], fakekruise.Options{})
+	server, err := fakekruise.StartServer(ctx, k.as[1], fakekruise.Options{})
+	k.server.Store(server)
 	return err
+}
+
+// Restart starts controllers and server again.
+func (k *Kruise) Restart(context.Context, *scenario.World) error {
+	k.end()
+	return k.start()
 }
 
 // Rules are for its kinds.
 func (*Kruise) Rules() (user, owner []rbacv1.PolicyRule) {
 	user = []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "delete"}},
+		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "delete"}},
 		{APIGroups: []string{fakekruise.Group}, Resources: []string{"sandboxes", "sandboxclaims"}, Verbs: []string{"get", "list", "create", "delete"}},
-		{APIGroups: []string{fakekruise.Group}, Resources: []string{"sandboxsets"}, Verbs: []string{"get", "create", "update"}},
+		{APIGroups: []string{fakekruise.Group}, Resources: []string{"sandboxsets", "sandboxtemplates"}, Verbs: []string{"get", "create", "update"}},
 	}
 	owner = []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"pods", "pods/ephemeralcontainers"}, Verbs: []string{"*"}},
@@ -99,7 +118,17 @@ func (*Kruise) Rules() (user, owner []rbacv1.PolicyRule) {
 
 // Late makes a view late.
 func (k *Kruise) Late(view int, d time.Duration) {
-	k.proxies[view].SetDelay(fakekruise.Group, fakekruise.Sets.Resource, d)
+	for _, r := range append(k.Templates(), fakekruise.Sandboxes.GroupResource()) {
+		k.proxies[view].SetDelay(r.Group, r.Resource, d)
+	}
+}
+
+// Admission is what the API server is told of it.
+func (*Kruise) Admission() platform.Admission { return kruise.Admission() }
+
+// Templates are SandboxSets, and what they can refer to.
+func (*Kruise) Templates() []schema.GroupResource {
+	return []schema.GroupResource{fakekruise.Sets.GroupResource(), fakekruise.Templates.GroupResource()}
 }
 
 // Watched are its own kinds, Pods and Nodes.
@@ -120,16 +149,24 @@ func (k *Kruise) NewPool(ctx context.Context, o PoolOptions) (Pool, error) {
 
 // CreateSet is NewPool for whoever wants to know what it is.
 func (k *Kruise) CreateSet(ctx context.Context, o PoolOptions) (*SetPool, error) {
-	client, err := dynamic.NewForConfig(o.User)
+	user := rest.CopyConfig(o.User)
+	// A burst of claims has to be a burst, and advice is for people.
+	user.QPS, user.WarningHandler = -1, rest.NoWarnings{}
+	client, err := dynamic.NewForConfig(user)
 	if err != nil {
 		return nil, fmt.Errorf("make client for namespace %s: %w", o.Namespace, err)
 	}
 	p := &SetPool{
-		Kruise: k, client: client, in: o.Namespace, size: o.Size, users: map[string]*e2bUser{},
+		Kruise: k, client: client, in: o.Namespace, size: o.Size, refers: o.ByReference, users: map[string]*e2bUser{},
 		beside: func(f func(context.Context)) { go f(ctx) },
 	}
 	if o.enforced() {
 		if err := p.waitGuarded(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if o.ByReference {
+		if _, err := p.create(ctx, fakekruise.Templates, newTemplate(o)); err != nil {
 			return nil, err
 		}
 	}

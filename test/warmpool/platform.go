@@ -60,6 +60,8 @@ type Pool interface {
 	BuiltFrom() (dynamic.ResourceInterface, string)
 	Asking(template *unstructured.Unstructured, spec corev1.PodSpec) *unstructured.Unstructured
 	Sandboxes() dynamic.ResourceInterface
+	// Itself is the pool, by resource and name.
+	Itself() (dynamic.ResourceInterface, string)
 	// Unserved finds the members that nobody is given.
 	Unserved(ctx context.Context) (scenario.Probe, error)
 }
@@ -72,6 +74,9 @@ type PoolOptions struct {
 	// Strategy is Recreate, OnReplenish, RollingUpdate or OwnRolling.
 	Strategy string
 	Size     int
+	// ByReference has members name a template, where the pool could be that itself. Then
+	// nobody is given a Sandbox that is created for them.
+	ByReference bool
 	// Spec is what it begins with.
 	Spec corev1.PodSpec
 	User *rest.Config

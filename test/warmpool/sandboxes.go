@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/controlplane"
@@ -42,6 +44,18 @@ func (a *AgentSandbox) Begin(_ context.Context, w *scenario.World) error {
 	return nil
 }
 
+// Restart starts the controllers again.
+func (a *AgentSandbox) Restart(ctx context.Context, w *scenario.World) error {
+	if err := w.Controllers.Stop(); err != nil {
+		return err
+	}
+	var err error
+	if w.Controllers, err = upstream.Start(context.WithoutCancel(ctx), w.Cluster, upstream.Options{Version: a.Release}); err != nil {
+		return err
+	}
+	return a.Begin(ctx, w)
+}
+
 // Rules are for its kinds.
 func (*AgentSandbox) Rules() (user, owner []rbacv1.PolicyRule) {
 	user = []rbacv1.PolicyRule{
@@ -62,6 +76,14 @@ func (*AgentSandbox) Rules() (user, owner []rbacv1.PolicyRule) {
 func (a *AgentSandbox) Late(view int, d time.Duration) {
 	late := [Views]schema.GroupResource{upstream.SandboxTemplates, upstream.SandboxWarmPools}[view]
 	a.proxy.SetDelay(late.Group, late.Resource, d)
+}
+
+// Admission is what the API server is told of it.
+func (*AgentSandbox) Admission() platform.Admission { return agentsandbox.Admission() }
+
+// Templates are SandboxTemplates.
+func (*AgentSandbox) Templates() []schema.GroupResource {
+	return []schema.GroupResource{upstream.SandboxTemplates}
 }
 
 // Watched are its own kinds, Pods and Nodes.
@@ -144,6 +166,11 @@ func (p SandboxPool) Served(ctx context.Context, within time.Duration, names ...
 // BuiltFrom is a SandboxTemplate.
 func (p SandboxPool) BuiltFrom() (dynamic.ResourceInterface, string) {
 	return p.Resource(upstream.SandboxTemplates), p.Template
+}
+
+// Itself is a SandboxWarmPool.
+func (p SandboxPool) Itself() (dynamic.ResourceInterface, string) {
+	return p.Resource(upstream.SandboxWarmPools), p.Pool.Name
 }
 
 // Asking changes it.

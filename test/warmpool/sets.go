@@ -13,14 +13,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/fakekruise"
 	"github.com/freshbind/freshbind/test/scenario"
 )
@@ -36,48 +34,13 @@ type SetPool struct {
 	client dynamic.Interface
 	in     string
 	size   int
+	// refers: members name a template.
+	refers bool
 	// beside has something go on until the storm ends.
 	beside func(func(context.Context))
 
 	mu    sync.Mutex
 	users map[string]*e2bUser
-}
-
-// NewObject is one of a kind of OpenKruise Agents.
-func NewObject(kind, namespace, name string, spec map[string]any) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": fakekruise.Sets.GroupVersion().String(), "kind": kind, "spec": spec}}
-	u.SetNamespace(namespace)
-	u.SetName(name)
-	return u
-}
-
-// newSet has what was used come back, unless it is left to its own controller.
-func newSet(o PoolOptions) *unstructured.Unstructured {
-	template := map[string]any{}
-	annotations := map[string]string{}
-	for key, value := range o.Annotations {
-		annotations[key] = value
-	}
-	if o.Strategy != OwnRolling {
-		template["metadata"] = map[string]any{"annotations": map[string]any{keyRecycles: "true"}}
-		annotations[settings.StrategyKey] = o.Strategy
-	}
-	set := NewObject("SandboxSet", o.Namespace, PoolName, map[string]any{"replicas": int64(o.Size), "template": template})
-	set.SetAnnotations(annotations)
-	return (*SetPool)(nil).Asking(set, o.Spec)
-}
-
-// Asking changes it.
-func (*SetPool) Asking(set *unstructured.Unstructured, spec corev1.PodSpec) *unstructured.Unstructured {
-	out := set.DeepCopy()
-	plain, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&spec)
-	if err == nil {
-		err = unstructured.SetNestedMap(out.Object, plain, "spec", "template", "spec")
-	}
-	if err != nil {
-		panic(fmt.Sprintf("write the content of a SandboxSet: %v", err))
-	}
-	return out
 }
 
 // Resource is one of the namespace.
@@ -93,8 +56,19 @@ func (p *SetPool) create(ctx context.Context, r schema.GroupVersionResource, obj
 	return stored, nil
 }
 
-func newClaim(namespace, name string) *unstructured.Unstructured {
-	return NewObject("SandboxClaim", namespace, name, map[string]any{"templateName": PoolName, "replicas": int64(1), "claimTimeout": claimTimeout})
+// newClaim is for a member, or for what is created where there is none and what it is built
+// from can be seen.
+func (p *SetPool) newClaim(name string) *unstructured.Unstructured {
+	spec := map[string]any{"templateName": PoolName, "replicas": int64(1), "claimTimeout": claimTimeout}
+	if p.refers {
+		spec["createOnNoStock"] = false
+	}
+	return NewObject("SandboxClaim", p.in, name, spec)
+}
+
+// request is the same of a user of E2B.
+func (p *SetPool) request(user string) fakekruise.Request {
+	return fakekruise.Request{Namespace: p.in, Set: PoolName, User: user, OnlyStock: p.refers}
 }
 
 // waitGuarded waits until what Freshbind always denies is denied: a cold start for a
@@ -117,8 +91,16 @@ func (p *SetPool) waitGuarded(ctx context.Context) error {
 // In is the namespace.
 func (p *SetPool) In() string { return p.in }
 
-// BuiltFrom is the SandboxSet itself.
+// BuiltFrom is the SandboxSet itself, or what it refers to.
 func (p *SetPool) BuiltFrom() (dynamic.ResourceInterface, string) {
+	if p.refers {
+		return p.Resource(fakekruise.Templates), PoolName
+	}
+	return p.Itself()
+}
+
+// Itself is the SandboxSet.
+func (p *SetPool) Itself() (dynamic.ResourceInterface, string) {
 	return p.Resource(fakekruise.Sets), PoolName
 }
 
@@ -136,33 +118,37 @@ func (p *SetPool) Idle(ctx context.Context) ([]scenario.Member, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list sandboxes of %s: %w", p.in, err)
 	}
+	images, err := p.podImages(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var members []scenario.Member
 	for i := range list.Items {
 		if OfPool(&list.Items[i]) {
-			members = append(members, memberOf(&list.Items[i]))
+			m := memberOf(&list.Items[i])
+			if p.refers {
+				m.Image = images[m.Name]
+			}
+			members = append(members, m)
 		}
 	}
 	return members, nil
 }
 
-// memberOf is ready as soon as somebody could be given it.
-func memberOf(box *unstructured.Unstructured) scenario.Member {
-	m := scenario.Member{
-		Name: box.GetName(), UID: box.GetUID(), Shown: box.GetLabels()[labelTemplate] == PoolName,
-		Deleting: box.GetDeletionTimestamp() != nil || box.GetAnnotations()[KeyLock] != "",
+// podImages are what Pods run, by name, where their Sandboxes do not say so.
+func (p *SetPool) podImages(ctx context.Context) (map[string]string, error) {
+	if !p.refers {
+		return nil, nil
 	}
-	if containers, _, _ := unstructured.NestedSlice(box.Object, "spec", "template", "spec", "containers"); len(containers) > 0 {
-		first, _ := containers[0].(map[string]any)
-		m.Image, _ = first["image"].(string)
+	list, err := p.Resource(corev1.SchemeGroupVersion.WithResource("pods")).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list pods of %s: %w", p.in, err)
 	}
-	phase, _, _ := unstructured.NestedString(box.Object, "status", "phase")
-	ip, _, _ := unstructured.NestedString(box.Object, "status", "podInfo", "podIP")
-	conditions, _, _ := unstructured.NestedSlice(box.Object, "status", "conditions")
-	for _, item := range conditions {
-		c, _ := item.(map[string]any)
-		m.Ready = m.Ready || c["type"] == "Ready" && c["status"] == "True" && ip != "" && phase == "Running"
+	images := map[string]string{}
+	for i := range list.Items {
+		images[list.Items[i].GetName()] = firstImage(&list.Items[i], "spec")
 	}
-	return m
+	return images, nil
 }
 
 // Claims are SandboxClaims, and requests of users of E2B.
@@ -177,7 +163,7 @@ func (p *SetPool) Claims(ctx context.Context, names ...string) error {
 			continue
 		}
 		group.Go(func() error {
-			_, err := p.create(ctx, fakekruise.Claims, newClaim(p.in, name))
+			_, err := p.create(ctx, fakekruise.Claims, p.newClaim(name))
 			return err
 		})
 	}
@@ -289,7 +275,7 @@ func (p *SetPool) Unserved(ctx context.Context) (scenario.Probe, error) {
 		take   func(context.Context, []string) (int, error)
 	}{{"probe-e2b-", p.takeByE2B}, {"probe-claim-", p.takeByClaims}} {
 		one, err := scenario.Drained{
-			Replicas: p.size, Members: p.Idle, Take: as.take,
+			Replicas: p.size, Members: p.Idle, Take: as.take, Patience: askedAgain,
 			Rest: func(ctx context.Context, within time.Duration) ([]scenario.Member, error) {
 				return p.Rest(ctx, "", within)
 			},
@@ -308,7 +294,7 @@ func (p *SetPool) takeByClaims(ctx context.Context, names []string) (cold int, e
 	var group errgroup.Group
 	for i, name := range names {
 		group.Go(func() error {
-			claim, err := p.create(ctx, fakekruise.Claims, newClaim(p.in, name))
+			claim, err := p.create(ctx, fakekruise.Claims, p.newClaim(name))
 			if err == nil {
 				uids[i] = claim.GetUID()
 			}

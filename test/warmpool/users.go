@@ -17,6 +17,9 @@ import (
 const (
 	// within bounds every wait; nothing here should come near it.
 	within = 10 * time.Minute
+	// askedAgain is within what Freshbind offers a member again that it refused because it
+	// could not decide. After a minute it would be asked for without that.
+	askedAgain = 30 * time.Second
 	// askAgain is after how long a user of E2B asks again who got an error.
 	askAgain = time.Second
 )
@@ -39,7 +42,7 @@ func leaves(name string) bool { return strings.ContainsAny(name[len(name)-1:], "
 // visit is a user of E2B, who asks until they get something, and may leave then.
 func (p *SetPool) visit(ctx context.Context, name string) {
 	for {
-		got, err := p.server.Create(ctx, fakekruise.Request{Namespace: p.in, Set: PoolName, User: "user-" + name})
+		got, err := p.server.Load().Create(ctx, p.request("user-"+name))
 		if err == nil && p.came(name, got.Sandbox) {
 			p.Leave(ctx, got.Sandbox)
 		}
@@ -72,7 +75,7 @@ func (p *SetPool) failed(name string, err error) bool {
 
 // Leave has the E2B server end a sandbox, or give it back.
 func (p *SetPool) Leave(ctx context.Context, sandbox *unstructured.Unstructured) {
-	for p.server.Delete(ctx, sandbox) != nil && scenario.Pause(ctx, askAgain) == nil {
+	for p.server.Load().Delete(ctx, sandbox) != nil && scenario.Pause(ctx, askAgain) == nil {
 	}
 }
 
@@ -111,7 +114,7 @@ func (p *SetPool) takeByE2B(ctx context.Context, names []string) (cold int, err 
 func (p *SetPool) Ask(ctx context.Context, user string) (got fakekruise.Result, err error) {
 	var last error
 	err = scenario.Poll(ctx, within, func(ctx context.Context) (bool, error) {
-		got, last = p.server.Create(ctx, fakekruise.Request{Namespace: p.in, Set: PoolName, User: user})
+		got, last = p.server.Load().Create(ctx, p.request(user))
 		return last == nil, nil
 	})
 	if err != nil {
