@@ -37,7 +37,7 @@ func suiteArgs(ctx context.Context) ([]string, error) {
 // goTest runs tests and returns what came of them, by column. All
 // that they wrote is kept in a file by that name when one fails, and it is an error
 // when one runs on another Kubernetes.
-func goTest(ctx context.Context, out io.Writer, name, kubernetes string, args []string) (map[string]outcome, error) {
+func (o options) goTest(ctx context.Context, out io.Writer, name, kubernetes string, args []string) (map[string]outcome, error) {
 	root, err := controlplane.RepositoryDir()
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func goTest(ctx context.Context, out io.Writer, name, kubernetes string, args []
 	if err := errors.Join(readErr, ctx.Err()); err != nil {
 		return nil, err
 	}
-	if err := keepResults(os.Getenv(envResults), name, events.Bytes()); err != nil {
+	if err := keepResults(o.results, name, events.Bytes()); err != nil {
 		return nil, err
 	}
 	outcomes := t.outcomes()

@@ -30,7 +30,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Stdout)
+	err := run(ctx, os.Stdout, os.Getenv)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "matrix:", err)
@@ -38,8 +38,8 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, out io.Writer) error {
-	chosen, err := parseChosen(os.Getenv(envChosen))
+func run(ctx context.Context, out io.Writer, getenv func(string) string) error {
+	o, err := parseOptions(getenv)
 	if err != nil {
 		return err
 	}
@@ -48,15 +48,15 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	var done results
-	for _, version := range chosen.kubernetes {
-		r, err := runKubernetes(ctx, out, version)
+	for _, version := range o.chosen.kubernetes {
+		r, err := o.runKubernetes(ctx, out, version)
 		if err != nil {
 			return fmt.Errorf("on Kubernetes %s: %w", version, err)
 		}
 		done.Kubernetes = append(done.Kubernetes, r)
 	}
-	for _, release := range chosen.releases {
-		r, err := runRelease(ctx, out, release, pinned)
+	for _, release := range o.chosen.releases {
+		r, err := o.runRelease(ctx, out, release, pinned)
 		if err != nil {
 			return fmt.Errorf("with agent-sandbox %s: %w", release, err)
 		}
@@ -65,7 +65,7 @@ func run(ctx context.Context, out io.Writer) error {
 	if _, err := fmt.Fprintf(out, "\n%s", done.tables()); err != nil {
 		return err
 	}
-	if os.Getenv(markdown.UpdateDocs) != "" {
+	if o.updateDocs {
 		if err := updatePage(done); err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func updatePage(done results) error {
 }
 
 // runKubernetes builds, asks and tests one version.
-func runKubernetes(ctx context.Context, out io.Writer, version string) (kubernetesResult, error) {
+func (o options) runKubernetes(ctx context.Context, out io.Writer, version string) (kubernetesResult, error) {
 	r := kubernetesResult{Version: version}
 	// This process builds and asks; the tests inherit it.
 	if err := os.Setenv(controlplane.KubernetesVariable, version); err != nil {
@@ -105,14 +105,14 @@ func runKubernetes(ctx context.Context, out io.Writer, version string) (kubernet
 	if err != nil {
 		return r, err
 	}
-	r.tests, err = goTest(ctx, out, version, version, args)
+	r.tests, err = o.goTest(ctx, out, version, version, args)
 	return r, err
 }
 
-func runRelease(ctx context.Context, out io.Writer, release, kubernetes string) (releaseResult, error) {
+func (o options) runRelease(ctx context.Context, out io.Writer, release, kubernetes string) (releaseResult, error) {
 	r := releaseResult{Version: release, Kubernetes: kubernetes}
 	say(out, "agent-sandbox %s on Kubernetes %s", release, kubernetes)
-	tests, err := goTest(ctx, out, "agent-sandbox-"+release, kubernetes, []string{"-run", "^TestFaults$/^" + release + "$", "./test/" + guardPackage})
+	tests, err := o.goTest(ctx, out, "agent-sandbox-"+release, kubernetes, []string{"-run", "^TestFaults$/^" + release + "$", "./test/" + guardPackage})
 	r.guard = tests[guardPackage]
 	return r, err
 }

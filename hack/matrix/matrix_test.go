@@ -43,6 +43,33 @@ func TestParseChosen(t *testing.T) {
 	}
 }
 
+func TestParseOptions(t *testing.T) {
+	all := choice{kubernetesVersions, upstream.AllReleases()}
+	for name, tc := range map[string]struct {
+		env  map[string]string
+		want options
+	}{
+		"nothing said":  {nil, options{chosen: all}},
+		"results":       {map[string]string{"MATRIX_RESULTS": "a/folder"}, options{chosen: all, results: "a/folder"}},
+		"documentation": {map[string]string{"FRESHBIND_UPDATE_DOCS": "1"}, options{chosen: all, updateDocs: true}},
+		"what to run, too": {
+			map[string]string{"MATRIX": "v1.37.1", "MATRIX_RESULTS": "a", "FRESHBIND_UPDATE_DOCS": "1"},
+			options{choice{kubernetes: []string{"v1.37.1"}}, "a", true},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := parseOptions(func(key string) string { return tc.env[key] })
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.chosen = choice{nilIfEmpty(got.chosen.kubernetes), nilIfEmpty(got.chosen.releases)}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(options{}, choice{})); diff != "" {
+				t.Errorf("options (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func nilIfEmpty(list []string) []string {
 	if len(list) == 0 {
 		return nil

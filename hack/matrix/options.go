@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/freshbind/freshbind/hack/markdown"
 	"github.com/freshbind/freshbind/test/upstream"
 )
 
 const (
-	envChosen = "MATRIX"
-	// envResults is a folder that keeps what tests said, for make coverage.
+	envChosen  = "MATRIX"
 	envResults = "MATRIX_RESULTS"
 	// releasePrefix tells agent-sandbox from Kubernetes, as in hack/tools.
 	releasePrefix = "agent-sandbox@"
@@ -20,6 +20,21 @@ const (
 // that are Go modules.
 var kubernetesVersions = []string{
 	"v1.30.14", "v1.31.14", "v1.32.13", "v1.33.13", "v1.34.4", "v1.35.4", "v1.36.3", "v1.37.1",
+}
+
+// options are what the environment says.
+type options struct {
+	chosen choice
+	// results is a folder that keeps what tests said, for make coverage; "" keeps nothing.
+	results string
+	// updateDocs puts what came of it into docs/matrix.md.
+	updateDocs bool
+}
+
+// parseOptions reads the environment, as os.Getenv does.
+func parseOptions(getenv func(string) string) (options, error) {
+	chosen, err := parseChosen(getenv(envChosen))
+	return options{chosen, getenv(envResults), getenv(markdown.UpdateDocs) != ""}, err
 }
 
 // choice is what to run.
