@@ -35,8 +35,9 @@ const (
 	warm = 10
 )
 
-// bursts are how many claims are made at once.
-var bursts = []int{10, 50}
+// bursts are how many claims are made at once. One alone shows how long a repair
+// takes, many show what they cost each other where all share the CPUs.
+var bursts = []int{1, 10, 50}
 
 // treatment is how a namespace is guarded.
 type treatment string
@@ -70,7 +71,7 @@ type burst struct {
 }
 
 func (b *burst) String() string {
-	return fmt.Sprintf("%s, %d claims, %s", b.release, b.claims, b.treatment)
+	return fmt.Sprintf("%s, %s, %s", b.release, scenario.Plural(b.claims, "claim"), b.treatment)
 }
 
 // percentile of the times until claims were ready, in seconds.

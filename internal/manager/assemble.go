@@ -73,7 +73,10 @@ func (o *process) assemble(mgr manager.Manager, platformServed served, store *me
 		return a.keep(store)
 	}
 	a.modes.Pools = listedPools(mgr.GetCache(), a.Pools)
-	r := newReporter(mgr, a.Served)
+	r, err := newReporter(mgr, a.Served)
+	if err != nil {
+		return err
+	}
 	if err := closing.Setup(mgr, mgr.GetCache(), a.Pools, webhooks.ConfigurationOf(a.Admission)); err != nil {
 		return err
 	}

@@ -56,7 +56,11 @@ func newObserver(a *assembly, store *members.Cache) (observer, error) {
 	if err != nil {
 		return observer{}, err
 	}
-	o := observer{reporter: newReporter(mgr, a.Served), refused: refused, reofferer: passed}
+	report, err := newReporter(mgr, a.Served)
+	if err != nil {
+		return observer{}, err
+	}
+	o := observer{reporter: report, refused: refused, reofferer: passed}
 	if err := o.followPods(a, outage); err != nil {
 		return observer{}, err
 	}

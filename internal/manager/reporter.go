@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"fmt"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,8 +25,12 @@ type reporter struct {
 
 var _ webhooks.Observer = reporter{}
 
-func newReporter(mgr manager.Manager, k platform.Served) reporter {
-	return reporter{mgr.GetEventRecorder("freshbind"), k}
+func newReporter(mgr manager.Manager, k platform.Served) (reporter, error) {
+	late := newLateEvents(mgr.GetEventRecorder("freshbind"))
+	if err := mgr.Add(late); err != nil {
+		return reporter{}, fmt.Errorf("adding the events of the webhooks: %w", err)
+	}
+	return reporter{late, k}, nil
 }
 
 // Refused leaves the member to the platform.
@@ -56,8 +61,8 @@ func (a reporter) subject(w platform.Write) *unstructured.Unstructured {
 	return reference(a.kinds.Claims, w.Judged().GetNamespace(), w.Claim.Name, w.Claim.UID)
 }
 
-// report records an event on the claim and, for a bind, on the pool. The
-// recorder works in the background and merges what repeats itself.
+// report records an event on the claim and, for a bind, on the pool. It is
+// recorded in the background, where what repeats itself is merged.
 func (a reporter) report(d webhooks.Denial) {
 	note := d.Detail
 	if d.Mode != settings.Enforce {
