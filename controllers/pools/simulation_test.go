@@ -321,8 +321,8 @@ const simBusy = 3000
 
 // TestSimulation keeps pools current while claims, edits, failures, leaders and the
 // mode come and go, and holds the controller to what it promises: a rollout ends once
-// the rest does, max-unavailable and the budget always hold, nothing is written while
-// nothing is enforced, and no member is hidden and shown without end.
+// the rest does, max-unavailable, the budget and its pace always hold, nothing is
+// written while nothing is enforced, and no member is hidden and shown without end.
 // SIMULATION_STEPS says how far it goes,
 // SIMULATION_SEED where it begins, and SIMULATION_RUNS how much is tried to shorten
 // the story of one that breaks a promise.

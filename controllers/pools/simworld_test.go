@@ -160,7 +160,9 @@ func newSimulation(seed uint64, story *[]string) *simulation {
 	s.draw(0)
 	s.budget, s.modeChanges = 1+s.random.IntN(12), seed%4 == 0
 	s.failing = []int{0, 0, 2, 20}[s.random.IntN(4)]
-	s.pace = []Pace{{}, PaceOf(s.budget, s.clock), {Every: 200 * time.Millisecond, Burst: 1 + s.random.IntN(s.budget), Clock: s.clock}}[s.random.IntN(3)]
+	// The last one is slow enough for leaders to die before it allows another delete.
+	slow := Pace{Every: time.Duration(1+s.random.IntN(20)) * time.Second, Burst: 1 + s.random.IntN(2), Clock: s.clock}
+	s.pace = []Pace{{}, PaceOf(s.budget, s.clock), slow}[s.random.IntN(3)]
 	for i := range 1 + s.random.IntN(2) {
 		t := &simTemplate{}
 		s.templates = append(s.templates, t)
