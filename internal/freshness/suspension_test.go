@@ -85,21 +85,27 @@ func TestAFailedRolloutReplacesNothing(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	started := now.Add(-time.Hour)
 	old := MemberState{Class: Stale, Created: started.Add(-time.Hour), ReadySince: started.Add(-time.Hour), Shown: true}
+	failing := old
+	failing.ReadySince = time.Time{}
 	for name, tc := range map[string]struct {
 		deadline  time.Duration
 		replacing Replacements
+		second    MemberState
 		want      []int
 		state     State
 	}{
-		"in time": {2 * time.Hour, Replacements{{Deleted: 1}}, []int{0}, Progressing},
-		"overdue": {time.Minute, Replacements{{Deleted: 1}}, nil, Failed},
+		"in time": {2 * time.Hour, Replacements{{Deleted: 1}}, old, []int{0}, Progressing},
+		"overdue": {time.Minute, Replacements{{Deleted: 1}}, old, nil, Failed},
 		// Else it would stay so for ever: nothing is there to get ready.
-		"overdue, and nothing is being replaced": {time.Minute, nil, []int{0}, Failed},
+		"overdue, and nothing is being replaced": {time.Minute, nil, old, []int{0}, Failed},
+		"in time, and an old one is not ready":   {2 * time.Hour, Replacements{{Deleted: 1}}, failing, []int{1}, Progressing},
+		// The old one may get ready again, and none of the new ones did.
+		"overdue, and an old one is not ready": {time.Minute, Replacements{{Deleted: 1}}, failing, nil, Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := MakePlan(PoolState{
 				Strategy: RollingUpdate, Replicas: 2 + tc.replacing.Deleted(), MaxUnavailable: 1 + tc.replacing.Deleted(), Deadline: tc.deadline, Now: now,
-				Members: []MemberState{old, old}, Granted: 2, Deletes: 100,
+				Members: []MemberState{old, tc.second}, Granted: 2, Deletes: 100,
 				Rollout: Rollout{Revision: "r", Started: started, Progressed: started, Fresh: started, State: Progressing, Replacing: tc.replacing},
 			})
 			if diff := cmp.Diff(tc.want, p.Delete); diff != "" || p.Rollout.State != tc.state {
