@@ -36,18 +36,18 @@ func TestParseOptions(t *testing.T) {
 		want options
 		err  string
 	}{
-		"rollout": {env: map[string]string{envBench: "rollout"}, want: options{bench: "rollout", pairs: 5, pools: 500, lag: usualLag, late: usuallyLate}},
+		"rollout": {env: map[string]string{envBench: "rollout"}, want: options{bench: "rollout", pairs: 5, pools: 100, lag: usualLag, late: usuallyLate}},
 		"small ones": {
 			env:  map[string]string{envBench: "pools", envMembers: "10", envPairs: "1", envPools: "3"},
 			want: options{bench: "pools", members: 10, pairs: 1, pools: 3, lag: usualLag, late: usuallyLate},
 		},
 		"pools and sandboxes late": {
 			env:  map[string]string{envBench: "ready", envLag: "10", envLate: "sandboxwarmpools,sandboxes"},
-			want: options{bench: "ready", pairs: 5, pools: 500, lag: 10 * time.Second, late: []schema.GroupResource{upstream.SandboxWarmPools, upstream.Sandboxes}},
+			want: options{bench: "ready", pairs: 5, pools: 100, lag: 10 * time.Second, late: []schema.GroupResource{upstream.SandboxWarmPools, upstream.Sandboxes}},
 		},
 		"everything late": {
 			env:  map[string]string{envBench: "ready", envLate: "all"},
-			want: options{bench: "ready", pairs: 5, pools: 500, lag: usualLag, late: []schema.GroupResource{upstream.SandboxTemplates, upstream.SandboxWarmPools, upstream.Sandboxes}},
+			want: options{bench: "ready", pairs: 5, pools: 100, lag: usualLag, late: []schema.GroupResource{upstream.SandboxTemplates, upstream.SandboxWarmPools, upstream.Sandboxes}},
 		},
 		"no lag": {env: map[string]string{envBench: "ready", envLag: "soon"}, err: `BENCH_LAG: "soon" is neither a duration (1.5s) nor a number of seconds (1.5)`},
 		"late, but not known": {

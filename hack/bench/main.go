@@ -25,7 +25,7 @@
 //	BENCH_PAIRS=5        how often two things that are compared take turns
 //	BENCH_LAG=1.5s       how late agent-sandbox sees, with BENCH=ready,
 //	BENCH_LATE=sandboxtemplates  these resources, or "all"
-//	BENCH_POOLS=500      pools of BENCH=pools beside agent-sandbox
+//	BENCH_POOLS=100      pools of BENCH=pools beside agent-sandbox
 //	FRESHBIND_UPDATE_DOCS=1  put the table into docs/benchmarks.md
 //
 // It prints a table of figures beside aims, and exits with 0 only when all were

@@ -35,7 +35,7 @@ type options struct {
 // parseOptions reads the environment. An error names the variable.
 func parseOptions(getenv func(string) string) (options, error) {
 	o := options{
-		bench: getenv(envBench), pairs: 5, pools: 500,
+		bench: getenv(envBench), pairs: 5, pools: 100,
 		lag: 1500 * time.Millisecond, late: []schema.GroupResource{upstream.SandboxTemplates},
 	}
 	if _, ok := benchmarks[o.bench]; !ok && o.bench != everything {
