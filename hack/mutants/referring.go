@@ -10,12 +10,12 @@ var referring = slices.Concat(at("internal/platform/inspection.go", []mutant{
 	{check: "references: read in full, what the API server added", old: `PodInjections(nil, s.PodInjected, admitted(pod)...)`, broken: `PodInjections(nil, s.PodInjected)`, pkg: "internal/platform/kruise", test: "TestMembersThatRefer/with what the API server added"},
 	{check: "references: read in full, nothing tells without a Pod", old: `shown || freshness.ClassOf(v) != freshness.Current {`, broken: `true {`, pkg: "internal/platform/kruise", test: "TestMembersThatRefer/without a pod"},
 	{check: "references: read in full, another's Pod tells nothing", old: `s.Pod != nil && s.Pod.ControllerUID == s.Member.UID`, broken: `s.Pod != nil`, pkg: "internal/platform/kruise", test: "TestMembersThatRefer/with another's pod"},
-	{check: "references: read in full, only where the Pod is left to the template", old: `!i.source.DescribeMember(sandbox).ByReference {`, broken: `false {`, pkg: "internal/platform/kruise", test: "TestMembersThatRefer/that says its pod itself, too"},
+	{check: "references: read in full, only where the Pod is left to the template", old: `!i.source.DescribeMember(sandbox).ByReference {`, broken: `false {`, test: "TestInspectionOfObjects/alone"},
 }), at("internal/platform/kruise/stamp.go", []mutant{
 	{check: "kruise: Pods: of the Sandbox that has them", old: ` || platform.ControllerUID(pod) != string(sandbox.GetUID()) {`, broken: ` {`, test: "TestStampsOfPods/of another sandbox of that name"},
 	{check: "kruise: Pods: nothing is named without a template", old: `if err != nil || f.Template == nil {`, broken: `if err != nil {`, test: "TestStampsOfPods/by reference, of a template that is gone"},
 	{check: "kruise: Pods: of what somebody has", old: `w.Operation, w.Claim = freshness.ColdStart, claimOf(sandbox)`, broken: `_ = sandbox`, test: "TestStampsOfPods/of what somebody has, older"},
-	{check: "kruise: Pods: volumes that are made for them", old: `, volumePaths(sandbox, objs.inForce())...)`, broken: `)`, test: "TestStampsOfPods/by reference, with volumes"},
+	{check: "kruise: Pods: volumes that are made for them", old: `, volumePaths(sandbox, objs.inForce())...)`, broken: `, volumePaths(objs.inForce())[:0]...)`, test: "TestStampsOfPods/by reference, with volumes"},
 	{check: "kruise: Pods: what claims change is no other revision", old: `if !leavesPod(sandbox) {`, broken: `if false {`, test: "TestStampsOfPods/of what its claim changed"},
 	{check: "kruise: Pods: not by what the Sandbox says", old: `return freshness.PodRevisionWithin(s, budget)`, broken: `return freshness.RevisionWithin(s, budget)`, test: "TestStampsOfPods/by reference, older"},
 }), at("internal/platform/kruise/admission.go", []mutant{
