@@ -1,11 +1,9 @@
 package routeserver
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -17,13 +15,9 @@ import (
 	"testing"
 	"time"
 
-	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/metadata"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/freshbind/freshbind/routes"
@@ -292,121 +286,6 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// events reads the stream.
-type events struct {
-	t     *testing.T
-	lines *json.Decoder
-}
-
-func (w *world) follow(query string) *events {
-	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Minute)
-	w.t.Cleanup(cancel)
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, w.http.URL+"/v1/routes?watch=true"+query, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+token)
-	response, err := w.http.Client().Do(r)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() { _ = response.Body.Close() })
-	if response.StatusCode != http.StatusOK {
-		w.t.Fatalf("status %d", response.StatusCode)
-	}
-	return &events{w.t, json.NewDecoder(bufio.NewReader(response.Body))}
-}
-
-// until reads up to an event that fulfils a condition.
-func (e *events) until(ok func(Event) bool) (Event, map[string]string) {
-	e.t.Helper()
-	seen := map[string]string{}
-	for {
-		var event Event
-		if err := e.lines.Decode(&event); err != nil {
-			e.t.Fatalf("the stream ended: %v; %v", err, seen)
-		}
-		if event.Route != nil {
-			seen[event.Route.ID] = event.Route.Status + " " + event.Route.Address
-		}
-		if ok(event) {
-			return event, seen
-		}
-	}
-}
-
-func known(e Event) bool { return e.Type == EventBookmark && e.AgeSeconds != nil }
-
-func TestStream(t *testing.T) {
-	w := filled(t)
-	e := w.follow("")
-	first, seen := e.until(known)
-	want := map[string]string{
-		"team-a--one": "Serving 10.0.0.1", "team-a--six": "Serving fd00::1", "team-a--paused": "NotRunning ", "team-a--gone": "Gone ",
-	}
-	if diff := cmp.Diff(want, seen); diff != "" {
-		t.Errorf("the beginning: %s", diff)
-	}
-	w.run("two", "10.0.0.4", routes.Running)
-	_, seen = e.until(func(e Event) bool { return e.Route != nil && e.Route.Status == "Serving" })
-	if seen["team-a--two"] != "Serving 10.0.0.4" {
-		t.Errorf("a new sandbox is seen as %v", seen)
-	}
-	w.session.SandboxDeleted("team-a", "two", routes.UID{}, w.next())
-	e.until(func(e Event) bool { return e.Route != nil && e.Route.ID == "team-a--two" && e.Route.Status == "Gone" })
-
-	resumed, seen := w.follow("&resourceVersion=" + first.ResourceVersion).until(known)
-	if diff := cmp.Diff(map[string]string{"team-a--two": "Gone "}, seen); diff != "" {
-		t.Errorf("resumed at %s: %s", first.ResourceVersion, diff)
-	}
-	if _, seen = w.follow("&resourceVersion=" + resumed.ResourceVersion).until(known); len(seen) != 0 {
-		t.Errorf("resumed where nothing had happened since: %v", seen)
-	}
-}
-
-func TestStreamOfAnOldViewSaysNothing(t *testing.T) {
-	w := filled(t)
-	e := w.follow("")
-	e.until(known)
-	w.clock.Step(w.table.MaxAge() + 1)
-	w.run("two", "10.0.0.4", routes.Running)
-	if _, seen := e.until(func(e Event) bool { return e.Type == EventBookmark && e.AgeSeconds == nil }); len(seen) != 0 {
-		t.Errorf("said from a view that is too old: %v", seen)
-	}
-	w.prove()
-	e.until(func(e Event) bool { return e.Route != nil && e.Route.Address == "10.0.0.4" })
-}
-
-func TestStreamThatCannotBeResumed(t *testing.T) {
-	w := filled(t)
-	e := w.follow("")
-	bookmark, _ := e.until(known)
-	w.session = w.table.Begin()
-	w.version = 0
-	w.prove()
-	e.until(func(e Event) bool { return e.Type == EventExpired })
-	if got := w.get("/v1/routes?watch=true&resourceVersion=" + bookmark.ResourceVersion).code; got != http.StatusGone {
-		t.Errorf("resuming in another view was answered %d, want 410", got)
-	}
-	if got := w.get("/v1/routes?watch=true&resourceVersion=x").code; got != http.StatusBadRequest {
-		t.Errorf("no cursor at all was answered %d, want 400", got)
-	}
-	if got := w.get("/v1/routes").code; got != http.StatusBadRequest {
-		t.Errorf("a list was answered %d, want 400", got)
-	}
-}
-
-func TestStreamsAreBounded(t *testing.T) {
-	w := filled(t)
-	for range cap(w.server.streams) {
-		w.server.streams <- struct{}{}
-	}
-	if got := w.get("/v1/routes?watch=true").code; got != http.StatusTooManyRequests {
-		t.Errorf("one stream too many was answered %d, want 429", got)
-	}
-}
-
 func TestRequestsAreBounded(t *testing.T) {
 	w := filled(t)
 	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, w.http.URL+pathTraefik, strings.NewReader(strings.Repeat("x", 4*maxBody)))
@@ -419,69 +298,6 @@ func TestRequestsAreBounded(t *testing.T) {
 	if got := w.get(pathTraefik, "X-Sandbox-ID", "one", "X-Sandbox-Namespace", "team-a").code; got != 200 {
 		t.Errorf("after a large request: %d", got)
 	}
-}
-
-func TestExtAuthzGRPC(t *testing.T) {
-	w := filled(t)
-	connection, err := grpc.NewClient(strings.TrimPrefix(w.http.URL, "https://"), grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
-		RootCAs: w.http.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "example.com",
-	})))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = connection.Close() })
-	client := authv3.NewAuthorizationClient(connection)
-	check := func(ctx context.Context, h *authv3.AttributeContext_HttpRequest) (*authv3.CheckResponse, error) {
-		return client.Check(ctx, &authv3.CheckRequest{Attributes: &authv3.AttributeContext{Request: &authv3.AttributeContext_Request{Http: h}}})
-	}
-	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
-	headers := func(name string) map[string]string {
-		return map[string]string{"x-sandbox-id": name, "x-sandbox-namespace": "team-a"}
-	}
-	for name, tc := range map[string]struct {
-		h    *authv3.AttributeContext_HttpRequest
-		want string
-	}{
-		"running":  {&authv3.AttributeContext_HttpRequest{Headers: headers("one")}, "to 10.0.0.1:8888"},
-		"by host":  {&authv3.AttributeContext_HttpRequest{Host: "80-team-a--six.example.com"}, "to [fd00::1]:80"},
-		"by path":  {&authv3.AttributeContext_HttpRequest{Path: "/kruise/team-a--one/80/x"}, "to 10.0.0.1:80 /x"},
-		"paused":   {&authv3.AttributeContext_HttpRequest{Headers: headers("paused")}, "409 Stopped"},
-		"gone":     {&authv3.AttributeContext_HttpRequest{Headers: headers("gone")}, "410 Deleted"},
-		"unknown":  {&authv3.AttributeContext_HttpRequest{Headers: headers("other")}, "404 NotFound"},
-		"repeated": {&authv3.AttributeContext_HttpRequest{Headers: headers("one,six")}, "400 BadRequest"},
-		"nothing":  {nil, "400 BadRequest"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			answer, err := check(ctx, tc.h)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := grpcSaid(answer); got != tc.want {
-				t.Errorf("%s, want %s", got, tc.want)
-			}
-		})
-	}
-	if _, err := check(t.Context(), &authv3.AttributeContext_HttpRequest{Headers: headers("one")}); err == nil {
-		t.Error("answered without a token")
-	}
-}
-
-func grpcSaid(r *authv3.CheckResponse) string {
-	if ok := r.GetOkResponse(); ok != nil && r.GetStatus().GetCode() == 0 {
-		set := map[string]string{}
-		for _, h := range ok.GetHeaders() {
-			set[h.GetHeader().GetKey()] = h.GetHeader().GetValue()
-		}
-		return strings.TrimSpace("to " + set[headerOriginalDst] + " " + set[headerNewPath])
-	}
-	denied := r.GetDeniedResponse()
-	reason := ""
-	for _, h := range denied.GetHeaders() {
-		if h.GetHeader().GetKey() == headerReason {
-			reason = h.GetHeader().GetValue()
-		}
-	}
-	return fmt.Sprintf("%d %s", denied.GetStatus().GetCode(), reason)
 }
 
 func TestServesOverTLSUntilTheEnd(t *testing.T) {
