@@ -147,7 +147,7 @@ func TestRoundLine(t *testing.T) {
 		"guarded, not all ready": {
 			refused: &scenario.Refused{Binds: 12, ColdStarts: 1, Repaired: 9},
 			want: "  ns          2 stale   2 warm,  1 cold   c1-1 -> python-x: containers[0].image v1 -> v2" +
-				"   9 repaired; refused: 12 binds, 1 cold start, 0 births",
+				"   9 repaired; refused: 12 binds, 1 cold start, 0 new members",
 		},
 	}
 	for name, tc := range cases {

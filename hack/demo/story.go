@@ -56,7 +56,7 @@ func roundLine(side string, binds []checker.Bind, took time.Duration, refused *s
 	}
 	if refused != nil {
 		line += fmt.Sprintf("   %d repaired; refused: %s, %s, %s", refused.Repaired, scenario.Plural(refused.Binds, "bind"),
-			scenario.Plural(refused.ColdStarts, "cold start"), scenario.Plural(refused.Births, "birth"))
+			scenario.Plural(refused.ColdStarts, "cold start"), scenario.Plural(refused.Births, "new member"))
 	}
 	return line
 }

@@ -47,7 +47,7 @@ func (d *Doctor) controllers(ctx context.Context) ([]Finding, error) {
 	}
 	return []Finding{failed("set webhooks.poolControllerUsers to the user of agent-sandbox's controller, which is system:serviceaccount:NAMESPACE:NAME by the "+
 		"serviceAccountName of its Deployment",
-		"the pool controller runs as somebody else than %s, who may not create sandboxes: births of stale members are not judged, and claims' sandboxes not guarded against its deletes",
+		"the pool controller runs as somebody else than %s, who may not create sandboxes: new members are not judged, and claims' sandboxes not guarded against its deletes",
 		strings.Join(users, ", "))}, nil
 }
 

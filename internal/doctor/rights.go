@@ -156,7 +156,7 @@ func (d *Doctor) policies(ctx context.Context) ([]Finding, error) {
 		kind := want.GetObjectKind().GroupVersionKind().Kind
 		switch {
 		case apierrors.IsNotFound(err):
-			out = append(out, failed(reinstall, "%s %s does not exist: nothing guards stamps and used sandboxes", kind, want.GetName()))
+			out = append(out, failed(reinstall, "%s %s does not exist: nothing guards revision labels and used sandboxes", kind, want.GetName()))
 		case err != nil:
 			return out, fmt.Errorf("reading %s %s: %w", kind, want.GetName(), err)
 		}

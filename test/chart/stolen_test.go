@@ -278,7 +278,7 @@ func (s *theft) attempts() map[string]attempt {
 		"put a Pod into a Service":                                                 s.patch("v1", "Pod", "sandboxed", mark("labels", "role", `""`)),
 		"give a Pod another owner":                                                 s.patch("v1", "Pod", "web", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"a"}]}}`),
 		"keep a Pod from going":                                                    s.patch("v1", "Pod", "web", `{"metadata":{"finalizers":["a/b"]}}`),
-		"change the stamp of a member, and of its Pod":                             s.patch("v1", "Pod", "sandboxed", mark("labels", settings.StampKey, `"v1-x"`)),
+		"change the revision label of a member or Pod":                             s.patch("v1", "Pod", "sandboxed", mark("labels", settings.StampKey, `"v1-x"`)),
 		"create a Pod":                                                             s.make(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "new"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}),
 		"run a command, or a debug container, in a Pod":                            s.debug("web"),
 		"change what a Sandbox runs":                                               s.patch(agents, "Sandbox", "idle", `{"spec":{"podTemplate":{"spec":{"containers":[{"name":"c","image":"evil"}]}}}}`),

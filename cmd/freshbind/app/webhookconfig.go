@@ -36,7 +36,7 @@ func (o *webhookConfigOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.scope.Exempt, "exempt-namespaces", nil, "Further namespaces to leave out, besides kube-system.")
 	fs.BoolVar(&o.mutating, "mutating-policies", true,
 		"Use a MutatingAdmissionPolicy of admissionregistration.k8s.io/v1 (Kubernetes 1.36 and later); false for a webhook in its place.")
-	fs.StringVar(&o.scope.Self, "user", "system:serviceaccount:freshbind-system:freshbind", "User that the manager runs as: it alone may write stamps.")
+	fs.StringVar(&o.scope.Self, "user", "system:serviceaccount:freshbind-system:freshbind", "User that the manager runs as: it alone may write revision labels.")
 	fs.StringSliceVar(&o.scope.PoolControllers, "pool-controller-users", admission().Controllers,
 		"Users that create a pool's members, and whose deletes of a claim's sandbox are refused as meant for an idle one.")
 	fs.BoolVar(&o.kruise, "platform-kruise", false, "Also print what the API server is told of OpenKruise Agents, as with platforms.kruise in the manager's configuration.")
