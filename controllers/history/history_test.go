@@ -85,18 +85,10 @@ func hashOf(t *testing.T, template *unstructured.Unstructured) string {
 	return b.Hash()
 }
 
-// recorded returns hash and number of what is stored, the newest first.
+// recorded returns the hashes of what is stored, the newest first.
 func recorded(t *testing.T, c client.Client) []string {
 	t.Helper()
-	list, err := NewReader(c, agentsandbox.Objects{}).Revisions(t.Context(), version("any", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []string
-	for _, r := range list {
-		out = append(out, r.Hash)
-	}
-	return out
+	return hashesOf(t, c, version("any", 1))
 }
 
 func TestEveryVersionOfTheWatchIsRecorded(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/platformtest"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
@@ -35,30 +36,6 @@ func lateStart(version string, change func(old, live *builders.Template), claim 
 
 func (l late) platform(objs ...*unstructured.Unstructured) *Platform {
 	return newPlatform(newStore(append([]*unstructured.Unstructured{l.claim, l.pool, l.live}, objs...)...), history{l.live, l.old})
-}
-
-// rewrite does what the stamping webhook does to a Sandbox.
-func rewrite(t *testing.T, p *Platform, sandbox *unstructured.Unstructured) (*unstructured.Unstructured, platform.Stamp) {
-	t.Helper()
-	stamp, err := p.NewSandbox(t.Context(), sandbox)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := sandbox.DeepCopy()
-	if stamp.Repaired != "" {
-		out = builders.SandboxFrom(out).Annotation(settings.RepairedKey, stamp.Repaired).Obj()
-	}
-	if stamp.Repair == nil {
-		return out, stamp
-	}
-	for _, f := range stamp.Repair.Fields {
-		if f.Value == nil {
-			unstructured.RemoveNestedField(out.Object, f.Path...)
-		} else if err := unstructured.SetNestedField(out.Object, f.Value, f.Path...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return out, stamp
 }
 
 func judgedCold(t *testing.T, p *Platform, sandbox *unstructured.Unstructured) freshness.Verdict {
@@ -103,7 +80,7 @@ func TestRepairs(t *testing.T) {
 			if v := judgedCold(t, p, l.created); v.Reason != freshness.StaleRevision {
 				t.Fatalf("judged %s before, want a stale one", v.Reason)
 			}
-			got, stamp := rewrite(t, p, l.created)
+			got, stamp := platformtest.Rewrite(t, p, l.created)
 			want := builders.SandboxFrom(l.want).Annotation(settings.RepairedKey, revisionOf(t, l.old)+" -> "+revisionOf(t, l.live)).Obj()
 			// Upstream itself writes it again and again, from its cache.
 			copyPodMetadata(want, l.created)
@@ -113,7 +90,7 @@ func TestRepairs(t *testing.T) {
 			if v := judgedCold(t, p, got); v.Reason != freshness.Fresh || stamp.Hash != revisionOf(t, l.live) {
 				t.Errorf("judged %s (%s), stamped %s; want a fresh one, stamped %s", v.Reason, v.Detail, stamp.Hash, revisionOf(t, l.live))
 			}
-			again, second := rewrite(t, p, got)
+			again, second := platformtest.Rewrite(t, p, got)
 			if second.Repair != nil {
 				t.Errorf("repaired again: %+v", second.Repair)
 			}
@@ -149,7 +126,7 @@ func TestRepairKeepsTheClaims(t *testing.T) {
 	created := builders.SandboxFrom(l.created).PodSpec([]any{map[string]any{
 		"name": "c", "image": "sandbox:v1", "env": []any{map[string]any{"name": "MODE", "value": "mine"}},
 	}}, "containers").Set(l.claimed("5Gi"), "spec", "volumeClaimTemplates").Obj()
-	got, _ := rewrite(t, l.platform(), created)
+	got, _ := platformtest.Rewrite(t, l.platform(), created)
 	want := builders.SandboxFrom(created).PodSpec([]any{map[string]any{
 		"name": "c", "image": "sandbox:v2", "resources": map[string]any{}, "env": []any{map[string]any{"name": "MODE", "value": "mine"}},
 	}}, "containers").Annotation(settings.RepairedKey, revisionOf(t, l.old)+" -> "+revisionOf(t, l.live)).Obj()
@@ -172,7 +149,7 @@ func TestRepairWithoutSecureDefaults(t *testing.T) {
 			Unset("spec", "podTemplate", "spec", "automountServiceAccountToken").
 			Unset("spec", "podTemplate", "spec", "dnsPolicy").Unset("spec", "podTemplate", "spec", "dnsConfig")
 	}
-	got, _ := rewrite(t, l.platform(), plain(l.created).Obj())
+	got, _ := platformtest.Rewrite(t, l.platform(), plain(l.created).Obj())
 	want := plain(l.want).Annotation(settings.RepairedKey, revisionOf(t, l.old)+" -> "+revisionOf(t, l.live)).Obj()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("repaired (-want,+got):\n%s", diff)
@@ -189,7 +166,7 @@ func TestBirthsAreRepaired(t *testing.T) {
 			l.pool = builders.MakePool("ns", "python").APIVersion(version).Annotation(settings.StrategyKey, "RollingUpdate").Obj()
 			born, want := builders.MakeMember(l.pool, l.old).Obj(), builders.MakeMember(l.pool, l.live).Obj()
 			p := l.platform()
-			got, stamp := rewrite(t, p, born)
+			got, stamp := platformtest.Rewrite(t, p, born)
 			if stamp.Refused != nil {
 				t.Errorf("predicted: %+v", stamp.Refused)
 			}
@@ -205,7 +182,7 @@ func TestBirthsAreRepaired(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("repaired (-want,+got):\n%s", diff)
 			}
-			again, second := rewrite(t, p, got)
+			again, second := platformtest.Rewrite(t, p, got)
 			if diff := cmp.Diff(got, again); diff != "" || second.Repair != nil {
 				t.Errorf("the second time (-want,+got):\n%s", diff)
 			}
@@ -225,7 +202,7 @@ func TestBirthsAreRepaired(t *testing.T) {
 func TestABirthThatNamesAPodIsRepaired(t *testing.T) {
 	l := lateStart(builders.V1Beta1, func(_, _ *builders.Template) {}, builders.MakeClaim("ns", "c1").Obj())
 	l.pool = builders.MakePool("ns", "python").Annotation(settings.StrategyKey, "RollingUpdate").Obj()
-	if _, stamp := rewrite(t, l.platform(), builders.MakeMember(l.pool, l.old).PodName("other").Obj()); stamp.Repair == nil {
+	if _, stamp := platformtest.Rewrite(t, l.platform(), builders.MakeMember(l.pool, l.old).PodName("other").Obj()); stamp.Repair == nil {
 		t.Error("it is not repaired")
 	}
 }
@@ -260,7 +237,7 @@ func TestWhatIsNotRepaired(t *testing.T) {
 			}
 			p := world.platform()
 			p.RepairOff = tc.off
-			got, _ := rewrite(t, p, tc.created)
+			got, _ := platformtest.Rewrite(t, p, tc.created)
 			if diff := cmp.Diff(tc.created, got); diff != "" {
 				t.Errorf("rewritten (-want,+got):\n%s", diff)
 			}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/platform/platformtest"
 	"github.com/freshbind/freshbind/internal/settings"
 )
 
@@ -22,30 +22,6 @@ func lateCold(c *cluster, owner, claim string) *unstructured.Unstructured {
 	out.SetName("")
 	out.SetGenerateName("pool-")
 	return out
-}
-
-// rewrite does what the stamping webhook does to a Sandbox.
-func rewrite(t *testing.T, p *Platform, sandbox *unstructured.Unstructured) (*unstructured.Unstructured, platform.Stamp) {
-	t.Helper()
-	stamp, err := p.NewSandbox(t.Context(), sandbox)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := sandbox.DeepCopy()
-	if stamp.Repaired != "" {
-		set(out, stamp.Repaired, "metadata", "annotations", settings.RepairedKey)
-	}
-	if stamp.Repair == nil {
-		return out, stamp
-	}
-	for _, f := range stamp.Repair.Fields {
-		if f.Value == nil {
-			unstructured.RemoveNestedField(out.Object, f.Path...)
-		} else {
-			set(out, f.Value, f.Path...)
-		}
-	}
-	return out, stamp
 }
 
 func hashOf(t *testing.T, u *unstructured.Unstructured) string {
@@ -144,7 +120,7 @@ func TestRepairs(t *testing.T) {
 				set(want, metadata, "spec", "template", "metadata")
 				set(want, v1+" -> "+hashOf(t, c.set()), "metadata", "annotations", settings.RepairedKey)
 
-				got, stamp := rewrite(t, c.platform(), created)
+				got, stamp := platformtest.Rewrite(t, c.platform(), created)
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("repaired (-want,+got):\n%s", diff)
 				}
@@ -152,7 +128,7 @@ func TestRepairs(t *testing.T) {
 				if v, err := judged(t, c); err != nil || v.Reason != freshness.Fresh || stamp.Hash != hashOf(t, c.set()) {
 					t.Errorf("judged %s (%s), %v, stamped %s; want a fresh one, stamped %s", v.Reason, v.Detail, err, stamp.Hash, hashOf(t, c.set()))
 				}
-				again, second := rewrite(t, c.platform(), got)
+				again, second := platformtest.Rewrite(t, c.platform(), got)
 				if diff := cmp.Diff(got, again); diff != "" || second.Repair != nil {
 					t.Errorf("a second time %v (-want,+got):\n%s", second.Repair, diff)
 				}
@@ -191,7 +167,7 @@ func TestRepairsOfReferences(t *testing.T) {
 			// Who looks for a member does not find it by that: somebody has it.
 			set(want, created.GetLabels()[templateLabel], "metadata", "labels", templateLabel)
 
-			got, stamp := rewrite(t, c.platform(), created)
+			got, stamp := platformtest.Rewrite(t, c.platform(), created)
 			if diff := cmp.Diff(want, got); diff != "" || stamp.Hash != "" {
 				t.Errorf("stamped %q, repaired (-want,+got):\n%s", stamp.Hash, diff)
 			}
@@ -199,7 +175,7 @@ func TestRepairsOfReferences(t *testing.T) {
 			if v, err := judged(t, c); err != nil || v.Reason != freshness.Fresh {
 				t.Errorf("judged %s (%s), %v; want a fresh one", v.Reason, v.Detail, err)
 			}
-			again, second := rewrite(t, c.platform(), got)
+			again, second := platformtest.Rewrite(t, c.platform(), got)
 			if diff := cmp.Diff(got, again); diff != "" || second.Repair != nil {
 				t.Errorf("a second time %v (-want,+got):\n%s", second.Repair, diff)
 			}
@@ -308,7 +284,7 @@ func TestWhatIsNotRepaired(t *testing.T) {
 			tc.after(c)
 			p := c.platform()
 			p.RepairOff = tc.off
-			got, stamp := rewrite(t, p, created)
+			got, stamp := platformtest.Rewrite(t, p, created)
 			if diff := cmp.Diff(created, got); diff != "" || stamp.Repair != nil {
 				t.Errorf("repaired %v (-want,+got):\n%s", stamp.Repair, diff)
 			}
