@@ -216,18 +216,16 @@ func TestPages(t *testing.T) {
 func TestBookmarksMoveTheResumption(t *testing.T) {
 	f := recordertest.New(t, recordertest.Settings{})
 	r := startSynced(t, f, Options{})
-	bookmark := builders.MakePool("", "").RV(500).Obj()
 	for _, resource := range checker.Resources() {
-		f.Raw(string(resource), "BOOKMARK", 500, bookmark.Object)
+		f.Raw(string(resource), "BOOKMARK", 500, builders.MakePool("", "").RV(500).Obj().Object)
 	}
 	if err := r.WaitFor(r.ctx, func(h *checker.History) bool { return h.Settled("500") }); err != nil {
 		t.Fatalf("wait for the bookmarks: %v", err)
 	}
 	f.BreakWatches()
-	err := wait.PollUntilContextCancel(r.ctx, time.Millisecond, true, func(context.Context) (bool, error) {
+	if err := wait.PollUntilContextCancel(r.ctx, time.Millisecond, true, func(context.Context) (bool, error) {
 		return len(requests(f, "sandboxwarmpools", `rv="500"`)) > 0, nil
-	})
-	if err != nil {
+	}); err != nil {
 		t.Errorf("no watch resumed at the bookmark:\n%s", strings.Join(f.Requests(), "\n"))
 	}
 }
