@@ -187,34 +187,25 @@ func (s *stage) claim(names ...string) {
 	s.must(s.WaitClaims(s.t.Context(), within, names...))
 }
 
-func (s *stage) judged() (checker.Summary, []checker.Bind) {
+func (s *stage) report() *checker.Report {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), within)
 	defer cancel()
 	report, err := s.w.record.Judge(ctx)
 	s.must(err)
-	var findings []checker.Bind
-	for _, b := range report.Findings {
-		if b.Namespace == s.Name {
-			findings = append(findings, b)
-		}
-	}
-	return report.Namespace(s.Name), findings
+	return report
+}
+
+func (s *stage) judged() (checker.Summary, []checker.Bind) {
+	s.t.Helper()
+	return scenario.About(s.report(), s.Name)
 }
 
 // sound checks that all claims are ready, each with a sandbox that nothing
 // speaks against.
 func (s *stage) sound(claims int) {
 	s.t.Helper()
-	sum, findings := s.judged()
-	for _, b := range findings {
-		if b.Class != checker.Raced {
-			s.t.Errorf("not fresh: %s", b)
-		}
-	}
-	if sum.Claims != claims || sum.Ready != claims {
-		s.t.Errorf("%d claims, %d ready, want %d of each", sum.Claims, sum.Ready, claims)
-	}
+	sum := scenario.CheckFresh(s.t, s.report(), s.Name, claims)
 	s.t.Logf("%d claims ready, %d warm, %d cold; refused so far: %v", sum.Ready, sum.Warm, sum.Cold, s.w.refused(s.t))
 }
 

@@ -279,30 +279,14 @@ func (s *stage) report() *checker.Report {
 // judged returns the judge's summary of the namespace.
 func (s *stage) judged() (checker.Summary, []checker.Bind) {
 	s.t.Helper()
-	report := s.report()
-	var findings []checker.Bind
-	for _, b := range report.Findings {
-		if b.Namespace == s.Name {
-			findings = append(findings, b)
-		}
-	}
-	return report.Namespace(s.Name), findings
+	return scenario.About(s.report(), s.Name)
 }
 
 // fresh checks that all claims are ready and none has anything but a fresh
 // sandbox of its own.
 func (s *stage) fresh(claims int) checker.Summary {
 	s.t.Helper()
-	sum, findings := s.judged()
-	for _, b := range findings {
-		if b.Class != checker.Raced {
-			s.t.Errorf("not fresh: %s", b)
-		}
-	}
-	if sum.Claims != claims || sum.Ready != claims {
-		s.t.Errorf("%d claims, %d ready, want %d of each", sum.Claims, sum.Ready, claims)
-	}
-	return sum
+	return scenario.CheckFresh(s.t, s.report(), s.Name, claims)
 }
 
 // metric returns the sum of a counter of Freshbind's over all label sets that

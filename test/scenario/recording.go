@@ -3,11 +3,13 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/recorder"
+	"github.com/freshbind/freshbind/test/controlplane"
 )
 
 // Recording is the watch history of a whole cluster, while it grows.
@@ -36,4 +38,25 @@ func (r *Recording) Judge(ctx context.Context) (*checker.Report, error) {
 		return nil, fmt.Errorf("judge recording: %w", err)
 	}
 	return r.recorder.Report(), nil
+}
+
+// About returns what a report says of one namespace.
+func About(r *checker.Report, namespace string) (checker.Summary, []checker.Bind) {
+	return r.Namespace(namespace), slices.DeleteFunc(slices.Clone(r.Findings), func(b checker.Bind) bool { return b.Namespace != namespace })
+}
+
+// CheckFresh checks that all claims of a namespace are ready, and that none has anything but
+// a fresh sandbox of its own.
+func CheckFresh(t controlplane.T, r *checker.Report, namespace string, claims int) checker.Summary {
+	t.Helper()
+	sum, findings := About(r, namespace)
+	for _, b := range findings {
+		if b.Class != checker.Raced {
+			t.Errorf("not fresh: %s", b)
+		}
+	}
+	if sum.Claims != claims || sum.Ready != claims {
+		t.Errorf("%d claims, %d ready, want %d of each", sum.Claims, sum.Ready, claims)
+	}
+	return sum
 }
