@@ -40,9 +40,10 @@ func TestKruiseNodesAreEmptied(t *testing.T) {
 	w.cordon(otherNode, true)
 	server := w.doubleOf(0, fakekruise.Options{})
 	set := w.sized(kruiseSpace, "")
-	w.changed(set, func(s *unstructured.Unstructured) {
+	mayMissSome := func(s *unstructured.Unstructured) {
 		s.SetAnnotations(map[string]string{settings.MaxUnavailableKey: fmt.Sprint(mayMiss)})
-	})
+	}
+	w.changed(set, mayMissSome)
 	w.eventually("the SandboxSet to be full", func() error { return w.serves(set, kruiseSize) })
 	got, err := server.Create(t.Context(), fakekruise.Request{Namespace: kruiseSpace, Set: set.GetName(), User: "somebody"})
 	w.must(err)
@@ -83,11 +84,18 @@ func TestKruiseNodesAreEmptied(t *testing.T) {
 		}
 		return nil
 	})
+	// One that refers to a template says nothing of its Pods, and goes as well.
+	referring := w.set(kruiseSpace, "referring", "box")
+	w.changed(referring, mayMissSome)
+	w.eventually("the referring SandboxSet to be full", func() error { return w.serves(referring, boxes) })
+	if on := w.podsOn(otherNode, referring); len(on) < boxes {
+		t.Fatalf("%d members by reference are on the node that is to be drained, want all: %q", len(on), on)
+	}
 	w.cordon(drainedNode, false)
 	if said, code := w.kubectl("drain", otherNode, "--ignore-daemonsets", "--timeout=120s"); code != 0 || !strings.Contains(said, "Freshbind replaces it") {
 		t.Errorf("drain ends with %d, want 0, after it had to wait", code)
 	}
-	if on := w.podsOn(otherNode, set); len(on) > 0 {
+	if on := append(w.podsOn(otherNode, set), w.podsOn(otherNode, referring)...); len(on) > 0 {
 		t.Errorf("the node is drained, and has %q", on)
 	}
 }
