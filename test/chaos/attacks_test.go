@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -9,21 +10,39 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
+
+	"github.com/freshbind/freshbind/webhooks"
 )
 
 // paths are what the API server calls.
-var paths = []string{"/bind", "/bind-pod", "/coldstart", "/birth", "/stamp", "/stamp-birth", "/protect", "/protect-pod", "/foreigncontroller"}
+func (w *world) paths() []string {
+	mutating, validating := webhooks.Configurations(w.platform.Admission(), webhooks.Endpoint{URL: w.Guard.WebhookURL()}, webhooks.Scope{})
+	var all []string
+	for _, h := range mutating.Webhooks {
+		all = append(all, *h.ClientConfig.URL)
+	}
+	for _, h := range validating.Webhooks {
+		all = append(all, *h.ClientConfig.URL)
+	}
+	for i := range all {
+		all[i] = strings.TrimPrefix(all[i], w.Guard.WebhookURL())
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
 
-// malformed are bodies that no API server sends.
-func malformed() map[string]string {
+// malformed are bodies that no API server sends, about Sandboxes of a group and version.
+func malformed(group, version string) map[string]string {
+	api := group + "/" + version
 	review := func(request string) string {
 		return `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":` + request + `}`
 	}
 	object := func(object string) string {
-		return review(`{"uid":"u","operation":"UPDATE","kind":{"group":"agents.x-k8s.io","version":"v1beta1","kind":"Sandbox"},` +
-			`"resource":{"group":"agents.x-k8s.io","version":"v1beta1","resource":"sandboxes"},"namespace":"default","name":"x",` +
+		return review(`{"uid":"u","operation":"UPDATE","kind":{"group":"` + group + `","version":"` + version + `","kind":"Sandbox"},` +
+			`"resource":{"group":"` + group + `","version":"` + version + `","resource":"sandboxes"},"namespace":"default","name":"x",` +
 			`"object":` + object + `,"oldObject":` + object + `}`)
 	}
 	return map[string]string{
@@ -31,9 +50,9 @@ func malformed() map[string]string {
 		"no request": review("null"), "an empty request": review("{}"), "another version": strings.Replace(review(`{"uid":"u"}`), "/v1", "/v9", 1),
 		"another kind": strings.Replace(review(`{"uid":"u"}`), "AdmissionReview", "Pod", 1),
 		"no object":    object("null"), "an empty object": object("{}"), "a list for an object": object("[]"), "text for an object": object(`"x"`),
-		"numbers for owners": object(`{"apiVersion":"agents.x-k8s.io/v1beta1","kind":"Sandbox","metadata":{"ownerReferences":[1,2]}}`),
-		"text for metadata":  object(`{"apiVersion":"agents.x-k8s.io/v1beta1","kind":"Sandbox","metadata":"x"}`),
-		"text for spec":      object(`{"apiVersion":"agents.x-k8s.io/v1beta1","kind":"Sandbox","metadata":{"name":"x"},"spec":"x"}`),
+		"numbers for owners": object(`{"apiVersion":"` + api + `","kind":"Sandbox","metadata":{"ownerReferences":[1,2]}}`),
+		"text for metadata":  object(`{"apiVersion":"` + api + `","kind":"Sandbox","metadata":"x"}`),
+		"text for spec":      object(`{"apiVersion":"` + api + `","kind":"Sandbox","metadata":{"name":"x"},"spec":"x"}`),
 		"deep":               object(strings.Repeat(`{"a":`, 50_000) + "1" + strings.Repeat("}", 50_000)),
 		"no UTF-8":           object("{\"\xff\xfe\":\"\xc3\x28\"}"),
 	}
@@ -72,8 +91,10 @@ func (s *stage) post(ctx context.Context, path string, body io.Reader) (status i
 // reviewsMalformed are answered, and none of them makes Freshbind panic.
 func reviewsMalformed(s *stage) (func(context.Context) (string, bool), func()) {
 	was := s.w.replicas[0].restarts()
-	for name, body := range malformed() {
-		for _, path := range paths {
+	// A world without agent-sandbox has no version of its API.
+	version := cmp.Or(s.w.Version, "v1alpha1")
+	for name, body := range malformed(s.w.platform.Admission().Members.Group, version) {
+		for _, path := range s.w.paths() {
 			status, answer := s.post(s.t.Context(), path, strings.NewReader(body))
 			if status == 0 {
 				s.t.Errorf("%s at %s: no answer: %s", name, path, answer)
@@ -93,6 +114,7 @@ func reviewsMalformed(s *stage) (func(context.Context) (string, bool), func()) {
 // is judged.
 func bodiesHuge(s *stage) (func(context.Context) (string, bool), func()) {
 	const size, atOnce = 64 << 20, 4
+	paths := [atOnce]string{"/bind", "/bind-pod", "/coldstart", "/birth"}
 	var sent sync.WaitGroup
 	for i := range atOnce {
 		sent.Go(func() {
@@ -134,7 +156,7 @@ func bodiesAnnounced(s *stage) (func(context.Context) (string, bool), func()) {
 		return announced(large, fmt.Sprintf(`{"request":{"namespace":"sender-%d"%s`, i, strings.Repeat(" ", head)))
 	})
 	review := fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","namespace":%q,"object":{"padding":%q}}}`,
-		s.Name, strings.Repeat("a", 300<<10))
+		s.In(), strings.Repeat("a", 300<<10))
 	return func(ctx context.Context) (string, bool) {
 		status, _ := s.post(ctx, "/bind", strings.NewReader(review))
 		return fmt.Sprintf("a large review gets %d", status), status == http.StatusOK

@@ -16,12 +16,10 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/controlplane"
-	"github.com/freshbind/freshbind/test/scenario"
-	"github.com/freshbind/freshbind/test/upstream"
+	"github.com/freshbind/freshbind/test/warmpool"
 )
 
 // envClocks is the folder in which a steppable program has its clock.
@@ -168,8 +166,7 @@ func clockSteps(s *stage) (func(context.Context) (string, bool), func()) {
 		}
 	})
 	const image = "sandbox:v1"
-	_, err := s.SetImage(s.t.Context(), rolled.Template, image)
-	s.must(err)
+	s.must(persist(s.t.Context(), func() error { return edit(s.t.Context(), rolled, image) }))
 	return func(context.Context) (string, bool) {
 			return fmt.Sprintf("%d jumps of each, %d seen", jumps.Load(), seen.Load()), int(jumps.Load()) > 2*len(clockJumps) && int(seen.Load()) > 2*len(clockJumps)
 		}, func() {
@@ -180,29 +177,23 @@ func clockSteps(s *stage) (func(context.Context) (string, bool), func()) {
 					s.t.Errorf("replica %d ended %d times", i, n)
 				}
 			}
-			s.must(s.patiently(func() error { _, err := s.WaitPool(s.t.Context(), rolled, image, within); return err }))
-			s.eventually("the rollout is complete", func(ctx context.Context) (string, bool) { return s.rolloutState(ctx, rolled.Name) })
+			s.must(s.patiently(func() error { _, err := rolled.Rest(s.t.Context(), image, within); return err }))
+			s.eventually("the rollout is complete", func(ctx context.Context) (string, bool) { return rolloutState(ctx, rolled) })
 		}
 }
 
 // rolledPool is a pool that Freshbind rolls out, half of it at a time.
-func (s *stage) rolledPool() scenario.Pool {
-	rolled := scenario.Pool{Name: "rolled", Template: "rolled", Image: "sandbox:v0", Replicas: 4, Strategy: scenario.OnReplenish}
-	s.must(s.CreatePool(s.t.Context(), rolled))
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
-		settings.StrategyKey: "RollingUpdate", settings.MaxUnavailableKey: "50%", settings.MinReadySecondsKey: "2", settings.ProgressDeadlineKey: "5m",
-	}}})
-	s.must(err)
-	_, err = s.Resource(upstream.SandboxWarmPools).Patch(s.t.Context(), rolled.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	s.must(err)
-	_, err = s.WaitPool(s.t.Context(), rolled, rolled.Image, within)
-	s.must(err)
-	return rolled
+func (s *stage) rolledPool() warmpool.Pool {
+	return s.newPool(warmpool.PoolOptions{
+		Namespace: s.In() + "-rolled", Strategy: warmpool.RollingUpdate, Size: 4,
+		Annotations: map[string]string{settings.MaxUnavailableKey: "50%", settings.MinReadySecondsKey: "2", settings.ProgressDeadlineKey: "5m"},
+	})
 }
 
 // rolloutState is what the pool says of its rollout, and whether that is complete.
-func (s *stage) rolloutState(ctx context.Context, pool string) (string, bool) {
-	stored, err := s.Resource(upstream.SandboxWarmPools).Get(ctx, pool, metav1.GetOptions{})
+func rolloutState(ctx context.Context, p warmpool.Pool) (string, bool) {
+	pools, name := p.Itself()
+	stored, err := pools.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err.Error(), false
 	}

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/freshbind/freshbind/test/controlplane"
-	"github.com/freshbind/freshbind/test/upstream"
 )
 
 // fault is one row of the table.
@@ -27,14 +26,15 @@ type fault struct {
 	stops bool
 	// restarts: a replica ends, so that what it held before says nothing.
 	restarts bool
+	// alike says why it comes to the same whatever the platform is; those that say so are
+	// made with agent-sandbox alone.
+	alike string
 	// also are tests that show it elsewhere, by what they look at.
 	also string
 }
 
-// watched are the resources that Freshbind and agent-sandbox watch.
-var watched = []schema.GroupResource{
-	upstream.Sandboxes, upstream.SandboxClaims, upstream.SandboxTemplates, upstream.SandboxWarmPools, {Resource: "pods"}, {Resource: "nodes"},
-}
+// unread: no platform is asked before a review has been read.
+const unread = "no review is read"
 
 // faults in the order in which they are made.
 var faults = []fault{
@@ -46,16 +46,16 @@ var faults = []fault{
 	{name: "client-cut", begin: answers(controlplane.SpoilCuts), stops: true},
 	{name: "client-timeouts", begin: requestsHeld, stops: true, also: "TestNothingIsDoneBeforeTheViewIsWhole"},
 	{name: "reviews-malformed", begin: reviewsMalformed},
-	{name: "bodies-huge", begin: bodiesHuge},
-	{name: "bodies-slow", begin: bodiesSlow},
-	{name: "bodies-announced", begin: bodiesAnnounced},
-	{name: "connections-many", begin: connectionsMany},
+	{name: "bodies-huge", begin: bodiesHuge, alike: unread},
+	{name: "bodies-slow", begin: bodiesSlow, alike: unread},
+	{name: "bodies-announced", begin: bodiesAnnounced, alike: unread},
+	{name: "connections-many", begin: connectionsMany, alike: unread},
 	{name: "certificate-expired", begin: certificateExpired, stops: true, also: "TestCertificateReplaced, TestRenewalsAndAChangeOfIssuerFailNoCall"},
 	{name: "apiserver-frozen", begin: frozen(controlplane.KubeAPIServer + "-0"), stops: true},
 	{name: "etcd-frozen", begin: frozen(controlplane.Etcd), stops: true},
-	{name: "leader-frozen", begin: leaderFrozen, stops: true, restarts: true},
+	{name: "leader-frozen", begin: leaderFrozen, stops: true, restarts: true, alike: "the lease is no platform's, and replicas-killed has another one go on"},
 	{name: "replicas-killed", begin: replicasKilled, stops: true, restarts: true, also: "TestAnotherReplicaGoesOnWithARollout, TestAnotherReplicaGoesOnWithABackfill, TestWebhookStopped, TestAKilledReplicaIsSoonLeftOut, TestStorm"},
-	{name: "etcd-restored", begin: etcdRestored(false), restarts: true, also: "TestMemoTellsTemplatesApart, TestTheLeaseTellsOfARestore"},
+	{name: "etcd-restored", begin: etcdRestored(false), restarts: true, alike: "Freshbind ends, with all that it kept of a platform", also: "TestMemoTellsTemplatesApart, TestTheLeaseTellsOfARestore"},
 	{name: "etcd-restored-forward", begin: etcdRestored(true), also: "TestMemoTellsTemplatesApart, TestWhatAListHasIsNoLaterVersion, TestWhatAWatchDeliversAsAVersion"},
 	{name: "clock-steps", begin: clockSteps, also: "TestPlanWithClocksThatDiffer"},
 }
@@ -65,11 +65,17 @@ func now(what string, end func()) (func(context.Context) (string, bool), func())
 	return func(context.Context) (string, bool) { return what, true }, end
 }
 
-// everyWatch does something to what Freshbind watches, and to what agent-sandbox does.
+// proxies are Freshbind's, and those of whose pools it keeps.
+func (s *stage) proxies() []*controlplane.Proxy {
+	return append([]*controlplane.Proxy{s.w.proxy}, s.w.platform.Proxies()...)
+}
+
+// everyWatch does something to what Freshbind watches, and to what the platform does.
 func (s *stage) everyWatch(do func(*controlplane.Proxy, schema.GroupResource)) {
-	for _, r := range watched {
-		do(s.w.proxy, r)
-		do(s.w.Controllers.Proxy(), r)
+	for _, p := range s.proxies() {
+		for _, r := range s.w.platform.Watched() {
+			do(p, r)
+		}
 	}
 }
 
@@ -78,8 +84,10 @@ func watchesLate(s *stage) (func(context.Context) (string, bool), func()) {
 		s.everyWatch(func(p *controlplane.Proxy, r schema.GroupResource) { p.SetDelay(r.Group, r.Resource, d) })
 	}
 	late(500 * time.Millisecond)
-	for _, p := range []*controlplane.Proxy{s.w.proxy, s.w.Controllers.Proxy()} {
-		p.SetDelay(upstream.SandboxTemplates.Group, upstream.SandboxTemplates.Resource, 2*time.Second)
+	for _, p := range s.proxies() {
+		for _, r := range s.w.platform.Templates() {
+			p.SetDelay(r.Group, r.Resource, 2*time.Second)
+		}
 	}
 	return now("all watches are late", func() { late(0) })
 }
@@ -119,12 +127,14 @@ func watchesCut(s *stage) (func(context.Context) (string, bool), func()) {
 // watchesReordered has one resource after the other held back while the others go on:
 // a watch keeps its order, those of several resources need not.
 func watchesReordered(s *stage) (func(context.Context) (string, bool), func()) {
+	watched := s.w.platform.Watched()
 	release := func(p *controlplane.Proxy, r schema.GroupResource) { p.Release(r.Group, r.Resource) }
 	turns, stop := again(func(turn int) {
 		next := watched[turn%len(watched)]
 		s.everyWatch(release)
-		s.w.proxy.Hold(next.Group, next.Resource)
-		s.w.Controllers.Proxy().Hold(next.Group, next.Resource)
+		for _, p := range s.proxies() {
+			p.Hold(next.Group, next.Resource)
+		}
 	})
 	return func(context.Context) (string, bool) {
 		return fmt.Sprintf("%d turns", turns.Load()), int(turns.Load()) > len(watched)
@@ -169,7 +179,7 @@ func frozen(program string) func(*stage) (func(context.Context) (string, bool), 
 			ctx, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
 			// Without a version it is asked of etcd.
-			if _, err := kube.CoreV1().Namespaces().Get(ctx, s.Name, metav1.GetOptions{}); err != nil {
+			if _, err := kube.CoreV1().Namespaces().Get(ctx, s.In(), metav1.GetOptions{}); err != nil {
 				unanswered++
 			}
 			const enough = 4

@@ -9,7 +9,6 @@ import (
 
 	"github.com/freshbind/freshbind/internal/recorder"
 	"github.com/freshbind/freshbind/test/controlplane"
-	"github.com/freshbind/freshbind/test/upstream"
 )
 
 // etcdRestored has the whole control plane come back as it was before the template was
@@ -41,7 +40,7 @@ func etcdRestored(forward bool) func(*stage) (func(context.Context) (string, boo
 		}
 		s.must(s.w.Cluster.Restore(ctx, snapshot, controlplane.RestoreOptions{Forward: forward}))
 		if !forward {
-			s.must(s.w.restartControllers(ctx))
+			s.must(s.w.platform.Restart(ctx, s.w.World))
 		}
 		s.claims, s.image, s.unrecorded = claims, image, len(claims)
 		s.must(s.w.startRecord())
@@ -70,16 +69,6 @@ func (s *stage) leaseRenewed(times int) {
 		seen[lease.ResourceVersion] = true
 		return fmt.Sprintf("%d versions", len(seen)), len(seen) > times
 	})
-}
-
-// restartControllers starts agent-sandbox again.
-func (w *world) restartControllers(ctx context.Context) error {
-	if err := w.Controllers.Stop(); err != nil {
-		return err
-	}
-	var err error
-	w.Controllers, err = upstream.Start(context.WithoutCancel(ctx), w.Cluster, upstream.Options{Version: release})
-	return err
 }
 
 // startRecord begins a recording, in place of the one before.

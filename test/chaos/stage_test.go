@@ -6,18 +6,20 @@ import (
 	"fmt"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/test/scenario"
+	"github.com/freshbind/freshbind/test/warmpool"
 )
 
 // stage is one fault's namespace and pool.
 type stage struct {
-	*scenario.Namespace
-	t    *testing.T
-	w    *world
-	pool scenario.Pool
+	warmpool.Pool
+	t *testing.T
+	w *world
 	// claims are those made so far, image what the template says, after so many edits.
 	claims []string
 	image  string
@@ -28,18 +30,42 @@ type stage struct {
 
 func (w *world) stage(t *testing.T, name string) *stage {
 	t.Helper()
-	ns, err := scenario.CreateNamespace(t.Context(), w.Cluster.Config(), w.Version, "chaos-"+name, scenario.Enforce())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &stage{Namespace: ns, t: t, w: w, image: "sandbox:v0", pool: scenario.Pool{
-		Name: "python", Template: "python", Image: "sandbox:v0", Replicas: 3, Strategy: scenario.Recreate,
-	}}
-	s.must(ns.WaitGuarded(t.Context(), within))
-	s.must(s.CreatePool(t.Context(), s.pool))
-	_, err = s.WaitPool(t.Context(), s.pool, s.image, within)
-	s.must(err)
+	s := &stage{t: t, w: w, image: firstImage}
+	s.Pool = s.newPool(warmpool.PoolOptions{Namespace: "chaos-" + name, Strategy: scenario.Recreate, Size: 3})
 	return s
+}
+
+// newPool is one that is full, in a namespace of its own.
+func (s *stage) newPool(o warmpool.PoolOptions) warmpool.Pool {
+	ctx := s.t.Context()
+	o.Labels, o.Spec, o.User = scenario.Enforce(), runs(firstImage), s.w.Cluster.Config()
+	_, err := scenario.CreateNamespace(ctx, o.User, s.w.Version, o.Namespace, o.Labels)
+	s.must(err)
+	p, err := s.w.platform.NewPool(ctx, o)
+	s.must(err)
+	_, err = p.Rest(ctx, firstImage, within)
+	s.must(err)
+	return p
+}
+
+// firstImage is what members run at first.
+const firstImage = "sandbox:v0"
+
+func runs(image string) corev1.PodSpec {
+	return corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: image}}}
+}
+
+// edit has the members of a pool run an image from now on.
+func edit(ctx context.Context, p warmpool.Pool, image string) error {
+	templates, name := p.BuiltFrom()
+	stored, err := templates.Get(ctx, name, metav1.GetOptions{})
+	if err == nil {
+		_, err = templates.Update(ctx, p.Asking(stored, runs(image)), metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("edit what pool %s is built from: %w", p.In(), err)
+	}
+	return nil
 }
 
 func (s *stage) must(err error) {
@@ -68,12 +94,12 @@ func (s *stage) load(ctx context.Context, rounds int) error {
 	for range rounds {
 		s.edits++
 		s.image = fmt.Sprintf("sandbox:v%d", s.edits)
-		if err := persist(ctx, func() error { _, err := s.SetImage(ctx, s.pool.Template, s.image); return err }); err != nil {
+		if err := persist(ctx, func() error { return edit(ctx, s.Pool, s.image) }); err != nil {
 			return err
 		}
 		for range 2 {
 			name := fmt.Sprintf("c%d", len(s.claims)+1)
-			if err := persist(ctx, func() error { return s.CreateClaims(ctx, s.pool, name) }); err != nil {
+			if err := persist(ctx, func() error { return s.Claims(ctx, name) }); err != nil {
 				return err
 			}
 			s.claims = append(s.claims, name)
@@ -99,10 +125,10 @@ func persist(ctx context.Context, try func() error) error {
 // Requests may fail for a moment after a fault.
 func (s *stage) calm() error {
 	ctx := s.t.Context()
-	if err := s.patiently(func() error { return s.WaitClaims(ctx, within, s.claims...) }); err != nil {
+	if err := s.patiently(func() error { return s.Served(ctx, within, s.claims...) }); err != nil {
 		return err
 	}
-	return s.patiently(func() error { _, err := s.WaitPool(ctx, s.pool, s.image, within); return err })
+	return s.patiently(func() error { _, err := s.Rest(ctx, s.image, within); return err })
 }
 
 // patiently repeats what fails otherwise than by coming too late.
@@ -130,9 +156,9 @@ func (s *stage) convictions() ([]checker.Bind, checker.Summary, error) {
 	var bad []checker.Bind
 	for _, b := range report.Findings {
 		// Admitted under the revision that was in force then.
-		if b.Namespace == s.Name && b.Class != checker.Raced {
+		if b.Namespace == s.In() && b.Class != checker.Raced {
 			bad = append(bad, b)
 		}
 	}
-	return bad, report.Namespace(s.Name), nil
+	return bad, report.Namespace(s.In()), nil
 }

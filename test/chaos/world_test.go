@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,12 +13,15 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	guarded "github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/recorder"
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
+	"github.com/freshbind/freshbind/test/warmpool"
 )
 
 const (
@@ -29,9 +33,20 @@ const (
 // lead makes a replica run for the lease.
 var lead = []string{"--leader-elect=true", "--leader-election-namespace=default"}
 
+// platform is a warm-pool system.
+type platform interface {
+	warmpool.Platform
+	Admission() guarded.Admission
+	// Templates are what members are built from.
+	Templates() []schema.GroupResource
+	// Restart starts again all that has caches.
+	Restart(ctx context.Context, w *scenario.World) error
+}
+
 // world is what all faults share.
 type world struct {
 	*scenario.World
+	platform platform
 	// background ends with the world.
 	background context.Context
 	record     *recorder.Recorder
@@ -83,17 +98,17 @@ func (r *replica) signal(s syscall.Signal) error {
 
 func TestMain(m *testing.M) { fixture.Main(m, func() error { return nil }) }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, of platform) *world {
 	t.Helper()
 	program, err := fixture.Program(steppable(t)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	w := &world{background: ctx}
-	started, err := scenario.StartWorld(ctx, scenario.WorldOptions{
-		Release: release, Cluster: controlplane.Options{Log: os.Stderr},
-		Guard: fixture.Options{Args: lead, Program: program},
+	w := &world{platform: of, background: ctx}
+	o := scenario.WorldOptions{
+		Cluster: controlplane.Options{Log: os.Stderr},
+		Guard:   fixture.Options{Args: slices.Clone(lead), Program: program},
 		Reach: func(c *controlplane.Cluster, freshbind *rest.Config) (*rest.Config, error) {
 			var err error
 			if w.proxy, err = c.NewProxy(0); err != nil {
@@ -101,19 +116,24 @@ func newWorld(t *testing.T) *world {
 			}
 			return w.proxy.Config(freshbind), nil
 		},
-	})
+	}
+	if err = of.Options(ctx, &o); err == nil {
+		w.World, err = scenario.StartWorld(ctx, o)
+	}
 	if err != nil {
 		cancel()
 		t.Fatal(err)
 	}
-	w.World = started
 	var keepers sync.WaitGroup
 	t.Cleanup(func() {
 		cancel()
 		keepers.Wait()
 		w.stop(t)
 	})
-	second, err := w.startSecond(ctx)
+	if err := of.Begin(ctx, w.World); err != nil {
+		t.Fatal(err)
+	}
+	second, err := w.startSecond(ctx, o.Guard.Args)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +148,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) startSecond(ctx context.Context) (*fixture.Freshbind, error) {
+func (w *world) startSecond(ctx context.Context, args []string) (*fixture.Freshbind, error) {
 	user, err := w.Cluster.User(fixture.User, "system:serviceaccounts", "system:serviceaccounts:freshbind-system", "system:authenticated")
 	if err != nil {
 		return nil, err
@@ -138,7 +158,7 @@ func (w *world) startSecond(ctx context.Context) (*fixture.Freshbind, error) {
 		return nil, err
 	}
 	return scenario.StartGuard(ctx, nil, fixture.Options{
-		Admin: w.Cluster.Config(), Identity: w.proxy.Config(user), Dir: dir, Program: w.Guard.Program(), Args: lead,
+		Admin: w.Cluster.Config(), Identity: w.proxy.Config(user), Dir: dir, Program: w.Guard.Program(), Args: args,
 	})
 }
 
