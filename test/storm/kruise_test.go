@@ -46,7 +46,8 @@ func TestKruiseStorm(t *testing.T) {
 	}
 }
 
-// Two pools of each storm refer to templates, and over seeds that follow each other all do.
+// The seed lets two pools of each storm refer to templates, and over seeds that follow each
+// other all of them.
 func TestPoolsRefer(t *testing.T) {
 	var all [pools]int
 	for seed := range uint64(pools) {

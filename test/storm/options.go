@@ -61,7 +61,8 @@ func (o options) platform() platform {
 func (o options) size() int { return o.claims / claimsPerMember }
 
 // refers: the members of this pool of the storm's own name a template, where there is
-// another way. The seed says in which two pools.
+// another way and Freshbind rolls the pool out. What upstream's own rolling goes by does not
+// tell which content of the template a Pod has. The seed says in which pools.
 func (o options) refers(pool int) bool { return (o.seed+uint64(pool))%pools != 0 }
 
 // parseOptions reads the environment. An error names the variable.

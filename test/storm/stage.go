@@ -148,7 +148,7 @@ func newStage(ctx context.Context, w *world, o options) (*stage, error) {
 	for i, name := range names {
 		pool := warmpool.PoolOptions{
 			Namespace: name, Labels: o.mode(), Strategy: strategies[i], Size: o.size(), Spec: firstContent().podSpec(), User: w.user,
-			ByReference: o.refers(i),
+			ByReference: strategies[i] != warmpool.OwnRolling && o.refers(i),
 		}
 		if s.pools[i], err = w.newPool(ctx, pool); err != nil {
 			return nil, err
