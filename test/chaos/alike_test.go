@@ -10,6 +10,33 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// The long form leaves out what ends before a platform is asked, the short one all that is
+// alike.
+func TestAlsoElsewhere(t *testing.T) {
+	unreads := []string{"bodies-huge", "bodies-slow", "bodies-announced", "connections-many"}
+	cases := map[string]struct {
+		long bool
+		want []string
+	}{
+		"short": {want: append(slices.Clone(unreads), "leader-frozen", "etcd-restored")},
+		"long":  {long: true, want: unreads},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			made := alsoElsewhere(tc.long)
+			var out []string
+			for _, f := range faults {
+				if !slices.ContainsFunc(made, func(m fault) bool { return m.name == f.name }) {
+					out = append(out, f.name)
+				}
+			}
+			if diff := cmp.Diff(tc.want, out); diff != "" {
+				t.Errorf("left out (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // Those who read what is tested with which platform are told of every fault that is made
 // with one alone.
 func TestWhatIsAlikeIsDocumented(t *testing.T) {
