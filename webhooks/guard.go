@@ -12,13 +12,13 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/utils/clock"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/freshbind/freshbind/internal/fair"
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/jsonobject"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/revision"
 	"github.com/freshbind/freshbind/internal/settings"
@@ -350,13 +350,14 @@ func decodeObject(raw []byte, namespace string) (*unstructured.Unstructured, err
 	if len(raw) == 0 {
 		return nil, errors.New("the request holds no object")
 	}
-	u := &unstructured.Unstructured{}
-	if err := json.Unmarshal(raw, &u.Object); err != nil {
+	object, err := jsonobject.Decode(raw)
+	if err != nil {
 		return nil, err
 	}
-	if u.Object == nil {
+	if object == nil {
 		return nil, errors.New("the request's object is null")
 	}
+	u := &unstructured.Unstructured{Object: object}
 	u.SetNamespace(namespace)
 	return u, nil
 }

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 )
 
@@ -92,6 +93,63 @@ func TestReadsAskForNoResourceVersion(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"freshbind (live reads)", "guard (live reads)"}, agents); diff != "" {
 		t.Errorf("user agents (-want,+got):\n%s", diff)
+	}
+}
+
+// An answer is decoded as client-go decodes it, but for the managed fields, whatever it is.
+func TestAnswersAreDecodedAsClientGoDoes(t *testing.T) {
+	var body string
+	code := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_, _ = w.Write([]byte(body))
+	}))
+	defer server.Close()
+	cfg := &rest.Config{Host: server.URL}
+	ours, err := NewDynamicGetter(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const status = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"details":{"name":"x","group":"extensions.agents.x-k8s.io","kind":"sandboxtemplates"}}`
+	for name, tc := range map[string]struct {
+		code int
+		body string
+	}{
+		"an object":          {200, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","labels":{"a":"b"},"managedFields":[{"manager":"m","fieldsV1":{"f:a":{}}}]},"spec":{"n":1,"f":1.5}}`},
+		"of many characters": {200, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"\ud83d\ude00"}}`},
+		"a list":             {200, `{"kind":"PodList","apiVersion":"v1","items":[{"kind":"Pod","apiVersion":"v1"}]}`},
+		"has items":          {200, `{"kind":"Pod","apiVersion":"v1","items":1}`},
+		"a status":           {200, status},
+		"not found":          {404, status},
+		"no kind":            {200, `{"apiVersion":"v1","metadata":{"name":"x"}}`},
+		"an empty kind":      {200, `{"kind":"","apiVersion":"v1"}`},
+		"no version":         {200, `{"kind":"Pod","metadata":{"name":"x"}}`},
+		"a kind of a number": {200, `{"kind":1,"apiVersion":"v1"}`},
+		"cut off":            {200, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x"`},
+		"no JSON":            {200, `<html>`},
+		"nothing":            {200, ``},
+		"an error":           {500, `down`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, body = tc.code, tc.body
+			got, err := ours.Get(t.Context(), ref("x"))
+			want, wantErr := client.Resource(gvr).Namespace("ns").Get(t.Context(), "x", metav1.GetOptions{})
+			if wantErr != nil {
+				if err == nil || err.Error() != wantErr.Error() || apierrors.ReasonForError(err) != apierrors.ReasonForError(wantErr) {
+					t.Fatalf("Get() error = %v, want %v", err, wantErr)
+				}
+				return
+			}
+			unstructured.RemoveNestedField(want.Object, "metadata", "managedFields")
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+				t.Errorf("Get() error = %v (-want,+got):\n%s", err, diff)
+			}
+		})
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/freshbind/freshbind/controllers/closing"
 	"github.com/freshbind/freshbind/controllers/history"
@@ -202,9 +201,9 @@ func (a *assembly) registerAdvice(pools PoolsIn) error {
 	if _, err := a.mgr.GetCache().GetInformer(context.Background(), sandboxes); err != nil {
 		return fmt.Errorf("watching the metadata of sandboxes: %w", err)
 	}
-	a.mgr.GetWebhookServer().Register(a.Admission.PathPrefix+webhooks.AdviseHook.Path, &webhook.Admission{Handler: &webhooks.Advise{
+	a.mgr.GetWebhookServer().Register(a.Admission.PathPrefix+webhooks.AdviseHook.Path, webhooks.NewReviews(&webhooks.Advise{
 		Adviser: a.Adviser(pools), Timeout: webhooks.AdviseHook.HandlerTimeout(),
-	}})
+	}))
 	return nil
 }
 
@@ -228,23 +227,23 @@ func (a *assembly) register(to hints, binds *webhooks.RecentBinds) {
 		hooks = append(hooks, hook.Opened())
 	}
 	for _, hook := range hooks {
-		server.Register(a.Admission.PathPrefix+hook.Path, &webhook.Admission{Handler: &webhooks.Guard{
+		server.Register(a.Admission.PathPrefix+hook.Path, webhooks.NewReviews(&webhooks.Guard{
 			Platform: a.Guard, Modes: a.modes, Metrics: m, Observer: to, RecentBinds: binds, Retries: retries, KnownRefusals: refusals, PoolSkipped: to.poolSkipped, Released: to.released, ReturnRefused: to.returnRefused,
 			Clock: clock.RealClock{}, Turns: a.turns, Timeout: hook.HandlerTimeout(), FailOpen: hook.FailOpen,
-		}})
+		}))
 	}
 	for _, hook := range []webhooks.Hook{webhooks.StampHook, webhooks.StampBirthHook} {
-		server.Register(a.Admission.PathPrefix+hook.Path, &webhook.Admission{Handler: &webhooks.Stamp{
+		server.Register(a.Admission.PathPrefix+hook.Path, webhooks.NewReviews(&webhooks.Stamp{
 			Revisions: a.Guard, Modes: a.modes, Timeout: hook.HandlerTimeout(), SchedulerName: a.Scheduling.sendsTo(), KnownRefusals: refusals,
 			Birth: hook.Path == webhooks.StampBirthHook.Path,
-		}})
+		}))
 	}
 	if a.Keep != nil {
-		server.Register(a.Admission.PathPrefix+webhooks.EvictHook.Path, &webhook.Admission{Handler: &webhooks.Evict{
+		server.Register(a.Admission.PathPrefix+webhooks.EvictHook.Path, webhooks.NewReviews(&webhooks.Evict{
 			Evictions: evictions{a.Keep.Platform}, Modes: a.modes, Timeout: webhooks.EvictHook.HandlerTimeout(),
-		}})
+		}))
 	}
-	server.Register(a.Admission.PathPrefix+webhooks.RestampPath, &webhook.Admission{Handler: webhooks.Restamp{Modes: a.modes}})
+	server.Register(a.Admission.PathPrefix+webhooks.RestampPath, webhooks.NewReviews(webhooks.Restamp{Modes: a.modes}))
 	for _, of := range []struct {
 		hook      webhooks.Hook
 		deletions webhooks.Deletions
@@ -252,8 +251,8 @@ func (a *assembly) register(to hints, binds *webhooks.RecentBinds) {
 		if of.deletions == nil {
 			continue
 		}
-		server.Register(a.Admission.PathPrefix+of.hook.Path, &webhook.Admission{Handler: &webhooks.Protect{
+		server.Register(a.Admission.PathPrefix+of.hook.Path, webhooks.NewReviews(&webhooks.Protect{
 			Deletions: of.deletions, Modes: a.modes, Clock: clock.RealClock{}, Timeout: of.hook.HandlerTimeout(),
-		}})
+		}))
 	}
 }

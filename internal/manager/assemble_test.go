@@ -42,7 +42,7 @@ func TestEveryGuardHasWhatItNeeds(t *testing.T) {
 	var retries *webhooks.RetryLimiter
 	var refusals *webhooks.RefusalCache
 	for _, hook := range hooks {
-		admission, ok := server.byPath[hook.Path].(*webhook.Admission)
+		admission, ok := server.byPath[hook.Path].(*webhooks.Reviews)
 		if !ok {
 			t.Errorf("nobody answers %s", hook.Path)
 			continue
@@ -68,7 +68,7 @@ func TestEveryGuardHasWhatItNeeds(t *testing.T) {
 		}
 	}
 	for _, hook := range []webhooks.Hook{webhooks.StampHook, webhooks.StampBirthHook} {
-		stamp := server.byPath[hook.Path].(*webhook.Admission).Handler.(*webhooks.Stamp)
+		stamp := server.byPath[hook.Path].(*webhooks.Reviews).Handler.(*webhooks.Stamp)
 		if stamp.KnownRefusals != refusals {
 			t.Errorf("%s tells no guard what it predicts", hook.Path)
 		}
@@ -78,7 +78,7 @@ func TestEveryGuardHasWhatItNeeds(t *testing.T) {
 		want webhooks.Deletions
 	}{{webhooks.ProtectHook, a.Deletions}, {webhooks.ProtectPodHook, a.PodDeletions}} {
 		hook, want := of.hook, of.want
-		protect := server.byPath[hook.Path].(*webhook.Admission).Handler.(*webhooks.Protect)
+		protect := server.byPath[hook.Path].(*webhooks.Reviews).Handler.(*webhooks.Protect)
 		if protect.Deletions != want || protect.Modes != a.modes || protect.Timeout != hook.HandlerTimeout() {
 			t.Errorf("%s is protected by %+v", hook.Path, protect)
 		}

@@ -43,9 +43,9 @@ func (o *process) newPlatformParts(mgr manager.Manager, platforms []*Guarded) ([
 	ask := platform.Discovery(asks.ServerResourcesForGroupVersionWithContext)
 	table := newHandlerTable(mgr.GetWebhookServer(), o.newEntrance(metrics.Registry), map[string]http.Handler{
 		// Namespaces say things to Freshbind wherever it runs.
-		webhooks.AdviseHook.Path: &webhook.Admission{Handler: &webhooks.Advise{
+		webhooks.AdviseHook.Path: webhooks.NewReviews(&webhooks.Advise{
 			Adviser: noAdviser{}, Timeout: webhooks.AdviseHook.HandlerTimeout(),
-		}},
+		}),
 	})
 	var parts []*platformPart
 	for i, g := range platforms {
