@@ -2,6 +2,7 @@ package platform
 
 import (
 	"fmt"
+	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,10 +14,12 @@ import (
 
 // ReadPod reads what a verdict asks of the Pod that a member runs in.
 func ReadPod(obj *unstructured.Unstructured) (*freshness.Pod, error) {
-	spec, _, err := unstructured.NestedMap(obj.Object, "spec")
+	spec, err := fields.Object(obj.Object, "spec")
 	if err != nil {
 		return nil, fmt.Errorf("reading spec of pod %s: %w", obj.GetName(), err)
 	}
+	// Others may hold the Pod.
+	spec = maps.Clone(spec)
 	// Who schedules it takes them off; what a template says of them counts for the
 	// member.
 	delete(spec, "schedulingGates")

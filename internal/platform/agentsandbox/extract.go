@@ -24,7 +24,7 @@ func IsSandbox(gk schema.GroupKind) bool {
 
 // ContentOf returns what a Sandbox is built from.
 func ContentOf(sandbox *unstructured.Unstructured) (revision.Blueprint, error) {
-	spec, _, err := unstructured.NestedMap(sandbox.Object, "spec")
+	spec, err := fields.Object(sandbox.Object, "spec")
 	if err != nil {
 		return revision.Blueprint{}, fmt.Errorf("reading spec of sandbox %s: %w", sandbox.GetName(), err)
 	}

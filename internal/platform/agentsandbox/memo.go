@@ -1,7 +1,6 @@
 package agentsandbox
 
 import (
-	"reflect"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -45,7 +44,7 @@ func (m *Memo) Render(template *unstructured.Unstructured) (revision.Blueprint, 
 	known, _ := m.templates.Get(uid)
 	spec := template.Object["spec"]
 	for _, r := range known {
-		if reflect.DeepEqual(r.spec, spec) {
+		if fields.Equal(r.spec, spec) {
 			return r.blueprint, nil
 		}
 	}
