@@ -4,7 +4,7 @@ import "slices"
 
 // remembering is what is kept from one write to the next.
 var remembering = slices.Concat(at("internal/platform/agentsandbox/memo.go", []mutant{
-	{check: "renderings: of one content", old: `if reflect.DeepEqual(r.spec, spec) {`, broken: `if true || reflect.DeepEqual(r.spec, spec) {`, test: "TestMemoTellsTemplatesApart/after a restore of etcd"},
+	{check: "renderings: of one content", old: `if fields.Equal(r.spec, spec) {`, broken: `if true || fields.Equal(r.spec, spec) {`, test: "TestMemoTellsTemplatesApart/after a restore of etcd"},
 	{check: "renderings: of copies", old: `spec = runtime.DeepCopyJSONValue(spec)`, broken: `_ = runtime.DeepCopyJSONValue(spec)`, test: "TestMemoKeepsNothingOfOthers"},
 	{check: "renderings: what templates say is counted", old: `b.Bytes() + fields.Bytes(spec)`, broken: `b.Bytes()`, test: "TestMemoCountsAllThatItKeeps"},
 	{check: "renderings: few of one template", old: `known = known[:min(len(known), memoEach)]`, broken: ``, test: "TestMemoIsBoundedInBytes"},

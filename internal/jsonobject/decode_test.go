@@ -22,7 +22,7 @@ var texts = []string{
 	`{"metadata":{"name":"x"},"metadata":{"managedFields":[],"uid":"y"}}`, `{"metadata":[{"managedFields":1}]}`,
 	`null`, `{`, `}`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `{,}`, `{"a" 1}`, `{"a":1 "b":2}`, `{a:1}`, `{"a":01}`, `{"a":-}`, `{"a":1.}`, `{"a":.5}`, `{"a":1e}`, `{"a":+1}`,
 	`{"a":tru}`, `{"a":nul}`, `{"a":truefalse}`, `{"a":[1,]}`, `{"a":[1 2]}`, `{"a":[`, `{"a":[1`, `{"a":"`, `{"a":"\`, `{"a":"\x"}`, `{"a":"\u12"}`, `{"a":"\u12g4"}`, `{"a":"\u+123"}`, "{\"a\":\"\n\"}",
-	"{\"a\":\"\\\n\"}", `{"a":1}x`, `{"a":1}{}`, `[]`, `1`, `"a"`, ``, ` `, `{"metadata":{"managedFields":[1,]}}`, `{"metadata":{"managedFields":["\x"]}}`, `{"metadata":{"managedFields":`,
+	"{\"a\":\"\\\n\"}", `{"a":1}x`, `{"a":1}{}`, `[]`, `1`, `"a"`, ``, ` `, `{"metadata":{"managedFields":[1,]}}`, `{"metadata":{"managedFields":["\x"]}}`, `{"metadata":{"managedFields":"\x"}}`, `{"spec":{"managedFields":[3]}}`, `{"metadata":{"metadata":{"managedFields":[1]}}}`, `{"metadata":{"managedFields":`,
 	strings.Repeat(`{"a":`, maxDepth-1) + `{}` + strings.Repeat(`}`, maxDepth-1), strings.Repeat(`{"a":`, maxDepth) + `{}` + strings.Repeat(`}`, maxDepth),
 	`{"a":` + strings.Repeat(`[`, maxDepth-1) + strings.Repeat(`]`, maxDepth-1) + `}`, `{"a":` + strings.Repeat(`[`, maxDepth) + strings.Repeat(`]`, maxDepth) + `}`,
 	strings.Repeat(`{"a":`, 10_001) + `1` + strings.Repeat(`}`, 10_001),

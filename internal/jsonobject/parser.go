@@ -107,7 +107,7 @@ func (p *parser) member(into map[string]any, depth int, unmanaged bool) bool {
 	if unmanaged && depth == 1 && key == "managedFields" {
 		return p.skip(depth)
 	}
-	value, ok := p.value(depth+1, unmanaged && depth == 0 && key == "metadata")
+	value, ok := p.value(depth+1, unmanaged && key == "metadata")
 	if ok && !p.without {
 		into[key] = value
 	}

@@ -61,7 +61,7 @@ type onePassDecoder struct{ runtime.Decoder }
 // Decode decodes an answer.
 func (d onePassDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	if u, ok := into.(*unstructured.Unstructured); ok {
-		if object, ok := jsonobject.Read(data); ok && isObject(object) {
+		if object, ok := jsonobject.Read(data); ok && hasType(object) {
 			u.Object = object
 			gvk := u.GroupVersionKind()
 			return u, &gvk, nil
@@ -70,10 +70,9 @@ func (d onePassDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, i
 	return d.Decoder.Decode(data, defaults, into)
 }
 
-// isObject: neither a status nor a list, which are decoded into something else.
-func isObject(object map[string]any) bool {
+// hasType: what has none is an error, which the serializer has words for.
+func hasType(object map[string]any) bool {
 	kind, _ := object["kind"].(string)
-	version, _ := object["apiVersion"].(string)
-	_, list := object["items"]
-	return kind != "" && kind != "Status" && version != "" && !list
+	_, versioned := object["apiVersion"].(string)
+	return kind != "" && versioned
 }

@@ -120,20 +120,21 @@ func TestAnswersAreDecodedAsClientGoDoes(t *testing.T) {
 		code int
 		body string
 	}{
-		"an object":          {200, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","labels":{"a":"b"},"managedFields":[{"manager":"m","fieldsV1":{"f:a":{}}}]},"spec":{"n":1,"f":1.5}}`},
-		"of many characters": {200, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"\ud83d\ude00"}}`},
-		"a list":             {200, `{"kind":"PodList","apiVersion":"v1","items":[{"kind":"Pod","apiVersion":"v1"}]}`},
-		"has items":          {200, `{"kind":"Pod","apiVersion":"v1","items":1}`},
-		"a status":           {200, status},
-		"not found":          {404, status},
-		"no kind":            {200, `{"apiVersion":"v1","metadata":{"name":"x"}}`},
-		"an empty kind":      {200, `{"kind":"","apiVersion":"v1"}`},
-		"no version":         {200, `{"kind":"Pod","metadata":{"name":"x"}}`},
-		"a kind of a number": {200, `{"kind":1,"apiVersion":"v1"}`},
-		"cut off":            {200, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x"`},
-		"no JSON":            {200, `<html>`},
-		"nothing":            {200, ``},
-		"an error":           {500, `down`},
+		"an object":             {200, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","labels":{"a":"b"},"managedFields":[{"manager":"m","fieldsV1":{"f:a":{}}}]},"spec":{"n":1,"f":1.5}}`},
+		"of many characters":    {200, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"\ud83d\ude00"}}`},
+		"a list":                {200, `{"kind":"PodList","apiVersion":"v1","items":[{"kind":"Pod","apiVersion":"v1"}]}`},
+		"has items":             {200, `{"kind":"Pod","apiVersion":"v1","items":1}`},
+		"a status":              {200, status},
+		"not found":             {404, status},
+		"no kind":               {200, `{"apiVersion":"v1","metadata":{"name":"x"}}`},
+		"an empty kind":         {200, `{"kind":"","apiVersion":"v1"}`},
+		"no version":            {200, `{"kind":"Pod","metadata":{"name":"x"}}`},
+		"a kind of a number":    {200, `{"kind":1,"apiVersion":"v1"}`},
+		"a version of a number": {200, `{"kind":"Pod","apiVersion":1}`},
+		"cut off":               {200, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x"`},
+		"no JSON":               {200, `<html>`},
+		"nothing":               {200, ``},
+		"an error":              {500, `down`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, body = tc.code, tc.body

@@ -103,3 +103,20 @@ func TestStored(t *testing.T) {
 		})
 	}
 }
+
+// A Pod that was read is shared by those who read it.
+func TestReadPodChangesNothing(t *testing.T) {
+	pod := makePod("a", "image", set([]any{map[string]any{"name": "gate"}}, "spec", "schedulingGates"))
+	was := pod.DeepCopy()
+	got, err := ReadPod(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(was, pod); diff != "" {
+		t.Errorf("ReadPod() changed it (-was,+is):\n%s", diff)
+	}
+	without, err := ReadPod(makePod("a", "image"))
+	if err != nil || got.Content.Hash() != without.Content.Hash() {
+		t.Errorf("ReadPod() error = %v; its gate counts", err)
+	}
+}
