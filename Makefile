@@ -132,7 +132,7 @@ fuzz: ## Each fuzz target with FUZZTIME inputs, two targets at a time.
 	  $(GO) test -run "^$$" -fuzz "^$$0$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x -parallel 1 $$1'
 
 .PHONY: bench
-bench: ## Benchmarks: of the packages, or BENCH=bind|hostile|memory|pools|ready|rollout|scheduler|all beside their aims, on a real control plane (BENCH_MEMBERS, BENCH_PAIRS, BENCH_POOLS, BENCH_LAG, BENCH_LATE; FRESHBIND_UPDATE_DOCS=1 writes docs/benchmarks.md).
+bench: ## Benchmarks: of the packages, or BENCH=bind|hostile|memory|pools|ready|rollout|scheduler|sustained|all beside their aims, on a real control plane (BENCH_MEMBERS, BENCH_PAIRS, BENCH_POOLS, BENCH_LAG, BENCH_LATE; FRESHBIND_UPDATE_DOCS=1 writes docs/benchmarks.md).
 ifeq ($(BENCH),)
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/... ./controllers/... ./scheduler
 else

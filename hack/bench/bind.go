@@ -17,26 +17,36 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/freshbind/freshbind/test/controlplane"
+	"github.com/freshbind/freshbind/test/fixture"
+	"github.com/freshbind/freshbind/test/upstream"
 )
 
 const (
 	// serialBinds are tried one after the other in each round, by each side;
-	// bindWriters try so many each, all at once.
+	// bindWriters try so many each, all at once, each with a member of its own.
 	serialBinds, bindWriters, bindsOfEach = 200, 32, 20
 	// maxBindMedian, maxBindTail and maxBindsSlower are what is aimed at, against a webhook
 	// that reads one object.
 	maxBindMedian, maxBindTail, maxBindsSlower = 1.10, 1.25, 1
+	// maxShared are the reads for one bind, by all writers, of each object that their binds
+	// have in common.
+	maxShared = 0.2
 )
+
+// shared are what binds of one pool have in common.
+var shared = []string{upstream.SandboxTemplates.Resource, upstream.SandboxWarmPools.Resource, nodeResource.Resource}
 
 // The sides of the comparison. Each has a namespace of its own, with the same objects.
 const (
 	sideBare    = "bare"
+	sidePolicy  = "policy"
 	sideNoOp    = "no-op"
 	sideOneGet  = "one-get"
+	sideSixGets = "six-gets"
 	sideGuarded = "guarded"
 )
 
-var sides = []string{sideBare, sideNoOp, sideOneGet, sideGuarded}
+var sides = []string{sideBare, sidePolicy, sideNoOp, sideOneGet, sideSixGets, sideGuarded}
 
 // bindCost is what binds cost each side, round by round.
 type bindCost struct {
@@ -44,9 +54,10 @@ type bindCost struct {
 	// in a second by all writers.
 	serial map[string][][]time.Duration
 	rates  map[string][]float64
-	// serialReads and sharedReads are Freshbind's own for one bind, one after the other,
-	// and by all writers.
-	serialReads, sharedReads []float64
+	// serialReads and writersReads are Freshbind's own for one bind, one after the other,
+	// and by all writers; sharedReads are the latter of each object that they share.
+	serialReads, writersReads []float64
+	sharedReads               map[string][]float64
 	// cpu is the CPU time, in milliseconds, that each program took for one bind, one
 	// after the other: by side and program.
 	cpu map[string]map[string][]float64
@@ -75,6 +86,7 @@ func (b bindCost) rows() []row {
 		{what: "the same, p99", unit: "x", aim: maxBindTail, figures: against(b.serial, sideGuarded, sideOneGet, 99)},
 		{what: fmt.Sprintf("time for as many binds by %d writers, against the same webhook", bindWriters), unit: "x", aim: maxBindsSlower, figures: b.slower(sideGuarded, sideOneGet)},
 	}
+	rows = append(rows, row{what: "p50, Freshbind against a webhook that reads the same six objects", unit: "x", figures: against(b.serial, sideGuarded, sideSixGets, 50)})
 	for _, side := range sides[1:] {
 		rows = append(rows, row{what: "p50 against no webhook: " + side, unit: "x", figures: against(b.serial, side, sideBare, 50)})
 	}
@@ -83,9 +95,14 @@ func (b bindCost) rows() []row {
 			rows = append(rows, row{what: fmt.Sprintf("CPU of %s for one bind: %s", program, side), unit: "ms", figures: b.cpu[side][program]})
 		}
 	}
-	return append(rows,
+	byWriters := fmt.Sprintf("Freshbind's reads for one bind, %d writers", bindWriters)
+	rows = append(rows,
 		row{what: "Freshbind's reads for one bind, one after the other", figures: b.serialReads},
-		row{what: fmt.Sprintf("Freshbind's reads for one bind, %d writers", bindWriters), figures: b.sharedReads})
+		row{what: byWriters, figures: b.writersReads})
+	for _, resource := range shared {
+		rows = append(rows, row{what: byWriters + ": " + resource, aim: maxShared, figures: b.sharedReads[resource]})
+	}
+	return rows
 }
 
 func (b bindCost) faults() []string { return missed(b.rows()) }
@@ -115,7 +132,9 @@ func benchBind(ctx context.Context, o options, out io.Writer) (r result, err err
 		return nil, err
 	}
 	defer stop()
-	b := bindCost{serial: map[string][][]time.Duration{}, rates: map[string][]float64{}, cpu: map[string]map[string][]float64{}}
+	b := bindCost{
+		serial: map[string][][]time.Duration{}, rates: map[string][]float64{}, cpu: map[string]map[string][]float64{}, sharedReads: map[string][]float64{},
+	}
 	programs, err := w.programs()
 	if err != nil {
 		return nil, err
@@ -132,7 +151,7 @@ func benchBind(ctx context.Context, o options, out io.Writer) (r result, err err
 }
 
 // binders make the sides: objects, and webhooks that are in force.
-func (w *world) binders(ctx context.Context) (map[string]func(context.Context) (time.Duration, error), func(), error) {
+func (w *world) binders(ctx context.Context) (map[string]*binder, func(), error) {
 	var left []string
 	for _, side := range sides {
 		if side != sideGuarded {
@@ -146,16 +165,20 @@ func (w *world) binders(ctx context.Context) (map[string]func(context.Context) (
 	if err != nil {
 		return nil, nil, err
 	}
-	binders := map[string]func(context.Context) (time.Duration, error){}
+	binders := map[string]*binder{}
 	for _, side := range sides {
-		c, err := w.populate(ctx, namespaceOf(side), 1, 1, true)
+		c, err := w.populate(ctx, namespaceOf(side), 1, bindWriters, true)
 		if err == nil && side == sideGuarded {
 			err = errors.Join(c.ns.WaitGuarded(ctx, guardWithin), c.waitComplete(ctx))
 		}
 		if err == nil {
 			binders[side], err = w.binder(ctx, c)
 		}
-		if err == nil && floor.path(side) != "" {
+		switch {
+		case err != nil:
+		case side == sidePolicy:
+			err = installPolicy(ctx, floor.kube, namespaceOf(side), binders[side])
+		case floor.path(side) != "":
 			err = floor.install(ctx, side, binders[side])
 		}
 		if err != nil {
@@ -186,14 +209,14 @@ func (w *world) programs() (map[string]int, error) {
 }
 
 // bindSerially has one side bind, one after the other.
-func (w *world) bindSerially(ctx context.Context, side string, bind func(context.Context) (time.Duration, error), programs map[string]int, b *bindCost) error {
+func (w *world) bindSerially(ctx context.Context, side string, by *binder, programs map[string]int, b *bindCost) error {
 	before, err := cpuTimes(programs)
 	if err != nil {
 		return err
 	}
 	var serial []time.Duration
 	for range serialBinds {
-		took, err := bind(ctx)
+		took, err := by.bind(ctx, 0)
 		if err != nil {
 			return err
 		}
@@ -215,24 +238,24 @@ func (w *world) bindSerially(ctx context.Context, side string, bind func(context
 }
 
 // bindSide has one side bind, one after the other and all at once.
-func (w *world) bindSide(ctx context.Context, side string, bind func(context.Context) (time.Duration, error), programs map[string]int, b *bindCost) error {
-	before, err := w.reads(ctx)
+func (w *world) bindSide(ctx context.Context, side string, by *binder, programs map[string]int, b *bindCost) error {
+	before, err := readsOf(ctx, w.Guard)
 	if err != nil {
 		return err
 	}
-	if err := w.bindSerially(ctx, side, bind, programs, b); err != nil {
+	if err := w.bindSerially(ctx, side, by, programs, b); err != nil {
 		return err
 	}
-	between, err := w.reads(ctx)
+	between, err := readsOf(ctx, w.Guard)
 	if err != nil {
 		return err
 	}
 	start := time.Now()
 	group, binding := errgroup.WithContext(ctx)
-	for range bindWriters {
+	for writer := range bindWriters {
 		group.Go(func() error {
 			for range bindsOfEach {
-				if _, err := bind(binding); err != nil {
+				if _, err := by.bind(binding, writer); err != nil {
 					return err
 				}
 			}
@@ -242,33 +265,49 @@ func (w *world) bindSide(ctx context.Context, side string, bind func(context.Con
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	b.rates[side] = append(b.rates[side], float64(bindWriters*bindsOfEach)/time.Since(start).Seconds())
-	after, err := w.reads(ctx)
-	if err == nil && side == sideGuarded {
-		b.serialReads = append(b.serialReads, (between-before)/serialBinds)
-		b.sharedReads = append(b.sharedReads, (after-between)/(bindWriters*bindsOfEach))
+	const binds = bindWriters * bindsOfEach
+	b.rates[side] = append(b.rates[side], binds/time.Since(start).Seconds())
+	after, err := readsOf(ctx, w.Guard)
+	if err != nil || side != sideGuarded {
+		return err
 	}
-	return err
+	b.serialReads = append(b.serialReads, (between.all()-before.all())/serialBinds)
+	b.writersReads = append(b.writersReads, (after.all()-between.all())/binds)
+	for _, resource := range shared {
+		b.sharedReads[resource] = append(b.sharedReads[resource], (after[resource]-between[resource])/binds)
+	}
+	return nil
 }
 
-var readsLine = regexp.MustCompile(`(?m)^freshbind_live_reads_total\{[^}]*\} (\S+)$`)
+// reads are live reads by resource.
+type reads map[string]float64
 
-// reads counts Freshbind's live reads, by its own metric.
-func (w *world) reads(ctx context.Context) (float64, error) {
-	text, err := w.Guard.Metrics(ctx)
+func (r reads) all() (n float64) {
+	for _, of := range r {
+		n += of
+	}
+	return n
+}
+
+var readsLine = regexp.MustCompile(`(?m)^freshbind_live_reads_total\{[^}]*resource="([^"]*)"[^}]*\} (\S+)$`)
+
+// readsOf counts Freshbind's live reads, by its own metric.
+func readsOf(ctx context.Context, guard *fixture.Freshbind) (reads, error) {
+	text, err := guard.Metrics(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("ask freshbind what it read: %w", err)
+		return nil, fmt.Errorf("ask freshbind what it read: %w", err)
 	}
 	return liveReads(text)
 }
 
-func liveReads(metrics string) (n float64, err error) {
+func liveReads(metrics string) (reads, error) {
+	found := reads{}
 	for _, line := range readsLine.FindAllStringSubmatch(metrics, -1) {
-		value, err := strconv.ParseFloat(line[1], 64)
+		value, err := strconv.ParseFloat(line[2], 64)
 		if err != nil {
-			return 0, fmt.Errorf("read metric %s: %w", line[0], err)
+			return nil, fmt.Errorf("read metric %s: %w", line[0], err)
 		}
-		n += value
+		found[line[1]] += value
 	}
-	return n, nil
+	return found, nil
 }

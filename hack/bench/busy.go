@@ -185,13 +185,13 @@ func (w *world) rollPairs(ctx context.Context, o options, c, elsewhere *crowd, b
 // bindFor tries one bind after the other, in dry runs, and returns how long each
 // took and what Freshbind used meanwhile.
 func (w *world) bindFor(ctx context.Context, c *crowd) (took []time.Duration, used time.Duration, err error) {
-	bind, err := w.binder(ctx, c)
+	binder, err := w.binder(ctx, c)
 	if err != nil {
 		return nil, 0, err
 	}
 	used, err = w.used(func() error {
 		for end := time.Now().Add(window); time.Now().Before(end); {
-			one, err := bind(ctx)
+			one, err := binder.bind(ctx, 0)
 			if err != nil {
 				return err
 			}
@@ -200,38 +200,6 @@ func (w *world) bindFor(ctx context.Context, c *crowd) (took []time.Duration, us
 		return nil
 	})
 	return took, used, err
-}
-
-// binder returns what has the first member bound by agent-sandbox, in a dry run, and
-// says how long that took.
-func (w *world) binder(ctx context.Context, c *crowd) (func(context.Context) (time.Duration, error), error) {
-	cfg := rest.CopyConfig(w.upstream)
-	cfg.QPS = -1
-	as, err := scenario.Use(cfg, w.Version, c.ns.Name)
-	if err != nil {
-		return nil, err
-	}
-	name := memberName(0, 0)
-	claims := c.ns.Resource(upstream.SandboxClaims)
-	claim, err := claims.Get(ctx, "c", metav1.GetOptions{})
-	if err != nil {
-		made := builders.ClaimFrom(c.ns.Claim(scenario.Pool{Name: "p0", Template: crowdTemplate}, "c")).Names(name).Obj()
-		if claim, err = claims.Create(ctx, made, metav1.CreateOptions{}); err != nil {
-			return nil, fmt.Errorf("create claim: %w", err)
-		}
-	}
-	member, err := as.Resource(upstream.Sandboxes).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("get member: %w", err)
-	}
-	bound := builders.Bound(member, claim, c.template).Obj()
-	return func(ctx context.Context) (time.Duration, error) {
-		start := time.Now()
-		if _, err := as.Resource(upstream.Sandboxes).Update(ctx, bound, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
-			return 0, fmt.Errorf("bind member: %w", err)
-		}
-		return time.Since(start), nil
-	}, nil
 }
 
 // refill makes a fresh member, ready at once, for each that was deleted, as

@@ -22,7 +22,10 @@ import (
 	"github.com/freshbind/freshbind/test/upstream"
 )
 
-var podResource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+var (
+	podResource  = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	nodeResource = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+)
 
 // crowd is many ready members in pools of one template. They are stored as
 // agent-sandbox and Freshbind would have written them, while neither is there.
@@ -35,7 +38,8 @@ type crowd struct {
 	withPods bool
 }
 
-const crowdTemplate = "python"
+// crowdPool is the first one, and crowdNode the one that all Pods are on.
+const crowdTemplate, crowdPool, crowdNode = "python", "p0", "node-0"
 
 // populate makes a namespace with so many pools, full of members.
 func (w *world) populate(ctx context.Context, name string, pools, perPool int, withPods bool) (*crowd, error) {
@@ -158,7 +162,7 @@ func (c *crowd) bear(ctx context.Context, as *scenario.Namespace, member *unstru
 	if !c.withPods {
 		return nil
 	}
-	pod := builders.MakePod(born).Stored("node-0").Label(settings.StampKey, born.GetLabels()[settings.StampKey]).Obj()
+	pod := builders.MakePod(born).Stored(crowdNode).Label(settings.StampKey, born.GetLabels()[settings.StampKey]).Obj()
 	if _, err := c.pods.Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create pod of %s: %w", c.ns.Name, err)
 	}

@@ -11,23 +11,26 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/upstream"
 )
 
-// floor serves the least that a webhook can be: one that answers, and one that reads
-// one object first.
+// floor serves the least that a webhook can be: one that answers, one that reads one
+// object first, and one that reads the six that Freshbind reads, all at once.
 type floor struct {
 	kube   kubernetes.Interface
 	reads  dynamic.Interface
@@ -74,7 +77,8 @@ func (f *floor) stop() { _ = f.server.Close() }
 
 // path is where a side is answered; "" for those that are not answered here.
 func (f *floor) path(side string) string {
-	if side == sideNoOp || side == sideOneGet {
+	switch side {
+	case sideNoOp, sideOneGet, sideSixGets:
 		return "/" + side
 	}
 	return ""
@@ -92,9 +96,8 @@ func (f *floor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil && review.Request == nil {
 		err = errors.New("there is no request")
 	}
-	if err == nil && side == sideOneGet {
-		templates := f.reads.Resource(upstream.SandboxTemplates.WithVersion(builders.V1Beta1)).Namespace(review.Request.Namespace)
-		_, err = templates.Get(r.Context(), crowdTemplate, metav1.GetOptions{})
+	if err == nil {
+		err = f.read(r.Context(), side, review.Request)
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -106,8 +109,34 @@ func (f *floor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
+// read reads what a side reads: the template, and whatever else is about one bind. What the
+// claim would have from a cold start is not there.
+func (f *floor) read(ctx context.Context, side string, bind *admissionv1.AdmissionRequest) error {
+	g, ctx := errgroup.WithContext(ctx)
+	get := func(gvr schema.GroupVersionResource, namespace, name string) {
+		g.Go(func() error {
+			_, err := f.reads.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+			if gvr.Resource == upstream.Sandboxes.Resource {
+				return client.IgnoreNotFound(err)
+			}
+			return err
+		})
+	}
+	if side != sideNoOp {
+		get(upstream.SandboxTemplates.WithVersion(builders.V1Beta1), bind.Namespace, crowdTemplate)
+	}
+	if side == sideSixGets {
+		get(upstream.SandboxWarmPools.WithVersion(builders.V1Beta1), bind.Namespace, crowdPool)
+		get(upstream.SandboxClaims.WithVersion(builders.V1Beta1), bind.Namespace, claimOf(bind.Name))
+		get(upstream.Sandboxes.WithVersion(builders.V1Beta1), bind.Namespace, claimOf(bind.Name))
+		get(podResource, bind.Namespace, bind.Name)
+		get(nodeResource, "", crowdNode)
+	}
+	return g.Wait()
+}
+
 // install has the API server ask about binds of one side, and waits until it does.
-func (f *floor) install(ctx context.Context, side string, bind func(context.Context) (time.Duration, error)) error {
+func (f *floor) install(ctx context.Context, side string, b *binder) error {
 	hook := admissionregistrationv1.ValidatingWebhook{
 		Name: side + ".bench.freshbind.dev", AdmissionReviewVersions: []string{"v1"},
 		SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), FailurePolicy: ptr.To(admissionregistrationv1.Fail),
@@ -132,7 +161,7 @@ func (f *floor) install(ctx context.Context, side string, bind func(context.Cont
 	in := make(chan error, 1)
 	go func() {
 		in <- wait.PollUntilContextCancel(waiting, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-			_, err := bind(ctx)
+			_, err := b.bind(ctx, 0)
 			return false, err
 		})
 	}()

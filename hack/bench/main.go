@@ -9,8 +9,8 @@
 //	                     changes once, beside the real agent-sandbox; then what
 //	                     large pools and many pools cost in CPU, and binds
 //	                     elsewhere in time
-//	BENCH=bind           a bind without webhook, with webhooks that read nothing and
-//	                     one object, and with Freshbind
+//	BENCH=bind           a bind without webhook, with a policy of the API server, with
+//	                     webhooks that read nothing, one object and six, and with Freshbind
 //	BENCH=hostile        cold starts of one tenant while another one writes large
 //	                     templates and sandboxes at full speed
 //	BENCH=memory         heap and resident memory of each member and node
@@ -19,6 +19,8 @@
 //	                     cold starts repaired, and without an update before
 //	BENCH=scheduler      the extender asked about members, and kube-scheduler
 //	                     with and without it
+//	BENCH=sustained      how many binds one replica answers for in a second, and what
+//	                     1,000 take
 //	BENCH=all            all of them
 //	BENCH_MEMBERS        members: 1000, for BENCH=memory and BENCH=pools 10000, with
 //	                     BENCH=scheduler 50000 in the namespace of who is asked about
@@ -98,6 +100,7 @@ var benchmarks = map[string]func(context.Context, options, io.Writer) (result, e
 	"ready":     benchReady,
 	"rollout":   benchRollout,
 	"scheduler": benchScheduler,
+	"sustained": benchSustained,
 }
 
 // conclude prints figures, what did not hold, and the result.

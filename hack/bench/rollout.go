@@ -50,7 +50,7 @@ func startWorld(ctx context.Context, budget int, cluster controlplane.Options) (
 	started, err := scenario.StartWorld(ctx, scenario.WorldOptions{
 		Release: release,
 		Cluster: cluster,
-		Guard:   fixture.Options{Args: []string{fmt.Sprintf("--replacement-budget=%d", budget)}},
+		Guard:   fixture.Options{Args: guardArgs(budget)},
 	})
 	if err != nil {
 		return nil, err
@@ -67,6 +67,11 @@ func startWorld(ctx context.Context, budget int, cluster controlplane.Options) (
 		return nil, errors.Join(err, w.Stop())
 	}
 	return w, nil
+}
+
+// guardArgs have Freshbind log what the chart has it log: no line for each decision.
+func guardArgs(budget int) []string {
+	return []string{fmt.Sprintf("--replacement-budget=%d", budget), "--zap-log-level=info"}
 }
 
 // rollouts is the result of all pairs.

@@ -43,6 +43,8 @@ type Proxy struct {
 	changed chan struct{}
 	// spoil says what becomes of answers; nil is nothing.
 	spoil func(*http.Request) Spoil
+	// replay gives answers again; nil gives none.
+	replay *replay
 }
 
 // user is somebody who talks through the proxy, and how the proxy talks for them.
@@ -181,7 +183,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	p.pass(r)
 	r, answered := p.spoiled(w, r)
-	if answered {
+	if answered || p.replayed(w, r) {
 		return
 	}
 	p.forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, known)))
@@ -214,6 +216,9 @@ func forward(r *http.Request) (*http.Response, error) {
 // paceResponse puts the pace between a watch or a list and its reader.
 func (p *Proxy) paceResponse(response *http.Response) error {
 	halve(response)
+	if err := p.keep(response); err != nil {
+		return err
+	}
 	if response.StatusCode != http.StatusOK {
 		return nil
 	}
