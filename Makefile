@@ -8,6 +8,9 @@ BIN := bin
 
 # The race detector needs a C compiler; without one the tests run without it.
 RACE := $(if $(shell command -v $(shell $(GO) env CC) 2>/dev/null),-race,)
+# A program with the race detector would sleep for a second before it ends, and tests
+# end hundreds of them.
+export GORACE ?= atexit_sleep_ms=0
 # A number of inputs: when a time is up, Go before 1.27 may call that a failure (golang/go#75804).
 FUZZTIME ?= 10000x
 GOVULNCHECK ?= v1.9.0
