@@ -18,6 +18,10 @@ GOVULNCHECK ?= v1.9.0
 # Packages of tests on control planes that run at once: they mostly wait.
 CLUSTER_PARALLEL ?= 2
 UNIT_TESTS = $(shell $(GO) list ./... | grep -v /test/)
+# Nothing in these packages and in their tests starts a goroutine (test/suite checks it):
+# the race detector would find nothing, and their tests take several times as long with it.
+SEQUENTIAL := docs hack/markdown internal/advice internal/auditpage internal/checker internal/config internal/fields \
+	internal/freshness internal/placement internal/revision internal/settings
 # What such tests run is built by programs that they start, which go test knows
 # nothing of: it may not take their results from its cache. The results are kept for
 # make coverage, in a file by the name of the target.
@@ -63,7 +67,8 @@ coverage: ## Write docs/coverage.md from the last results of make test, make tes
 
 .PHONY: unit-test
 unit-test: ## Tests that need nothing but Go.
-	$(GO) test $(RACE) $(UNIT_TESTS)
+	$(GO) test $(RACE) $(filter-out $(SEQUENTIAL:%=github.com/freshbind/freshbind/%),$(UNIT_TESTS))
+	$(GO) test $(SEQUENTIAL:%=./%)
 ifneq ($(RACE),)
 	$(GO) test -run TestMillionSteps ./routes
 endif
