@@ -47,10 +47,15 @@ demo: ## The main job, on an embedded real control plane (DEMO_LAG, DEMO_ROUNDS,
 	@echo "demo: Go compiles it first, from empty caches for a minute or two, and then tells what else it builds"
 	@$(GO) run ./hack/demo
 
+# Tests on control planes mostly wait, and unit tests compute: they run side by side.
 .PHONY: test
-test: unit-test ## What a newcomer runs: unit tests, and the core of every property on real control planes (it says what it leaves out).
-	$(CLUSTER_TEST) $$($(GO) run ./test/suite short)
+test: ## What a newcomer runs: unit tests, and the core of every property on real control planes (it says what it leaves out).
+	@$(MAKE) --no-print-directory -j 2 unit-test short-test
 	@$(GO) run ./test/suite left-out
+
+.PHONY: short-test
+short-test: ## What make test runs on control planes.
+	$(CLUSTER_TEST) $$($(GO) run ./test/suite short)
 
 .PHONY: test-rest
 test-rest: ## The tests that `make test` leaves out, as test/suite/tests.txt says.
