@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/settings"
@@ -115,13 +116,36 @@ func TestAnUninstallIsNotHeldUpForEver(t *testing.T) {
 	w.install(t, set("uninstall.release.timeoutSeconds=10")...)
 	ctx, stop := context.WithTimeout(t.Context(), within)
 	defer stop()
+	deadline := make(chan int64, 1)
+	go func() { deadline <- w.hurry(ctx) }()
 	// Nobody plays the Pod of the Job, as if it could not start.
 	_, err := w.helm.run(ctx, "uninstall", release, helmTimeout)
 	if err == nil || !strings.Contains(err.Error(), "Job/"+namespace+"/"+release+"-release") {
 		t.Fatalf("uninstalling without a Pod: %v, want that the hook failed", err)
 	}
+	// Pulling the image may take half a minute (templates/uninstall.yaml).
+	if got := <-deadline; got != 10+30 {
+		t.Errorf("the hook's deadline is %d s, want 40 s", got)
+	}
 	w.leaveInOrder(t)
 	w.nothingLeft(t)
+}
+
+// hurry has the deadline of the release's Job come as soon as there is one, and returns
+// the deadline that it had.
+func (w *world) hurry(ctx context.Context) int64 {
+	jobs := w.clients.BatchV1().Jobs(namespace)
+	for ctx.Err() == nil {
+		job, err := jobs.Get(ctx, release+"-release", metav1.GetOptions{})
+		if err == nil {
+			soon := []byte(`{"spec":{"activeDeadlineSeconds":1}}`)
+			if _, err = jobs.Patch(ctx, job.Name, types.MergePatchType, soon, metav1.PatchOptions{}); err == nil {
+				return ptr.Deref(job.Spec.ActiveDeadlineSeconds, 0)
+			}
+		}
+		pause(ctx)
+	}
+	return 0
 }
 
 // rollingPool makes a full pool under RollingUpdate whose new members are never
