@@ -3,7 +3,9 @@ package chart
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,7 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// kubeletDelay is how late a change of readiness reaches the endpoints.
+// kubeletDelay is how late the endpoints leave out who is not ready any more. Who becomes
+// ready is asked at once: that can only show more.
 const kubeletDelay = 2 * time.Second
 
 // kubelet plays kubelet and endpoint controller for the replicas.
@@ -26,36 +29,41 @@ type kubelet struct {
 
 	mu       sync.Mutex
 	replicas []*replica
+	// published are the endpoints; nil where they have to be written in any case.
+	published []string
 }
 
-// run probes until ctx ends, and publishes what it saw kubeletDelay ago.
+// run probes until ctx ends, and publishes who was ready in the last kubeletDelay.
 func (k *kubelet) run(ctx context.Context) {
-	type seen struct {
-		at    time.Time
-		ready []string
-	}
-	var late []seen
+	lastReady := map[string]time.Time{}
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
-	var published []string
 	for {
 		k.restart(ctx)
-		late = append(late, seen{time.Now(), k.readyNow(ctx)})
-		for len(late) > 0 && time.Since(late[0].at) >= kubeletDelay {
-			due := late[0]
-			late = late[1:]
-			if published != nil && equal(due.ready, published) {
-				continue
-			}
-			if err := k.publish(ctx, due.ready); err == nil {
-				published = due.ready
-			}
+		now := time.Now()
+		for _, address := range k.readyNow(ctx) {
+			lastReady[address] = now
 		}
+		maps.DeleteFunc(lastReady, func(_ string, at time.Time) bool { return now.Sub(at) >= kubeletDelay })
+		k.keep(ctx, slices.Sorted(maps.Keys(lastReady)))
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
+	}
+}
+
+// keep publishes who is ready, if that is not there yet.
+func (k *kubelet) keep(ctx context.Context, ready []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.published != nil && slices.Equal(ready, k.published) {
+		return
+	}
+	// The next look tries again.
+	if err := k.publish(ctx, ready); err == nil {
+		k.published = append([]string{}, ready...)
 	}
 }
 
@@ -70,8 +78,6 @@ func (k *kubelet) readyNow(ctx context.Context) []string {
 	}
 	return ready
 }
-
-func equal(a, b []string) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
 // publish writes who is ready as API servers read it: from Endpoints before
 // Kubernetes 1.33, and from EndpointSlices since. The Service may be gone, or not there yet.
@@ -120,6 +126,8 @@ func (k *kubelet) publishEndpoints(ctx context.Context, ready []string) error {
 func (k *kubelet) start(ctx context.Context, r *replica) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	// The namespace may be another one.
+	k.published = nil
 	r.down = false
 	return r.start(ctx, k.client)
 }

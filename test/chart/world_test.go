@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -231,11 +232,14 @@ func (w *world) uninstall(t *testing.T) {
 	})
 }
 
+// stop ends all replicas at once, as their kubelets do when their Deployment goes.
 func (w *world) stop(t *testing.T) {
 	t.Helper()
+	var ends errgroup.Group
 	for _, r := range w.replicas {
-		w.must(t, w.kubelet.stop(r))
+		ends.Go(func() error { return w.kubelet.stop(r) })
 	}
+	w.must(t, ends.Wait())
 }
 
 // cleanNamespace waits until what another test left is gone.
