@@ -24,10 +24,10 @@ SEQUENTIAL := docs hack/markdown internal/advice internal/auditpage internal/che
 	internal/freshness internal/placement internal/revision internal/settings
 # What such tests run is built by programs that they start, which go test knows
 # nothing of: it may not take their results from its cache. The results are kept for
-# make coverage, in a file by the name of the target.
+# make coverage, in a file by the name of the target (make test has that of short-test).
 RESULTS := .results
 CLUSTER_TEST = mkdir -p $(RESULTS) && FRESHBIND_RACE=$(if $(RACE),1) \
-	$(GO) tool -modfile=test/gotestsum/go.mod gotestsum --format standard-quiet --jsonfile $(RESULTS)/$@.json -- \
+	$(GO) tool -modfile=test/gotestsum/go.mod gotestsum --format standard-quiet --jsonfile $(RESULTS)/$(@:short-%=%).json -- \
 	-count=1 -timeout 60m -p $(CLUSTER_PARALLEL)
 
 .PHONY: help
