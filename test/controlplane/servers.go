@@ -23,8 +23,7 @@ const (
 	readyPoll = 50 * time.Millisecond
 	// startTimeout is generous: the machine may be busy with builds and tests.
 	startTimeout = 10 * time.Minute
-	// serverGrace is for requests that an API server has when it is stopped. It would
-	// wait a minute for watches.
+	// serverGrace is for requests that an API server has when it is stopped.
 	serverGrace = 10 * time.Second
 )
 
@@ -195,6 +194,9 @@ func (c *Cluster) apiServerFlags(i int) []string {
 		"--service-cluster-ip-range=10.96.0.0/16",
 		"--allow-privileged=true",
 		"--profiling=false",
+		// A server that is stopped ends its watches; without this it would wait for them
+		// until serverGrace is over.
+		"--shutdown-watch-termination-grace-period=1s",
 	}
 	if !c.options.ControllerManager {
 		// The plugin waits for accounts that nobody would create.
