@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -240,17 +239,6 @@ func (w *world) stop(t *testing.T) {
 		ends.Go(func() error { return w.kubelet.stop(r) })
 	}
 	w.must(t, ends.Wait())
-}
-
-// cleanNamespace waits until what another test left is gone.
-func (w *world) cleanNamespace(t *testing.T) {
-	t.Helper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-	w.must(t, client.IgnoreNotFound(w.client.Delete(t.Context(), ns)))
-	w.eventually(t, "the namespace of a test before is gone", func(ctx context.Context) (string, bool) {
-		err := w.client.Get(ctx, client.ObjectKeyFromObject(ns), ns)
-		return fmt.Sprint(err, ns.Status), client.IgnoreNotFound(err) == nil && err != nil
-	})
 }
 
 // serving waits until so many replicas are behind the Service.
