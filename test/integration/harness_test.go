@@ -39,16 +39,19 @@ const (
 )
 
 // shared are the worlds of all tests that change nothing but their namespace and,
-// one after the other, delays: one for each release.
-var shared = map[string]func() (*world, error){}
-
-// ends are to be called when all tests are over.
-var ends []func() error
+// one after the other, delays: one for each release. Tests with several releases may
+// play them side by side.
+var shared struct {
+	mu     sync.Mutex
+	worlds map[string]func() (*world, error)
+	// ends are to be called when all tests are over.
+	ends []func() error
+}
 
 func TestMain(m *testing.M) {
 	fixture.Main(m, func() error {
 		var errs []error
-		for _, end := range ends {
+		for _, end := range shared.ends {
 			errs = append(errs, end())
 		}
 		return errors.Join(errs...)
@@ -118,21 +121,39 @@ func sharedWorld(t *testing.T) *world { t.Helper(); return releaseWorld(t, relea
 // releaseWorld is that of another release.
 func releaseWorld(t *testing.T, version string) *world {
 	t.Helper()
-	if shared[version] == nil {
-		shared[version] = sync.OnceValues(func() (*world, error) {
-			w, err := newWorld(context.Background(), scenario.WorldOptions{Release: version})
-			if err == nil {
-				ends = append(ends, w.close)
-			}
-			return w, err
-		})
-	}
-	w, err := shared[version]()
+	w, err := sharedStart(version)()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.delay(upstream.SandboxTemplates, 0); w.delay(upstream.SandboxWarmPools, 0) })
 	return w
+}
+
+// sharedStart starts the world of a release when it is called first.
+func sharedStart(version string) func() (*world, error) {
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if start := shared.worlds[version]; start != nil {
+		return start
+	}
+	if shared.worlds == nil {
+		shared.worlds = map[string]func() (*world, error){}
+	}
+	shared.worlds[version] = sync.OnceValues(func() (*world, error) {
+		w, err := newWorld(context.Background(), scenario.WorldOptions{Release: version})
+		if err == nil {
+			whenAllEnd(w.close)
+		}
+		return w, err
+	})
+	return shared.worlds[version]
+}
+
+// whenAllEnd has end called when all tests are over.
+func whenAllEnd(end func() error) {
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	shared.ends = append(shared.ends, end)
 }
 
 func (w *world) delay(r schema.GroupResource, d time.Duration) {

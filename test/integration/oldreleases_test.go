@@ -168,6 +168,7 @@ func (s *oldStage) running(claims []string) map[string]*unstructured.Unstructure
 func TestOldReleases(t *testing.T) {
 	for _, version := range upstream.OldReleases() {
 		t.Run(version, func(t *testing.T) {
+			t.Parallel()
 			w := startOldWorld(t, version)
 			t.Run("other pods", func(t *testing.T) { testOtherPodsCostNothing(t, w) })
 			t.Run("stamps", func(t *testing.T) { testBareStamps(t, w) })

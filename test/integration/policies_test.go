@@ -32,7 +32,7 @@ import (
 var quiet = sync.OnceValues(func() (*scenario.World, error) {
 	w, err := startQuiet(context.Background())
 	if err == nil {
-		ends = append(ends, w.Stop)
+		whenAllEnd(w.Stop)
 	}
 	return w, err
 })

@@ -14,9 +14,12 @@ import (
 // the end there is no member that nobody is given.
 func TestClaimsRightAfterUpdates(t *testing.T) {
 	for _, version := range upstream.Releases() {
-		for _, late := range []time.Duration{lag, 0} {
-			t.Run(fmt.Sprintf("%s/%s", version, late), func(t *testing.T) { claimsRightAfterUpdates(t, releaseWorld(t, version), late) })
-		}
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			for _, late := range []time.Duration{lag, 0} {
+				t.Run(late.String(), func(t *testing.T) { claimsRightAfterUpdates(t, releaseWorld(t, version), late) })
+			}
+		})
 	}
 }
 

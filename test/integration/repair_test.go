@@ -33,7 +33,10 @@ var eventResource = schema.GroupVersionResource{Group: "events.k8s.io", Version:
 // in every release.
 func TestColdStartsAreRepaired(t *testing.T) {
 	for _, version := range upstream.Releases() {
-		t.Run(version, func(t *testing.T) { coldStartsAreRepaired(t, releaseWorld(t, version)) })
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			coldStartsAreRepaired(t, releaseWorld(t, version))
+		})
 	}
 }
 
@@ -319,6 +322,7 @@ func TestDryRunShowsTheRepair(t *testing.T) {
 func TestRolloutsNeedNoCurrentCache(t *testing.T) {
 	for _, version := range upstream.Releases() {
 		t.Run(version, func(t *testing.T) {
+			t.Parallel()
 			w := releaseWorld(t, version)
 			s := w.enforced(t)
 			p := s.rolling(4, settings.MaxUnavailableKey, "25%")
