@@ -1,8 +1,8 @@
 // Package jsonobject decodes objects of the API server into maps, in one pass.
 //
 // What the API machinery has for it goes over the text four times, and took most of the CPU
-// of a bind. This package takes the text that API servers write, and leaves everything else,
-// such as what is no JSON, to the API machinery: both say the same of each text.
+// of a bind. Package jsontext goes over it once. What it does not take, such as what is no
+// JSON, is left to the API machinery: both say the same of each text.
 package jsonobject
 
 import (
