@@ -38,7 +38,8 @@ func TestInTurns(t *testing.T) {
 func TestWhatAThousandBindsTake(t *testing.T) {
 	s := sustained{
 		besideServer: {greatest: []float64{80}, held: []float64{60}, half: []float64{20}, cpu: map[string][]float64{"etcd": {0.5}, "freshbind": {1.5}}, reads: []float64{4}},
-		byItself:     {greatest: []float64{500, 600}, held: []float64{400, 600}, half: []float64{5, 6}, cpu: map[string][]float64{"freshbind": {1}}, reads: []float64{4, 4}},
+		byItself: {greatest: []float64{500, 600}, held: []float64{400, 600}, half: []float64{5, 6}, cpu: map[string][]float64{"freshbind": {1}}, reads: []float64{4, 4},
+			lasted: []time.Duration{time.Millisecond, webhooks.BindHook.Timeout, time.Millisecond}},
 	}
 	got := map[string]float64{}
 	for _, r := range s.rows() {
@@ -50,6 +51,8 @@ func TestWhatAThousandBindsTake(t *testing.T) {
 		"CPUs of freshbind for 1000 binds in a second, what the writes themselves take left out": 1.5,
 		"reads answered from memory: with a p99 of 100ms at most":                                600,
 		"reads answered by the API server: CPU of freshbind for one bind":                        1.5,
+		"reads answered from memory: 1000 binds a second for 1m0s: p99":                          1000 * webhooks.BindHook.Timeout.Seconds(),
+		"reads answered from memory: 1000 binds a second for 1m0s: not answered in time":         1,
 	} {
 		if got[what] != want {
 			t.Errorf("%s: %v, want %v, of %v", what, got[what], want, got)

@@ -17,6 +17,7 @@ import (
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
+	"github.com/freshbind/freshbind/webhooks"
 )
 
 const (
@@ -28,8 +29,8 @@ const (
 	flooding, offering = 5 * time.Second, 4 * time.Second
 	// maxHeld is what the 99th percentile may be at a rate that a replica holds.
 	maxHeld = 100 * time.Millisecond
-	// wantedRate is what replicas are counted for.
-	wantedRate = 1000
+	// wantedRate is what replicas are counted for, and one is asked for lasting.
+	wantedRate, lasting = 1000, time.Minute
 )
 
 // shares of the greatest rate are tried in this order, after its half.
@@ -54,6 +55,8 @@ type replica struct {
 	// reads Freshbind's own for one.
 	cpu   map[string][]float64
 	reads []float64
+	// lasted is how long each bind took at wantedRate for lasting.
+	lasted []time.Duration
 }
 
 // sustained is what replicas hold.
@@ -73,6 +76,11 @@ func (s sustained) rows() (rows []row) {
 			rows = append(rows, row{what: fmt.Sprintf("%s: CPU of %s for one bind", way, program), unit: "ms", figures: r.cpu[program]})
 		}
 	}
+	if lasted := s[byItself].lasted; len(lasted) > 0 {
+		what := fmt.Sprintf("%s: %d binds a second for %s: ", byItself, wantedRate, lasting)
+		rows = append(rows, row{what: what + "p99", unit: "ms", figures: []float64{1000 * percentile(lasted, 99).Seconds()}},
+			row{what: what + "not answered in time", figures: []float64{float64(unanswered(lasted))}})
+	}
 	rows = append(rows, row{what: fmt.Sprintf("replicas for %d binds in a second, each as here", wantedRate), figures: replicas(s[byItself].held)})
 	for _, program := range slices.Sorted(maps.Keys(s[besideServer].cpu)) {
 		rows = append(rows, row{
@@ -80,6 +88,16 @@ func (s sustained) rows() (rows []row) {
 		})
 	}
 	return rows
+}
+
+// unanswered counts what took as long as the API server waits.
+func unanswered(took []time.Duration) (n int) {
+	for _, each := range took {
+		if each >= webhooks.BindHook.Timeout {
+			n++
+		}
+	}
+	return n
 }
 
 // replicas are those that are needed, by what one holds. Where it held nothing, none are
@@ -149,6 +167,9 @@ func benchSustained(ctx context.Context, o options, out io.Writer) (r result, er
 			}
 		}
 		_, _ = fmt.Fprintf(out, "round %d/%d: %s\n", i+1, o.pairs, s.line())
+	}
+	if s[byItself].lasted, err = s[byItself].offer(ctx, wantedRate, lasting); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
