@@ -43,15 +43,19 @@ func (p *pace) owed() time.Duration {
 }
 
 // free is how many members may be deleted now, and wait how long it takes until it is
-// one more; 0 when it will not be more.
+// more; 0 when it will not be. When fewer than a tenth of the burst may, none may: a large
+// pool that deletes one at a time is looked at, and written to, once for each.
 func (p *pace) free() (n int, wait time.Duration) {
 	if p.Every <= 0 {
 		return math.MaxInt, 0
 	}
-	owed := p.owed()
+	owed, least := p.owed(), max(1, p.Burst/10)
 	// One that is owed in part may not go.
-	used := (owed + p.Every - 1) / p.Every
-	return p.Burst - int(used), owed - max(0, used-1)*p.Every
+	used := int((owed + p.Every - 1) / p.Every)
+	if p.Burst-used < least {
+		return 0, owed - time.Duration(p.Burst-least)*p.Every
+	}
+	return p.Burst - used, owed - time.Duration(max(0, used-1))*p.Every
 }
 
 // take notes n deletes; fewer than 0 were not carried out after all.
@@ -63,6 +67,7 @@ func (p *pace) take(n int) {
 
 // exhaust has nothing deleted at once.
 func (p *pace) exhaust() {
-	n, _ := p.free()
-	p.take(n)
+	if p.Every > 0 {
+		p.settled = p.Clock.Now().Add(time.Duration(p.Burst) * p.Every)
+	}
 }

@@ -69,6 +69,38 @@ func TestPace(t *testing.T) {
 	}
 }
 
+// Where many may go at once, they go some at a time.
+func TestPaceInSteps(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(now)
+	p := pace{Pace: Pace{Every: time.Second, Burst: 30, Clock: clock}}
+	type free struct {
+		N    int
+		Wait time.Duration
+	}
+	got := map[string]free{}
+	note := func(when string) {
+		n, wait := p.free()
+		got[when] = free{n, wait}
+	}
+	p.take(27)
+	note("a step is left")
+	p.take(1)
+	note("less is left")
+	p.exhaust()
+	note("exhausted")
+	clock.SetTime(now.Add(2999 * time.Millisecond))
+	note("not yet")
+	clock.SetTime(now.Add(3 * time.Second))
+	note("a step later")
+	want := map[string]free{
+		"a step is left": {3, time.Second}, "less is left": {0, time.Second}, "exhausted": {0, 3 * time.Second},
+		"not yet": {0, time.Millisecond}, "a step later": {3, time.Second},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("free() (-want,+got):\n%s", diff)
+	}
+}
+
 func TestPaceOfABudget(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now)
 	for budget, want := range map[int]Pace{

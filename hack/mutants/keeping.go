@@ -26,6 +26,7 @@ var keeping = slices.Concat(at("controllers/pools/controller.go", []mutant{
 	{check: "pace: deletes that were not carried out come back", old: `p.budget.Return(granted.Deletes - s.deletes())`, broken: ``, test: "TestADeleteThatIsRefusedCostsNoOtherPoolOne"},
 }), at("controllers/pools/pace.go", []mutant{
 	{check: "pace: what is owed in part does not go", old: `(owed + p.Every - 1) / p.Every`, broken: `owed / p.Every`, test: "TestPace/not yet"},
+	{check: "pace: in steps", old: `if p.Burst-used < least {`, broken: `if p.Burst-used < 1 {`, test: "TestPaceInSteps"},
 	{check: "pace: never more than at first", old: `max(0, p.settled.Sub(now))`, broken: `p.settled.Sub(now)`, test: "TestPace/never more"},
 	{check: "pace: a clock that is set back stops nothing", old: `min(max(0, p.settled.Sub(now)), p.Every*time.Duration(p.Burst))`, broken: `max(0, p.settled.Sub(now))`, test: "TestPace/the clock was set back for long"},
 }), at("controllers/pools/budget.go", []mutant{
