@@ -9,8 +9,8 @@ var decoding = slices.Concat(at("internal/jsonobject/parser.go", []mutant{
 	{check: "decoding: large numbers as they are", old: `return f, err == nil }
 // array`, broken: `return f, true }
 // array`, test: "TestDecodeAsTheAPIMachinery"},
-	{check: "decoding: only the object's own managed fields are left out", old: `unmanaged && key == "metadata"`, broken: `unmanaged`, test: "TestDecodeAsTheAPIMachinery"},
-	{check: "decoding: of the metadata only those", old: `if unmanaged && depth == 1 && key`, broken: `if unmanaged && key`, test: "TestDecodeAsTheAPIMachinery"},
+	{check: "decoding: only the object's own managed fields are left out", old: `if is == whole && key == "metadata" {`, broken: `if is == whole {`, test: "TestDecodeAsTheAPIMachinery"},
+	{check: "decoding: of the metadata only those", old: `if is == metadata && key`, broken: `if is != elsewhere && key`, test: "TestDecodeAsTheAPIMachinery"},
 	{check: "decoding: escapes stand for something", old: `if bytes.IndexByte(raw, '\\') < 0 {`, broken: `if bytes.IndexByte(raw, '\\') < len(raw) {`, test: "TestDecodeAsTheAPIMachinery"},
 }), at("internal/jsonobject/cut.go", []mutant{
 	{check: "cutting: one object of the name", old: `found != 1 ||`, broken: `found == 0 ||`, test: "TestCut/twice"},

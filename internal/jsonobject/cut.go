@@ -42,7 +42,7 @@ func (c *cutter) members(value func(key string) bool) bool {
 		return false
 	}
 	for c.PeekKind() == jsontext.KindString {
-		if key, ok := c.key(); !ok || !value(key) {
+		if key, ok := c.string(); !ok || !value(key) {
 			return false
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // are int64 where they can be, else float64, and the last of several equal keys counts. null
 // is a nil map.
 func Decode(text []byte) (map[string]any, error) {
-	if object, ok := parse(text, false); ok {
+	if object, ok := parse(text, elsewhere); ok {
 		return object, nil
 	}
 	var object map[string]any
@@ -23,4 +23,4 @@ func Decode(text []byte) (map[string]any, error) {
 
 // Read decodes an object of the API server without its metadata.managedFields, which are
 // a good part of it. false leaves everything open.
-func Read(text []byte) (map[string]any, bool) { return parse(text, true) }
+func Read(text []byte) (map[string]any, bool) { return parse(text, whole) }

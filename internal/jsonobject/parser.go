@@ -7,9 +7,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxInterned is how long a key may be to be looked up.
-const maxInterned = 32
-
 // parser goes through a text once. Each method says whether it understood what it found;
 // if it did not, nothing that was found before counts.
 type parser struct{ *jsontext.Decoder }
@@ -20,12 +17,22 @@ func parserOf(text []byte) parser {
 	return parser{jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true))}
 }
 
-func parse(text []byte, unmanaged bool) (map[string]any, bool) {
+// place is where an object stands in an object of the API server. Only of its metadata
+// something is left out.
+type place int
+
+const (
+	elsewhere place = iota
+	whole
+	metadata
+)
+
+func parse(text []byte, as place) (map[string]any, bool) {
 	p := parserOf(text)
 	if p.PeekKind() != jsontext.KindBeginObject {
 		return nil, false
 	}
-	object, ok := p.object(0, unmanaged)
+	object, ok := p.object(as)
 	return object, ok && p.ends(text)
 }
 
@@ -34,24 +41,28 @@ func (p parser) ends(text []byte) bool {
 	return len(bytes.Trim(text[p.InputOffset():], " \t\r\n")) == 0
 }
 
-// object is before its bracket. What is unmanaged is the whole object, or its metadata.
-func (p parser) object(depth int, unmanaged bool) (map[string]any, bool) {
+// object is before its bracket.
+func (p parser) object(is place) (map[string]any, bool) {
 	if _, err := p.ReadToken(); err != nil {
 		return nil, false
 	}
 	out := map[string]any{}
 	for p.PeekKind() == jsontext.KindString {
-		key, ok := p.key()
+		key, ok := p.string()
 		if !ok {
 			return nil, false
 		}
-		if unmanaged && depth == 1 && key == "managedFields" {
+		if is == metadata && key == "managedFields" {
 			if p.SkipValue() != nil {
 				return nil, false
 			}
 			continue
 		}
-		if out[key], ok = p.value(depth+1, unmanaged && key == "metadata"); !ok {
+		at := elsewhere
+		if is == whole && key == "metadata" {
+			at = metadata
+		}
+		if out[key], ok = p.value(at); !ok {
 			return nil, false
 		}
 	}
@@ -59,12 +70,12 @@ func (p parser) object(depth int, unmanaged bool) (map[string]any, bool) {
 	return out, err == nil
 }
 
-func (p parser) value(depth int, unmanaged bool) (any, bool) {
+func (p parser) value(is place) (any, bool) {
 	switch p.PeekKind() {
 	case jsontext.KindBeginObject:
-		return p.object(depth, unmanaged)
+		return p.object(is)
 	case jsontext.KindBeginArray:
-		return p.array(depth)
+		return p.array()
 	case jsontext.KindString:
 		return p.string()
 	}
@@ -88,13 +99,13 @@ func (p parser) value(depth int, unmanaged bool) (any, bool) {
 }
 
 // array is before its bracket.
-func (p parser) array(depth int) ([]any, bool) {
+func (p parser) array() ([]any, bool) {
 	if _, err := p.ReadToken(); err != nil {
 		return nil, false
 	}
 	out := []any{}
 	for p.PeekKind() != jsontext.KindEndArray {
-		v, ok := p.value(depth+1, false)
+		v, ok := p.value(elsewhere)
 		if !ok {
 			return nil, false
 		}
@@ -102,21 +113,6 @@ func (p parser) array(depth int) ([]any, bool) {
 	}
 	_, err := p.ReadToken()
 	return out, err == nil
-}
-
-// key is a string that is probably known.
-func (p parser) key() (string, bool) {
-	raw, err := p.ReadValue()
-	if err != nil {
-		return "", false
-	}
-	if len(raw) <= maxInterned {
-		// The compiler makes no string for a look-up.
-		if known, ok := keys[string(raw[1:len(raw)-1])]; ok {
-			return known, true
-		}
-	}
-	return unquote(raw)
 }
 
 func (p parser) string() (string, bool) {
