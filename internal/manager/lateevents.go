@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
@@ -40,10 +39,8 @@ type lateEvents struct {
 }
 
 type lateEvent struct {
-	added              time.Time
-	regarding, related *corev1.ObjectReference
-	eventType, reason  string
-	action, note       string
+	added  time.Time
+	record func()
 }
 
 var _ events.EventRecorder = (*lateEvents)(nil)
@@ -53,47 +50,48 @@ func newLateEvents(recorder events.EventRecorder) *lateEvents {
 }
 
 // Eventf keeps references only: what waits must not take memory as the objects of
-// tenants do.
+// tenants do. What says not what it is has no events.
 func (l *lateEvents) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
-	e := lateEvent{added: time.Now(), regarding: referenceTo(regarding), related: referenceTo(related),
-		eventType: eventType, reason: reason, action: action, note: fmt.Sprintf(note, args...)}
+	about, err := ref.GetReference(scheme.Scheme, regarding)
+	if err != nil {
+		return
+	}
+	// A nil reference in an interface would not be nil.
+	var with runtime.Object
+	if to, err := ref.GetReference(scheme.Scheme, related); err == nil {
+		with = to
+	}
+	text := fmt.Sprintf(note, args...)
+	l.add(func() { l.recorder.Eventf(about, with, eventType, reason, action, "%s", text) })
+}
+
+func (l *lateEvents) add(record func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) >= maxLateEvents {
 		l.lost++
 		return
 	}
-	l.waiting, l.last = append(l.waiting, e), e.added
+	l.last = time.Now()
+	l.waiting = append(l.waiting, lateEvent{l.last, record})
 	select {
 	case l.added <- struct{}{}:
 	default:
 	}
 }
 
-// referenceTo returns nil for no object, and for one that says not what it is.
-func referenceTo(obj runtime.Object) *corev1.ObjectReference {
-	if obj == nil {
-		return nil
-	}
-	to, err := ref.GetReference(scheme.Scheme, obj)
-	if err != nil {
-		return nil
-	}
-	return to
-}
-
 // Start records what is due, until ctx ends, and then all the rest at once.
 func (l *lateEvents) Start(ctx context.Context) error {
 	for {
-		e, due, lost := l.next()
+		record, due, lost := l.next()
 		if lost > 0 {
 			logf.FromContext(ctx).Info("Events were not recorded: too many wait", "events", lost)
 		}
 		var timer <-chan time.Time
 		added := l.added
 		switch {
-		case e != nil:
-			l.record(e)
+		case record != nil:
+			record()
 			timer, added = time.After(eventGap), nil
 		case !due.IsZero():
 			timer, added = time.After(time.Until(due)), nil
@@ -113,23 +111,23 @@ func (*lateEvents) NeedLeaderElection() bool { return false }
 
 // next takes the first event that waits if it is due, or returns when it is, and how
 // many found no place since it was called last.
-func (l *lateEvents) next() (e *lateEvent, due time.Time, lost int) {
+func (l *lateEvents) next() (record func(), due time.Time, lost int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lost, l.lost = l.lost, 0
 	if len(l.waiting) == 0 {
 		return nil, time.Time{}, lost
 	}
+	first := l.waiting[0]
 	due = l.last.Add(eventQuiet)
-	if latest := l.waiting[0].added.Add(maxEventDelay); due.After(latest) {
+	if latest := first.added.Add(maxEventDelay); due.After(latest) {
 		due = latest
 	}
 	if due.After(time.Now()) {
 		return nil, due, lost
 	}
-	e = &l.waiting[0]
 	l.waiting = l.waiting[1:]
-	return e, time.Time{}, lost
+	return first.record, time.Time{}, lost
 }
 
 func (l *lateEvents) recordRest() {
@@ -137,19 +135,7 @@ func (l *lateEvents) recordRest() {
 	rest := l.waiting
 	l.waiting = nil
 	l.mu.Unlock()
-	for i := range rest {
-		l.record(&rest[i])
+	for _, e := range rest {
+		e.record()
 	}
-}
-
-func (l *lateEvents) record(e *lateEvent) {
-	// A nil reference in an interface would not be nil.
-	var related runtime.Object
-	if e.related != nil {
-		related = e.related
-	}
-	if e.regarding == nil {
-		return
-	}
-	l.recorder.Eventf(e.regarding, related, e.eventType, e.reason, e.action, "%s", e.note)
 }

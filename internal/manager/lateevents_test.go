@@ -36,35 +36,40 @@ func TestEventsComeAfterTheBurstThatTheyAreAbout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := &recordedEvents{start: time.Now()}
 		late := newLateEvents(rec)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- late.Start(ctx) }()
+		repaired := func(after time.Duration, claim string) {
+			time.AfterFunc(after, func() { late.Eventf(claimReference(claim), nil, corev1.EventTypeNormal, "Repaired", "ColdStart", "%s", claim) })
+		}
 		late.Eventf(claimReference("a"), claimReference("member"), corev1.EventTypeWarning, "Stale", "Bind", "100%% of %s", "it")
-		late.Eventf(claimReference("b"), nil, corev1.EventTypeNormal, "Repaired", "ColdStart", "b")
+		repaired(0, "b")
 		// What says not what it is has no event, and harms no other.
 		late.Eventf(&unstructured.Unstructured{}, nil, corev1.EventTypeNormal, "Repaired", "ColdStart", "nobody")
-		time.Sleep(5 * time.Second)
 		// Without a pause between them the first waits for as long as any may.
 		for i := range 12 {
-			late.Eventf(claimReference(fmt.Sprint(i)), nil, corev1.EventTypeNormal, "Repaired", "ColdStart", "")
-			time.Sleep(500 * time.Millisecond)
+			repaired(5*time.Second+time.Duration(i)*500*time.Millisecond, fmt.Sprint(i))
 		}
-		// What was not due is not lost.
-		cancel()
-		if err := <-done; err != nil {
+		repaired(20*time.Second, "c")
+		// What is not due at the end is not lost.
+		repaired(20*time.Second+100*time.Millisecond, "d")
+		ctx, cancel := context.WithTimeout(t.Context(), 21*time.Second+50*time.Millisecond)
+		defer cancel()
+		if err := late.Start(ctx); err != nil {
 			t.Error(err)
 		}
 		want := []string{
 			"1s: a with member, Warning Stale Bind: 100% of it",
 			"1.04s: b, Normal Repaired ColdStart: b",
-			"10s: 0, Normal Repaired ColdStart: ",
-			"10.5s: 1, Normal Repaired ColdStart: ",
+			"10s: 0, Normal Repaired ColdStart: 0",
+			"10.5s: 1, Normal Repaired ColdStart: 1",
+			// A second after the last one; the others follow.
+			"11s: 2, Normal Repaired ColdStart: 2",
+			"11.5s: 3, Normal Repaired ColdStart: 3",
 		}
-		for i := range 10 {
-			want = append(want, fmt.Sprintf("11s: %d, Normal Repaired ColdStart: ", i+2))
+		for i := range 8 {
+			want = append(want, fmt.Sprintf("%s: %d, Normal Repaired ColdStart: %d", 11540*time.Millisecond+time.Duration(i)*eventGap, i+4, i+4))
 		}
+		want = append(want, "21.05s: c, Normal Repaired ColdStart: c", "21.05s: d, Normal Repaired ColdStart: d")
 		if diff := cmp.Diff(want, rec.lines); diff != "" {
-			t.Errorf("recorded (-want +got):\n%s", diff)
+			t.Errorf("recorded (-want,+got):\n%s", diff)
 		}
 	})
 }
