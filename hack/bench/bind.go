@@ -115,18 +115,27 @@ func (b bindCost) line() string {
 	return strings.Join(text, " ")
 }
 
-// benchBind has the sides bind in turns, in dry runs: with everything that a bind
-// costs but the write to etcd, which is the same for all.
-func benchBind(ctx context.Context, o options, out io.Writer) (r result, err error) {
+// startStill starts a world in which only a benchmark writes: nobody runs agent-sandbox.
+func startStill(ctx context.Context) (*world, error) {
 	// An audit log would cost each read two lines that are written before it is answered.
 	w, err := startWorld(ctx, 50, controlplane.Options{Log: os.Stderr})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, w.Stop()) }()
 	if err := w.Controllers.Stop(); err != nil {
+		return nil, errors.Join(err, w.Stop())
+	}
+	return w, nil
+}
+
+// benchBind has the sides bind in turns, in dry runs: with everything that a bind
+// costs but the write to etcd, which is the same for all.
+func benchBind(ctx context.Context, o options, out io.Writer) (r result, err error) {
+	w, err := startStill(ctx)
+	if err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, w.Stop()) }()
 	binders, stop, err := w.binders(ctx)
 	if err != nil {
 		return nil, err

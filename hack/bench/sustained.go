@@ -8,13 +8,11 @@ import (
 	"maps"
 	"math"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/webhooks"
@@ -134,14 +132,11 @@ func (s sustained) line() string {
 // turns: one whose reads the API server answers, and one by itself, whose reads are
 // answered from memory.
 func benchSustained(ctx context.Context, o options, out io.Writer) (r result, err error) {
-	w, err := startWorld(ctx, 50, controlplane.Options{Log: os.Stderr})
+	w, err := startStill(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.Stop()) }()
-	if err := w.Controllers.Stop(); err != nil {
-		return nil, err
-	}
 	reviews, err := w.sustainedReviews(ctx)
 	if err != nil {
 		return nil, err

@@ -50,7 +50,7 @@ var referring = slices.Concat(at("internal/platform/inspection.go", []mutant{
 	{check: "undo: to a reference that is there", old: `if apierrors.IsNotFound(err) {
 		return fmt.Errorf("it refers`, broken: `if false {
 		return fmt.Errorf("it refers`, pkg: "cmd/freshbind/app", test: "TestUndoOfAPoolThatRefers/the one before is gone"},
-	{check: "undo: the reference is told", old: `case from == to:`, broken: `case from != "":`, pkg: "cmd/freshbind/app", test: "TestUndoOfAPoolThatRefers/only the reference has changed"},
+	{check: "undo: the reference is told", old: `if from == to {`, broken: `if from == to || to != "" {`, pkg: "cmd/freshbind/app", test: "TestUndoOfAPoolThatRefers/only the reference has changed"},
 }), at("cmd/freshbind/app/rollouthistory.go", []mutant{
 	{check: "undo: of a pool that has no history the template", old: `case !cli.HasEarlier(pool.history):`, broken: `case false:`, test: "TestUndoOfAPoolThatRefers/nothing has been changed at all"},
 	{check: "undo: of a template that has no history the pool", old: `case !cli.HasEarlier(template.history):`, broken: `case false:`, test: "TestUndoOfAPoolThatRefers/a number where only one has any"},

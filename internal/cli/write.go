@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -148,20 +149,16 @@ func (c *Cluster) Undo(ctx context.Context, template *unstructured.Unstructured,
 	return change, nil
 }
 
-// refersToWhatIs says what is missing where a pool, which is its own template otherwise, is to
-// refer to one that is gone: no member could be built.
+// refersToWhatIs says what is missing where a pool is to refer to a template that is gone: no
+// member could be built.
 func (c *Cluster) refersToWhatIs(ctx context.Context, template *unstructured.Unstructured) error {
-	kinds := c.Objects.Kinds()
-	if kinds.SharedTemplate.Empty() || template.GroupVersionKind().GroupKind() != kinds.Pool.GroupKind {
-		return nil
-	}
-	is := c.Objects.Pool(template)
-	if is.TemplateKind == "" {
+	to := c.reference(template)
+	if to == "" {
 		return nil
 	}
 	_, err := c.TemplateOf(ctx, template)
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("it refers to %s %q, which does not exist: create that first", is.TemplateKind, is.Template)
+		return fmt.Errorf("it refers to %s, which does not exist: create that first", to)
 	}
 	return err
 }
@@ -183,16 +180,17 @@ func (c *Cluster) difference(was, is *unstructured.Unstructured, before, after r
 	differences := revision.Compare(before, after, revision.PathSet{})
 	text := revision.Summary(differences, shownDifferences)
 	from, to := c.reference(was), c.reference(is)
-	switch {
-	case from == to:
+	if from == to {
 		return text
-	case len(differences) <= 1:
-		return fmt.Sprintf("refers to: %s -> %s", from, to)
 	}
-	return fmt.Sprintf("refers to: %s -> %s; %s", from, to, text)
+	referred := fmt.Sprintf("refers to: %s -> %s", cmp.Or(from, "nothing"), cmp.Or(to, "nothing"))
+	if len(differences) <= 1 {
+		return referred
+	}
+	return referred + "; " + text
 }
 
-// reference is the template that a pool refers to which is its own otherwise.
+// reference is the template that a pool refers to which is its own otherwise; "" for none.
 func (c *Cluster) reference(template *unstructured.Unstructured) string {
 	kinds := c.Objects.Kinds()
 	if kinds.SharedTemplate.Empty() || template.GroupVersionKind().GroupKind() != kinds.Pool.GroupKind {
@@ -200,7 +198,7 @@ func (c *Cluster) reference(template *unstructured.Unstructured) string {
 	}
 	is := c.Objects.Pool(template)
 	if is.TemplateKind == "" {
-		return "nothing"
+		return ""
 	}
 	return fmt.Sprintf("%s %q", is.TemplateKind, is.Template)
 }

@@ -37,7 +37,9 @@ func TestEventsComeAfterTheBurstThatTheyAreAbout(t *testing.T) {
 		rec := &recordedEvents{start: time.Now()}
 		late := newLateEvents(rec)
 		repaired := func(after time.Duration, claim string) {
-			time.AfterFunc(after, func() { late.Eventf(claimReference(claim), nil, corev1.EventTypeNormal, "Repaired", "ColdStart", "%s", claim) })
+			time.AfterFunc(after, func() {
+				late.Eventf(claimReference(claim), nil, corev1.EventTypeNormal, "Repaired", "ColdStart", "%s", claim)
+			})
 		}
 		late.Eventf(claimReference("a"), claimReference("member"), corev1.EventTypeWarning, "Stale", "Bind", "100%% of %s", "it")
 		repaired(0, "b")

@@ -79,18 +79,23 @@ func (g getter) Get(ctx context.Context, ref liveread.Ref) (*unstructured.Unstru
 // New returns a cluster with these objects, in which nothing is said by default.
 func New(t *testing.T, funcs interceptor.Funcs, objs ...client.Object) *cli.Cluster {
 	t.Helper()
-	c := kinds.client(t, agentsandbox.Sandboxes, funcs, objs...)
+	c := served(kinds, kinds.client(t, agentsandbox.Sandboxes, funcs, objs...))
+	c.Objects = agentsandbox.Objects{}
+	c.Judging = func(s cli.Sources) cli.Judging {
+		p := &agentsandbox.Platform{Reader: s.Reader, Resolver: s.Resolver, History: s.History, Defaults: s.Defaults}
+		if s.Namespaces == nil {
+			return p
+		}
+		return agentsandbox.CachedInspector{Platform: p, Cached: s.Namespaces}
+	}
+	c.History = func(r client.Reader) platform.History { return history.NewReader(r, agentsandbox.Objects{}) }
+	return c
+}
+
+// served is a cluster that serves these kinds, of no platform yet.
+func served(k kindsOf, c client.WithWatch) *cli.Cluster {
 	return &cli.Cluster{
-		Client: c, Resolver: kinds, Reader: liveread.NewReader(getter{c, kinds}, nil),
-		Objects: agentsandbox.Objects{},
-		Judging: func(s cli.Sources) cli.Judging {
-			p := &agentsandbox.Platform{Reader: s.Reader, Resolver: s.Resolver, History: s.History, Defaults: s.Defaults}
-			if s.Namespaces == nil {
-				return p
-			}
-			return agentsandbox.CachedInspector{Platform: p, Cached: s.Namespaces}
-		},
-		History:  func(r client.Reader) platform.History { return history.NewReader(r, agentsandbox.Objects{}) },
+		Client: c, Resolver: k, Reader: liveread.NewReader(getter{c, k}, nil),
 		Defaults: settings.Defaults{Mode: settings.Audit, Strategy: freshness.OnReplenish},
 		Now:      func() time.Time { return Now },
 	}

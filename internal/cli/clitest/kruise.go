@@ -1,6 +1,7 @@
 package clitest
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -15,11 +16,8 @@ import (
 
 	"github.com/freshbind/freshbind/controllers/history"
 	"github.com/freshbind/freshbind/internal/cli"
-	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/kruise"
-	"github.com/freshbind/freshbind/internal/settings"
 )
 
 var kruiseKinds = kindsOf{
@@ -40,26 +38,19 @@ func boxKind(kind string) schema.GroupVersionKind {
 // that the API server does not serve; empty for none.
 func NewKruise(t *testing.T, without schema.GroupResource, funcs interceptor.Funcs, objs ...client.Object) *cli.Cluster {
 	t.Helper()
-	served := kindsOf{}
-	for gr, gvk := range kruiseKinds {
-		if gr != without {
-			served[gr] = gvk
+	known := maps.Clone(kruiseKinds)
+	delete(known, without)
+	c := served(known, kruiseKinds.client(t, kruise.Sandboxes, funcs, objs...))
+	c.Objects = kruise.Commands{}
+	c.Judging = func(s cli.Sources) cli.Judging {
+		p := &kruise.Platform{Stored: platform.Stored{Reader: s.Reader, Resolver: s.Resolver}, ByUID: s.ByUID, History: s.History, Defaults: s.Defaults}
+		if s.Namespaces == nil {
+			return p
 		}
+		return kruise.CachedInspector{Platform: p, Cached: s.Namespaces}
 	}
-	c := kruiseKinds.client(t, kruise.Sandboxes, funcs, objs...)
-	return &cli.Cluster{
-		Client: c, Resolver: served, Reader: liveread.NewReader(getter{c, served}, nil), Objects: kruise.Commands{},
-		Judging: func(s cli.Sources) cli.Judging {
-			p := &kruise.Platform{Stored: platform.Stored{Reader: s.Reader, Resolver: s.Resolver}, ByUID: s.ByUID, History: s.History, Defaults: s.Defaults}
-			if s.Namespaces == nil {
-				return p
-			}
-			return kruise.CachedInspector{Platform: p, Cached: s.Namespaces}
-		},
-		History:  func(r client.Reader) platform.History { return history.NewReader(r, kruise.Objects{}) },
-		Defaults: settings.Defaults{Mode: settings.Audit, Strategy: freshness.OnReplenish},
-		Now:      func() time.Time { return Now },
-	}
+	c.History = func(r client.Reader) platform.History { return history.NewReader(r, kruise.Objects{}) }
+	return c
 }
 
 // Box makes an object of OpenKruise Agents, in namespace prod.
