@@ -80,6 +80,9 @@ func TestLateEventsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := &recordedEvents{start: time.Now()}
 		late := newLateEvents(rec)
+		if late.NeedLeaderElection() {
+			t.Error("replicas that do not lead record no events, and refuse all the same")
+		}
 		for i := range maxLateEvents + 5 {
 			late.Eventf(claimReference(fmt.Sprint(i)), nil, corev1.EventTypeNormal, "Repaired", "ColdStart", "")
 		}
