@@ -125,7 +125,7 @@ func (s *stage) look(f fault, before [2]usage, came outcome) {
 	for _, b := range bad {
 		convicted = append(convicted, b.String())
 	}
-	if seen := len(s.claims) - s.unrecorded; sum.Warm+sum.Cold < seen {
+	if seen := len(s.claims) - s.unrecorded; sum.Warm+sum.Cold < seen || s.w.platform.ClaimsAreObjects() && sum.Claims < seen {
 		convicted = append(convicted, fmt.Sprintf("the auditor saw too little: %s", sum))
 	}
 	note("auditor", strings.Join(convicted, "\n"))

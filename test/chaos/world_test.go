@@ -39,6 +39,8 @@ type platform interface {
 	Admission() guarded.Admission
 	// Templates are what members are built from.
 	Templates() []schema.GroupResource
+	// ClaimsAreObjects: the auditor counts them, and not only what they got.
+	ClaimsAreObjects() bool
 	// Restart starts again all that has caches.
 	Restart(ctx context.Context, w *scenario.World) error
 }

@@ -96,6 +96,9 @@ func (k *Kruise) start() error {
 	return err
 }
 
+// ClaimsAreObjects is false: the claims of its pools are requests of E2B.
+func (*Kruise) ClaimsAreObjects() bool { return false }
+
 // Restart starts controllers and server again.
 func (k *Kruise) Restart(context.Context, *scenario.World) error {
 	k.end()

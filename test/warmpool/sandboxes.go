@@ -44,6 +44,9 @@ func (a *AgentSandbox) Begin(_ context.Context, w *scenario.World) error {
 	return nil
 }
 
+// ClaimsAreObjects is true.
+func (*AgentSandbox) ClaimsAreObjects() bool { return true }
+
 // Restart starts the controllers again.
 func (a *AgentSandbox) Restart(ctx context.Context, w *scenario.World) error {
 	if err := w.Controllers.Stop(); err != nil {
