@@ -232,20 +232,20 @@ func (c *creates) ask(set *unstructured.Unstructured, user int64) created {
 
 // outcome sums requests up.
 type outcome struct {
-	asked, stale, failed, cold, again int
+	asked, stale, failed, cold int
+	// tries are how many requests were tried how often.
+	tries map[int]int
 	p50, p99, most                    time.Duration
 	errs                              []string
 }
 
 func (c *creates) of(set *unstructured.Unstructured) outcome {
-	var out outcome
+	out := outcome{tries: map[int]int{}}
 	var took []time.Duration
 	for _, m := range c.made[set.GetNamespace()] {
 		out.asked++
 		took = append(took, m.took)
-		if m.tries > 1 {
-			out.again++
-		}
+		out.tries[m.tries]++
 		switch {
 		case m.err != nil:
 			out.failed++
@@ -266,6 +266,6 @@ func (c *creates) of(set *unstructured.Unstructured) outcome {
 }
 
 func (o outcome) String() string {
-	return fmt.Sprintf("%d creates: %d stale, %d failed, %d created for want of a member, %d tried again; p50 %s, p99 %s, most %s",
-		o.asked, o.stale, o.failed, o.cold, o.again, o.p50.Round(time.Millisecond), o.p99.Round(time.Millisecond), o.most.Round(time.Millisecond))
+	return fmt.Sprintf("%d creates: %d stale, %d failed, %d created for want of a member, by tries %v; p50 %s, p99 %s, most %s",
+		o.asked, o.stale, o.failed, o.cold, o.tries, o.p50.Round(time.Millisecond), o.p99.Round(time.Millisecond), o.most.Round(time.Millisecond))
 }
