@@ -234,9 +234,9 @@ func (c *creates) ask(set *unstructured.Unstructured, user int64) created {
 type outcome struct {
 	asked, stale, failed, cold int
 	// tries are how many requests were tried how often.
-	tries map[int]int
-	p50, p99, most                    time.Duration
-	errs                              []string
+	tries          map[int]int
+	p50, p99, most time.Duration
+	errs           []string
 }
 
 func (c *creates) of(set *unstructured.Unstructured) outcome {
