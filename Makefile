@@ -155,7 +155,9 @@ endif
 .PHONY: lint
 lint: ## Linters (built from Go modules on first use), and modules that are not tidy.
 	$(GO) tool -modfile=test/lint/go.mod golangci-lint run ./...
-	$(GO) mod tidy -diff
+	@for mod in . $$(grep -l 'github.com/freshbind/freshbind => ' hack/*/go.mod test/*/go.mod | xargs -n 1 dirname); do \
+	  echo "cd $$mod && $(GO) mod tidy -diff"; (cd $$mod && $(GO) mod tidy -diff) || exit 1; \
+	done
 
 .PHONY: prose
 prose: ## The linter of prose, with the rules of test/prose (it is built from Go modules, and needs a C compiler).

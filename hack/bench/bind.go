@@ -7,16 +7,15 @@ import (
 	"io"
 	"maps"
 	"os"
-	"regexp"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/freshbind/freshbind/test/controlplane"
+	"github.com/freshbind/freshbind/test/exposition"
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/upstream"
 )
@@ -298,8 +297,6 @@ func (r reads) all() (n float64) {
 	return n
 }
 
-var readsLine = regexp.MustCompile(`(?m)^freshbind_live_reads_total\{[^}]*resource="([^"]*)"[^}]*\} (\S+)$`)
-
 // readsOf counts Freshbind's live reads, by its own metric.
 func readsOf(ctx context.Context, guard *fixture.Freshbind) (reads, error) {
 	text, err := guard.Metrics(ctx)
@@ -309,14 +306,14 @@ func readsOf(ctx context.Context, guard *fixture.Freshbind) (reads, error) {
 	return liveReads(text)
 }
 
-func liveReads(metrics string) (reads, error) {
+func liveReads(text string) (reads, error) {
+	metrics, err := exposition.Parse(text)
+	if err != nil {
+		return nil, err
+	}
 	found := reads{}
-	for _, line := range readsLine.FindAllStringSubmatch(metrics, -1) {
-		value, err := strconv.ParseFloat(line[2], 64)
-		if err != nil {
-			return nil, fmt.Errorf("read metric %s: %w", line[0], err)
-		}
-		found[line[1]] += value
+	for _, s := range metrics["freshbind_live_reads_total"] {
+		found[s.Labels["resource"]] += s.Value
 	}
 	return found, nil
 }

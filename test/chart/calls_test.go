@@ -2,34 +2,33 @@ package chart
 
 import (
 	"maps"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/freshbind/freshbind/test/exposition"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
 )
 
-var callLine = regexp.MustCompile(`(?m)^apiserver_admission_webhook_request_total\{(.*)\} (\S+)$`)
+// apiServer is what the API server counts.
+func (w *world) apiServer(t *testing.T) exposition.Metrics {
+	t.Helper()
+	metrics, err := exposition.OfAPIServer(t.Context(), w.cluster.Config())
+	w.must(t, err)
+	return metrics
+}
 
 // calls are how often the API server has called each of our webhooks, by its own
 // count.
 func (w *world) calls(t *testing.T) map[string]int {
 	t.Helper()
-	text, err := w.clients.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
-	w.must(t, err)
 	out := map[string]int{}
-	for _, line := range callLine.FindAllStringSubmatch(string(text), -1) {
-		name := regexp.MustCompile(`name="([^"]*)"`).FindStringSubmatch(line[1])
-		if name == nil || !strings.HasSuffix(name[1], ".freshbind.dev") {
-			continue
+	for _, s := range w.apiServer(t)["apiserver_admission_webhook_request_total"] {
+		if name := s.Labels["name"]; strings.HasSuffix(name, ".freshbind.dev") {
+			out[name] += int(s.Value)
 		}
-		n, err := strconv.Atoi(line[2])
-		w.must(t, err)
-		out[name[1]] += n
 	}
 	return out
 }

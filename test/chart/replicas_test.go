@@ -3,8 +3,7 @@ package chart
 import (
 	"context"
 	"fmt"
-	"regexp"
-	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -13,16 +12,13 @@ import (
 // could not complete, whatever the failurePolicy made of them.
 func (w *world) uncompleted(t *testing.T) (calls float64) {
 	t.Helper()
-	text, err := w.clients.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
-	w.must(t, err)
-	lines := regexp.MustCompile(`(?m)^apiserver_admission_webhook_(?:rejection_count|fail_open_count)\{(.*)\} (\S+)$`)
-	for _, line := range lines.FindAllStringSubmatch(string(text), -1) {
-		if !regexp.MustCompile(`name="[^"]*freshbind\.dev"`).MatchString(line[1]) || regexp.MustCompile(`error_type="no_error"`).MatchString(line[1]) {
-			continue
+	metrics := w.apiServer(t)
+	for _, name := range []string{"apiserver_admission_webhook_rejection_count", "apiserver_admission_webhook_fail_open_count"} {
+		for _, s := range metrics[name] {
+			if strings.HasSuffix(s.Labels["name"], ".freshbind.dev") && !s.Has(`error_type="no_error"`) {
+				calls += s.Value
+			}
 		}
-		n, err := strconv.ParseFloat(line[2], 64)
-		w.must(t, err)
-		calls += n
 	}
 	return calls
 }

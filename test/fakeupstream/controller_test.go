@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +18,7 @@ import (
 	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/controlplane"
+	"github.com/freshbind/freshbind/test/exposition"
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -209,8 +208,6 @@ func (s *stage) sound(claims int) {
 	s.t.Logf("%d claims ready, %d warm, %d cold; refused so far: %v", sum.Ready, sum.Warm, sum.Cold, s.w.refused(s.t))
 }
 
-var denied = regexp.MustCompile(`(?m)^freshbind_bind_verdicts_total\{mode="enforce",operation="(\w+)".*reason="(\w+)",verdict="deny"\} (\S+)$`)
-
 // refused counts what Freshbind denied, by operation and reason.
 func (w *world) refused(t *testing.T) map[string]int {
 	t.Helper()
@@ -218,13 +215,15 @@ func (w *world) refused(t *testing.T) map[string]int {
 	if err != nil {
 		t.Fatal(err)
 	}
+	metrics, err := exposition.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
 	out := map[string]int{}
-	for _, m := range denied.FindAllStringSubmatch(text, -1) {
-		n, err := strconv.ParseFloat(m[3], 64)
-		if err != nil {
-			t.Fatal(err)
+	for _, s := range metrics["freshbind_bind_verdicts_total"] {
+		if s.Has(`mode="enforce"`, `verdict="deny"`) {
+			out[s.Labels["operation"]+" "+s.Labels["reason"]] += int(s.Value)
 		}
-		out[m[1]+" "+m[2]] += int(n)
 	}
 	return out
 }

@@ -72,16 +72,13 @@ func TestColdStartsWithTheClaimsOwn(t *testing.T) {
 			p := s.pool(scenario.Pool{Replicas: 0, Strategy: scenario.Recreate}, tc.template)
 			claim := builders.MakeClaim(s.Name, "c1").Pool(p.Name)
 			tc.claim(claim)
-			repaired := func() float64 {
-				return s.w.metric(t, "freshbind_repairs_total", `operation="coldstart"`, `result="admitted"`)
-			}
-			before := repaired()
+			before := s.turnedAway()
 			see := s.hold(upstream.SandboxTemplates)
 			s.image(p, "sandbox:v2")
 			s.must(s.Create(t.Context(), claim.Obj()))
 			s.must(s.WaitClaims(t.Context(), within, "c1"))
 			see()
-			if repaired() == before {
+			if s.turnedAway().Minus(before).Repaired == 0 {
 				t.Error("nothing was repaired while the controller's template was old")
 			}
 			sandbox, err := s.SandboxOf(t.Context(), "c1")

@@ -25,6 +25,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/exposition"
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -311,60 +312,47 @@ func (s *stage) fresh(claims int) checker.Summary {
 }
 
 // metric returns the sum of a counter of Freshbind's over all label sets that
-// carry every one of the given pairs (`verdict="deny"`).
-func (w *world) metric(t *testing.T, name string, pairs ...string) float64 {
+// have all of these labels (`verdict="deny"`).
+func (w *world) metric(t *testing.T, name string, labels ...string) float64 {
 	t.Helper()
 	text, err := w.Guard.Metrics(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sumOf(t, text, name, pairs...)
+	metrics, err := exposition.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return metrics.Sum(name, labels...)
+}
+
+// apiServer is what the API server counts.
+func (w *world) apiServer(t *testing.T) exposition.Metrics {
+	t.Helper()
+	metrics, err := exposition.OfAPIServer(t.Context(), w.Cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return metrics
 }
 
 // unanswered is how many writes the API server has let pass because one of
 // Freshbind's hooks, which fails open, did not answer in time.
 func (w *world) unanswered(t *testing.T, hook string) float64 {
 	t.Helper()
-	text, err := (&stage{t: t, w: w}).kube().Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sumOf(t, string(text), "apiserver_admission_webhook_fail_open_count", `name="`+hook+`"`)
+	return w.apiServer(t).Sum("apiserver_admission_webhook_fail_open_count", `name="`+hook+`"`)
 }
 
 // turnedDown is how many writes the API server has refused because one of Freshbind's
 // hooks, which fails closed, did not answer in time.
-func (w *world) turnedDown(t *testing.T) float64 {
+func (w *world) turnedDown(t *testing.T) (writes float64) {
 	t.Helper()
-	text, err := (&stage{t: t, w: w}).kube().Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	for _, s := range w.apiServer(t)["apiserver_admission_webhook_rejection_count"] {
+		if s.Has(`error_type="calling_webhook_error"`) && strings.HasSuffix(s.Labels["name"], ".freshbind.dev") {
+			writes += s.Value
+		}
 	}
-	return sumOf(t, string(text), "apiserver_admission_webhook_rejection_count", `error_type="calling_webhook_error"`, `freshbind.dev"`)
-}
-
-// sumOf adds the samples of a metric that carry every one of the pairs.
-func sumOf(t *testing.T, text, name string, pairs ...string) float64 {
-	t.Helper()
-	var sum float64
-lines:
-	for line := range strings.Lines(text) {
-		if !strings.HasPrefix(line, name+"{") && !strings.HasPrefix(line, name+" ") {
-			continue
-		}
-		for _, p := range pairs {
-			if !strings.Contains(line, p) {
-				continue lines
-			}
-		}
-		var value float64
-		fields := strings.Fields(line)
-		if _, err := fmt.Sscan(fields[len(fields)-1], &value); err != nil {
-			t.Fatalf("metric %q: %v", line, err)
-		}
-		sum += value
-	}
-	return sum
+	return writes
 }
 
 // controllers returns a client with the identity of agent-sandbox's controllers.

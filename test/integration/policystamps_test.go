@@ -2,8 +2,7 @@ package integration
 
 import (
 	"context"
-	"fmt"
-	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/settings"
+	"github.com/freshbind/freshbind/test/exposition"
 	"github.com/freshbind/freshbind/webhooks"
 )
 
@@ -87,28 +86,26 @@ func (s *policyStage) pod(t *testing.T, name string, labels map[string]string) *
 	return pod
 }
 
-var letPass = regexp.MustCompile(`(?m)^apiserver_admission_webhook_fail_open_count\{.*freshbind\.dev.*\} (\S+)$`)
-
 // unpassed repeats a write that the API server has let pass because a hook had not
 // answered in time.
 func (s *policyStage) unpassed(t *testing.T, write func()) {
 	t.Helper()
-	api, err := discovery.NewDiscoveryClientForConfig(s.w.Cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	passed := func(ctx context.Context) (string, error) {
-		text, err := api.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
-		return fmt.Sprintf("%q", letPass.FindAll(text, -1)), err
-	}
-	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
-		before, err := passed(ctx)
+	passed := func() (writes float64) {
+		metrics, err := exposition.OfAPIServer(t.Context(), s.w.Cluster.Config())
 		if err != nil {
-			return false, err
+			t.Fatal(err)
 		}
+		for _, sample := range metrics["apiserver_admission_webhook_fail_open_count"] {
+			if strings.HasSuffix(sample.Labels["name"], ".freshbind.dev") {
+				writes += sample.Value
+			}
+		}
+		return writes
+	}
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
+		before := passed()
 		write()
-		after, err := passed(ctx)
-		return before == after, err
+		return before == passed(), nil
 	})
 	if err != nil {
 		t.Fatalf("waiting for a write that the hooks are asked about: %v", err)

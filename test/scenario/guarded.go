@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/exposition"
 	"github.com/freshbind/freshbind/test/upstream"
 )
 
@@ -68,47 +67,30 @@ func (r Refused) Plus(o Refused) Refused {
 	return Refused{r.Binds + o.Binds, r.ColdStarts + o.ColdStarts, r.Births + o.Births, r.Returns + o.Returns, r.Repaired + o.Repaired}
 }
 
-var (
-	verdictLine = regexp.MustCompile(`(?m)^freshbind_bind_verdicts_total\{([^}]*)\} (\S+)$`)
-	repairLine  = regexp.MustCompile(`(?m)^freshbind_repairs_total\{operation="coldstart",result="admitted"\} (\S+)$`)
-	label       = regexp.MustCompile(`(\w+)="([^"]*)"`)
-)
-
 // ParseRefused reads from Freshbind's metrics, in Prometheus' text format, what
 // was denied in mode enforce, and repaired.
-func ParseRefused(metrics string) (Refused, error) {
-	var r Refused
-	for _, line := range verdictLine.FindAllStringSubmatch(metrics, -1) {
-		labels := map[string]string{}
-		for _, pair := range label.FindAllStringSubmatch(line[1], -1) {
-			labels[pair[1]] = pair[2]
-		}
-		if labels["verdict"] != "deny" || labels["mode"] != "enforce" {
+func ParseRefused(text string) (Refused, error) {
+	metrics, err := exposition.Parse(text)
+	if err != nil {
+		return Refused{}, err
+	}
+	r := Refused{Repaired: int(metrics.Sum("freshbind_repairs_total", `operation="coldstart"`, `result="admitted"`))}
+	for _, s := range metrics["freshbind_bind_verdicts_total"] {
+		if !s.Has(`verdict="deny"`, `mode="enforce"`) {
 			continue
 		}
-		value, err := strconv.ParseFloat(line[2], 64)
-		if err != nil {
-			return Refused{}, fmt.Errorf("read metric %s: %w", line[0], err)
-		}
-		switch freshness.Operation(labels["operation"]) {
+		switch op := s.Labels["operation"]; freshness.Operation(op) {
 		case freshness.Bind, freshness.Release, freshness.WarmStart:
-			r.Binds += int(value)
+			r.Binds += int(s.Value)
 		case freshness.ColdStart:
-			r.ColdStarts += int(value)
+			r.ColdStarts += int(s.Value)
 		case freshness.Birth:
-			r.Births += int(value)
+			r.Births += int(s.Value)
 		case freshness.Return:
-			r.Returns += int(value)
+			r.Returns += int(s.Value)
 		default:
-			return Refused{}, fmt.Errorf("read metric %s: operation %q is not known", line[0], labels["operation"])
+			return Refused{}, fmt.Errorf("read freshbind_bind_verdicts_total: operation %q is not known", op)
 		}
-	}
-	for _, line := range repairLine.FindAllStringSubmatch(metrics, -1) {
-		value, err := strconv.ParseFloat(line[1], 64)
-		if err != nil {
-			return Refused{}, fmt.Errorf("read metric %s: %w", line[0], err)
-		}
-		r.Repaired += int(value)
 	}
 	return r, nil
 }

@@ -73,9 +73,9 @@ freshbind_bind_verdicts_total{mode="enforce",operation="bind",platform="agent-sa
 freshbind_bind_verdicts_total{mode="enforce",operation="coldstart",platform="agent-sandbox",reason="StaleRevision",verdict="deny"} 1.2e+03
 freshbind_bind_verdicts_total{mode="enforce",operation="birth",platform="agent-sandbox",reason="StaleRevision",verdict="deny"} 2
 freshbind_bind_verdicts_total{mode="enforce",operation="return",platform="openkruise-agents",reason="MemberUsed",verdict="deny"} 6
-freshbind_repairs_total{operation="coldstart",result="admitted"} 11
-freshbind_repairs_total{operation="coldstart",result="refused"} 2
-freshbind_repairs_total{operation="birth",result="admitted"} 3
+freshbind_repairs_total{operation="coldstart",platform="agent-sandbox",result="admitted"} 11
+freshbind_repairs_total{operation="coldstart",platform="agent-sandbox",result="refused"} 2
+freshbind_repairs_total{operation="birth",platform="agent-sandbox",result="admitted"} 3
 freshbind_live_reads_total{resource="pods",result="found"} 7
 `
 
@@ -94,12 +94,11 @@ func TestParseRefused(t *testing.T) {
 		},
 		"an operation that is not known": {
 			metrics: `freshbind_bind_verdicts_total{mode="enforce",operation="theft",verdict="deny"} 1`,
-			err:     `read metric freshbind_bind_verdicts_total{mode="enforce",operation="theft",verdict="deny"} 1: operation "theft" is not known`,
+			err:     `read freshbind_bind_verdicts_total: operation "theft" is not known`,
 		},
 		"a value that is no number": {
 			metrics: `freshbind_bind_verdicts_total{mode="enforce",operation="bind",verdict="deny"} many`,
-			err: `read metric freshbind_bind_verdicts_total{mode="enforce",operation="bind",verdict="deny"} many: ` +
-				`strconv.ParseFloat: parsing "many": invalid syntax`,
+			err:     `read metrics: text format parsing error in line 1: expected float as value, got "many"`,
 		},
 	}
 	for name, tc := range cases {

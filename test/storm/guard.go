@@ -3,10 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"sync"
 
+	"github.com/freshbind/freshbind/test/exposition"
 	"github.com/freshbind/freshbind/test/fixture"
 )
 
@@ -35,34 +34,16 @@ func (l load) readsPerWrite() float64 {
 }
 
 // parseLoad reads metrics in Prometheus' text format.
-func parseLoad(metrics string) (load, error) {
-	reads, err := sum(metrics, "freshbind_live_reads_total")
+func parseLoad(text string) (load, error) {
+	metrics, err := exposition.Parse(text)
 	if err != nil {
 		return load{}, err
 	}
-	judged, err := sum(metrics, "freshbind_bind_verdicts_total")
-	if err != nil {
-		return load{}, err
-	}
-	repaired, err := sum(metrics, "freshbind_repairs_total")
-	return load{reads, judged, repaired}, err
-}
-
-// sum adds up a counter over all label sets.
-func sum(metrics, name string) (float64, error) {
-	total := 0.0
-	for line := range strings.Lines(metrics) {
-		fields := strings.Fields(line)
-		if !strings.HasPrefix(line, name+"{") {
-			continue
-		}
-		value, err := strconv.ParseFloat(fields[len(fields)-1], 64)
-		if err != nil {
-			return 0, fmt.Errorf("read metric %s: %w", strings.TrimSpace(line), err)
-		}
-		total += value
-	}
-	return total, nil
+	return load{
+		reads:    metrics.Sum("freshbind_live_reads_total"),
+		judged:   metrics.Sum("freshbind_bind_verdicts_total"),
+		repaired: metrics.Sum("freshbind_repairs_total"),
+	}, nil
 }
 
 // guard is Freshbind, whose process can be killed. The counters of a process

@@ -319,8 +319,8 @@ freshbind_live_reads_total{resource="sandboxclaims",result="absent"} 1e+01
 freshbind_live_reads_joined_total{resource="pods"} 5
 freshbind_bind_verdicts_total{mode="enforce",operation="bind",platform="agent-sandbox",reason="",verdict="allow"} 3
 freshbind_bind_verdicts_total{mode="enforce",operation="birth",platform="agent-sandbox",reason="",verdict="allow"} 90
-freshbind_repairs_total{operation="coldstart",result="admitted"} 4
-freshbind_repairs_total{operation="birth",result="admitted"} 2
+freshbind_repairs_total{operation="coldstart",platform="agent-sandbox",result="admitted"} 4
+freshbind_repairs_total{operation="birth",platform="agent-sandbox",result="admitted"} 2
 `
 	got, err := parseLoad(metrics)
 	if diff := cmp.Diff(load{reads: 17, judged: 93, repaired: 6}, got, cmp.AllowUnexported(load{})); diff != "" || err != nil {
