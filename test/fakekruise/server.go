@@ -15,10 +15,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+// Tries is how often the server tries to have a member for a user.
+const Tries = 5
+
 // pauses are how long the server waits after each try that failed. Its back-off doubles
 // until that would be more than 16 seconds, and ends there: after the fifth try it waits
 // for nothing.
-var pauses = []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}
+var pauses = [Tries]time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}
 
 // jitter is by how much a pause can be longer.
 const jitter = 0.3
@@ -70,9 +73,9 @@ func (s *Server) Create(ctx context.Context, r Request) (Result, error) {
 			out.Took = time.Since(started)
 			return out, err
 		}
-		last := !again(err) || out.Tries > len(pauses)-1
+		last := !again(err) || out.Tries >= Tries
 		if again(err) {
-			pause := pauses[min(out.Tries, len(pauses))-1]
+			pause := pauses[out.Tries-1]
 			err = errors.Join(err, sleep(ctx, s.taker.options.wait(pause+time.Duration(rand.Float64()*jitter*float64(pause)))))
 		}
 		if last || ctx.Err() != nil {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -38,8 +39,9 @@ const (
 )
 
 // Users of E2B ask for sandboxes while somebody edits the SandboxSet, whose controllers and
-// server learn of it late. Where binds are enforced, nobody gets a stale one and nobody gets
-// an error; where they are not, somebody does get a stale one.
+// server learn of it late. Where binds are enforced, nobody gets a stale one, and nobody gets
+// an error but whose CREATE an edit overtakes (decision record 13); where they are not, somebody
+// does get a stale one.
 func TestKruiseCreates(t *testing.T) {
 	t.Parallel()
 	w := startKruise(t)
@@ -142,9 +144,10 @@ type creates struct {
 	w      *kruiseWorld
 	server *fakekruise.Server
 	sets   []*unstructured.Unstructured
-	// version is the revision that all SandboxSets are known to be of, or of a newer one.
-	version atomic.Int64
-	editing sync.RWMutex
+	// version is the revision that all SandboxSets are known to be of, or of a newer one, and
+	// begun the newest that one of them may be of.
+	version, begun atomic.Int64
+	editing        sync.Mutex
 
 	mu   sync.Mutex
 	made map[string][]created
@@ -152,9 +155,11 @@ type creates struct {
 
 // created is how one request ended.
 type created struct {
-	took       time.Duration
-	cold       bool
-	stale      bool
+	took  time.Duration
+	cold  bool
+	stale bool
+	// overtaken: it was refused for good before its last try, while somebody edited the SandboxSet.
+	overtaken  bool
 	tries      int
 	err        error
 	runs, want int64
@@ -186,13 +191,12 @@ func (c *creates) run(n int) {
 	group.Wait()
 }
 
-// edit gives all SandboxSets the next revision. Only when that is stored in all is it the
-// one that requests have to get. It waits for requests that are under way: a CREATE is
-// looked at twice, and refused when somebody edits the SandboxSet in between.
+// edit gives all SandboxSets the next revision, while requests are under way. Only when that
+// is stored in all is it the one that those have to get which begin then.
 func (c *creates) edit() error {
 	c.editing.Lock()
 	defer c.editing.Unlock()
-	next := c.version.Load() + 1
+	next := c.begun.Add(1)
 	raw, err := json.Marshal(map[string]any{"spec": map[string]any{"template": boxTemplate(boxOf(next))}})
 	if err != nil {
 		return err
@@ -210,12 +214,11 @@ func (c *creates) edit() error {
 // revision that was stored before anybody asked: by the Sandbox, and by its Pod.
 func (c *creates) ask(set *unstructured.Unstructured, user int64) created {
 	ctx := c.w.t.Context()
-	c.editing.RLock()
 	out := created{want: c.version.Load()}
 	got, err := c.server.Create(ctx, fakekruise.Request{Namespace: set.GetNamespace(), Set: set.GetName(), User: fmt.Sprintf("user-%d", user)})
-	c.editing.RUnlock()
 	out.took, out.tries, out.cold, out.err = got.Took, got.Tries, got.Created, err
 	if err != nil {
+		out.overtaken = apierrors.IsConflict(err) && got.Tries < fakekruise.Tries && c.begun.Load() > out.want
 		return out
 	}
 	var pod corev1.Pod
@@ -232,7 +235,7 @@ func (c *creates) ask(set *unstructured.Unstructured, user int64) created {
 
 // outcome sums requests up.
 type outcome struct {
-	asked, stale, failed, cold int
+	asked, stale, failed, overtaken, cold int
 	// tries are how many requests were tried how often.
 	tries          map[int]int
 	p50, p99, most time.Duration
@@ -247,6 +250,8 @@ func (c *creates) of(set *unstructured.Unstructured) outcome {
 		took = append(took, m.took)
 		out.tries[m.tries]++
 		switch {
+		case m.overtaken:
+			out.overtaken++
 		case m.err != nil:
 			out.failed++
 			if len(out.errs) < 5 {
@@ -266,6 +271,6 @@ func (c *creates) of(set *unstructured.Unstructured) outcome {
 }
 
 func (o outcome) String() string {
-	return fmt.Sprintf("%d creates: %d stale, %d failed, %d created for want of a member, by tries %v; p50 %s, p99 %s, most %s",
-		o.asked, o.stale, o.failed, o.cold, o.tries, o.p50.Round(time.Millisecond), o.p99.Round(time.Millisecond), o.most.Round(time.Millisecond))
+	return fmt.Sprintf("%d creates: %d stale, %d failed, %d overtaken by an edit, %d created for want of a member, by tries %v; p50 %s, p99 %s, most %s",
+		o.asked, o.stale, o.failed, o.overtaken, o.cold, o.tries, o.p50.Round(time.Millisecond), o.p99.Round(time.Millisecond), o.most.Round(time.Millisecond))
 }
