@@ -148,14 +148,18 @@ func TestPodsOfAFormerScheduler(t *testing.T) {
 	cases := map[string]struct {
 		pod     *builders.Pod
 		sandbox *unstructured.Unstructured
+		follows bool
+		err     error
 		gone    bool
 	}{
-		"waits for the second scheduler": {pod("second"), member, true},
-		"is on a node":                   {pod("second").Set("node-1", "spec", "nodeName"), member, false},
-		"another scheduler's":            {pod("default-scheduler"), member, false},
-		"its template wants that one":    {pod("second"), named, false},
-		"its sandbox is gone":            {pod("second"), nil, false},
-		"nobody's":                       {pod("second").Owners(), member, false},
+		"waits for the second scheduler": {pod: pod("second"), sandbox: member, gone: true},
+		"is on a node":                   {pod: pod("second").Set("node-1", "spec", "nodeName"), sandbox: member},
+		"another scheduler's":            {pod: pod("default-scheduler"), sandbox: member},
+		"its template wants that one":    {pod: pod("second"), sandbox: named},
+		"its sandbox is gone":            {pod: pod("second")},
+		"nobody's":                       {pod: pod("second").Owners(), sandbox: member},
+		// Another leader may be at work already. The error brings the pod back.
+		"another may lead": {pod: pod("second"), sandbox: member, follows: true, err: errNotLeading},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -165,10 +169,10 @@ func TestPodsOfAFormerScheduler(t *testing.T) {
 				objs = append(objs, tc.sandbox.DeepCopy())
 			}
 			c := fakeClient(objs...)
-			s := &FormerScheduler{cache: c, client: c, live: c, sandboxes: member.GroupVersionKind(), scheduler: "second", platform: agentsandbox.Objects{}, leads: func() bool { return true }}
+			s := &FormerScheduler{cache: c, client: c, live: c, sandboxes: member.GroupVersionKind(), scheduler: "second", platform: agentsandbox.Objects{}, leads: func() bool { return !tc.follows }}
 			key := client.ObjectKeyFromObject(stored)
-			if _, err := s.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
-				t.Fatal(err)
+			if _, err := s.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); !errors.Is(err, tc.err) {
+				t.Fatalf("error %v, want %v", err, tc.err)
 			}
 			err := c.Get(t.Context(), key, object(podKind))
 			if gone := err != nil; gone != tc.gone {
