@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
@@ -42,6 +43,22 @@ func TestConfigurations(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("failure policies (-want,+got):\n%s", diff)
+	}
+}
+
+// A webhook after Freshbind's may change a Sandbox that Freshbind repaired, or take its
+// time while the template is edited. What it changed, Freshbind repairs again.
+func TestMutatingWebhooksAreCalledAgainAfterOthers(t *testing.T) {
+	mutating, _ := Configurations(agentsandbox.Admission(), Endpoint{URL: "https://h:1"}, Scope{Restamp: true, Self: "us"})
+	got, want := map[string]admissionregistrationv1.ReinvocationPolicyType{}, map[string]admissionregistrationv1.ReinvocationPolicyType{}
+	for _, w := range mutating.Webhooks {
+		got[w.Name] = ptr.Deref(w.ReinvocationPolicy, "")
+	}
+	for _, name := range []string{StampHook.Name, StampBirthHook.Name, StampPodHook.Name, RestampName} {
+		want[name] = admissionregistrationv1.IfNeededReinvocationPolicy
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("reinvocation policies (-want,+got):\n%s", diff)
 	}
 }
 
