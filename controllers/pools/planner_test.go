@@ -112,16 +112,23 @@ func TestAPoolLargerThanTheBudgetFailsByItself(t *testing.T) {
 	r := replaced(t, 20, pool)
 	r.budget = NewBudget(5, Pace{}, r.notify)
 	deletes := 0
+	var failedAfter time.Duration
 	for i := range 40 {
 		r.clock.SetTime(now.Add(time.Duration(i) * 30 * time.Second))
 		writes, _ := r.step(pool)
 		deletes += deletesIn(writes)
+		if failedAfter == 0 && r.annotation(pool, settings.RolloutStateKey) == string(freshness.Failed) {
+			failedAfter = r.clock.Now().Sub(now)
+		}
 		if why := r.annotation(pool, settings.RolloutReasonKey); why == string(freshness.Queued) {
 			t.Fatalf("after %s: %q, though there is no other pool", time.Duration(i)*30*time.Second, why)
 		}
 	}
 	if got := r.annotation(pool, settings.RolloutStateKey); got != string(freshness.Failed) || deletes != 5 {
 		t.Errorf("%q after 20 minutes with %d deletes, want Failed after 5", got, deletes)
+	}
+	if most := 150 * time.Second; failedAfter < 2*time.Minute || failedAfter > most {
+		t.Errorf("Failed after %s, want it after the deadline of 2 minutes, and within %s", failedAfter, most)
 	}
 }
 
