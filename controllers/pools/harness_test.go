@@ -139,6 +139,9 @@ func newHarness(t *testing.T, known history, objs ...*unstructured.Unstructured)
 				verb = "stamp " + obj.GetObjectKind().GroupVersionKind().Kind
 			}
 			r.note(verb + " " + obj.GetName())
+			if err := cmp.Or(r.refuse[verb], r.refuse[verb+" "+obj.GetName()]); err != nil {
+				return err
+			}
 			return c.Patch(ctx, obj, patch, opts...)
 		},
 	}).Build()
