@@ -41,8 +41,11 @@ type Pods struct {
 	kinds     Kinds
 	objects   Holders
 	released  platform.ReleasedPods
-	outage    *Outage
-	hints     hints.Queue[Refusal]
+	// enforcedNow answers as it is stored: deletes end at once when a mode goes back to audit.
+	enforcedNow Enforced
+	outage      *Outage
+	hints       hints.Queue[Refusal]
+	waits       waits[Refusal]
 }
 
 // Kinds are the served versions of what tells whether a Pod is in use.
@@ -55,10 +58,10 @@ type Holders interface {
 }
 
 // SetupPods adds the controller to the manager. live reads Pods.
-func SetupPods(mgr manager.Manager, live Live, snapshots Snapshots, kinds Kinds, objects Holders, released platform.ReleasedPods, outage *Outage) (*Pods, error) {
+func SetupPods(mgr manager.Manager, live Live, snapshots Snapshots, kinds Kinds, objects Holders, released platform.ReleasedPods, enforcedNow Enforced, outage *Outage) (*Pods, error) {
 	p := &Pods{
 		client: mgr.GetClient(), lists: mgr.GetAPIReader(), live: live, snapshots: snapshots, kinds: kinds, objects: objects, released: released,
-		hints: hints.New[Refusal](), outage: outage,
+		enforcedNow: enforcedNow, hints: hints.New[Refusal](), outage: outage,
 	}
 	err := builder.TypedControllerManagedBy[Refusal](mgr).Named("refused-pods").
 		WatchesRawSource(source.TypedFunc[Refusal](p.hints.Feed)).
@@ -88,15 +91,24 @@ func (p *Pods) NoteReleased(pod *unstructured.Unstructured) {
 	p.hints.Note(overdue, released)
 }
 
-// Reconcile judges the Pod as it is now, and deletes it when nobody can ever
-// take it.
+// Reconcile settles a Pod, or comes back to it, each time later.
 func (p *Pods) Reconcile(ctx context.Context, req Refusal) (reconcile.Result, error) {
-	pod, err := p.live(ctx, req.NamespacedName)
-	if err != nil {
+	outcome, err := p.settle(ctx, req)
+	if err != nil || outcome != lookAgain {
+		p.waits.forget(req)
 		return reconcile.Result{}, err
 	}
+	return reconcile.Result{RequeueAfter: p.waits.next(req, recheck, maxRecheck)}, nil
+}
+
+// settle judges the Pod as it is now, and deletes it when nobody can ever take it.
+func (p *Pods) settle(ctx context.Context, req Refusal) (settlement, error) {
+	pod, err := p.live(ctx, req.NamespacedName)
+	if err != nil {
+		return "", err
+	}
 	if pod == nil || pod.GetUID() != req.UID || pod.GetDeletionTimestamp() != nil {
-		return reconcile.Result{}, nil
+		return leave, nil
 	}
 	var outcome settlement
 	if metav1.GetControllerOf(pod) == nil {
@@ -105,16 +117,13 @@ func (p *Pods) Reconcile(ctx context.Context, req Refusal) (reconcile.Result, er
 		outcome, err = p.settleMember(ctx, pod)
 	}
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("judging refused pod %s: %w", req, err)
+		return "", fmt.Errorf("judging refused pod %s: %w", req, err)
 	}
 	logf.FromContext(ctx).V(2).Info("Settling refused pod", "outcome", outcome)
-	switch outcome {
-	case remove:
-		return reconcile.Result{}, p.delete(ctx, pod)
-	case lookAgain:
-		return reconcile.Result{RequeueAfter: recheck}, nil
+	if outcome == remove {
+		err = p.delete(ctx, pod)
 	}
-	return reconcile.Result{}, nil
+	return outcome, err
 }
 
 // settlement is what happens to a refused Pod.
@@ -141,7 +150,7 @@ func (p *Pods) settleMember(ctx context.Context, pod *unstructured.Unstructured)
 		if wait, err := p.outage.spares(ctx, v, facts.Node); wait || err != nil {
 			return lookAgain, err
 		}
-		return remove, nil
+		return p.removed(ctx, pod, facts)
 	}
 	return leave, nil
 }
@@ -167,7 +176,7 @@ func (p *Pods) settleReleased(ctx context.Context, pod *unstructured.Unstructure
 	}
 	claim := p.released.TakenFor(pod)
 	served := slices.ContainsFunc(sandboxes, func(s metav1.PartialObjectMetadata) bool { return p.ownedBy(&s, claim) })
-	waits, err := p.waits(ctx, pod.GetNamespace(), claim)
+	waiting, err := p.isWaiting(ctx, pod.GetNamespace(), claim)
 	if err != nil {
 		return "", err
 	}
@@ -177,10 +186,18 @@ func (p *Pods) settleReleased(ctx context.Context, pod *unstructured.Unstructure
 	}
 	fault := !v.Allowed && v.Reason.Fault() == freshness.FaultMember
 	switch {
-	case waits && !served && !fault:
+	case waiting && !served && !fault:
 		return lookAgain, nil
 	case claim == "" && !fault && !overdue:
 		return leave, nil
+	}
+	return p.removed(ctx, pod, facts)
+}
+
+// removed is what happens to a Pod that nobody can take, by the mode.
+func (p *Pods) removed(ctx context.Context, pod *unstructured.Unstructured, facts platform.Facts) (settlement, error) {
+	if act, err := p.enforcedNow(ctx, pod.GetNamespace(), facts.Enforcement); err != nil || !act {
+		return leave, err
 	}
 	return remove, nil
 }
@@ -190,8 +207,8 @@ func (p *Pods) ownedBy(sandbox *metav1.PartialObjectMetadata, claim string) bool
 	return slices.ContainsFunc(p.objects.Claims(sandbox), func(o freshness.Owner) bool { return o.UID == claim })
 }
 
-// waits reports whether the claim of that UID, "" for none, is alive.
-func (p *Pods) waits(ctx context.Context, namespace, uid string) (bool, error) {
+// isWaiting reports whether the claim of that UID, "" for none, is alive.
+func (p *Pods) isWaiting(ctx context.Context, namespace, uid string) (bool, error) {
 	if uid == "" {
 		return false, nil
 	}

@@ -64,6 +64,7 @@ func TestSettlingARefusedPod(t *testing.T) {
 		err     error
 		stored  []client.Object
 		overdue bool
+		mode    modeNow
 		want    want
 	}{
 		"member at fault":                           {pod: barePod, facts: dead, want: deleted},
@@ -83,6 +84,9 @@ func TestSettlingARefusedPod(t *testing.T) {
 		"given to a claim that is gone":             {pod: given, facts: fine, want: deleted},
 		"given, and its sandbox is there":           {pod: given, facts: dead, stored: []client.Object{live, inIt}},
 		"never a pool's":                            {pod: strange, facts: noPool, overdue: true},
+		"member at fault, but audited by now":       {pod: barePod, facts: dead, mode: modeNow{audit: true}},
+		"released at fault, but audited by now":     {pod: unmarked, facts: dead, mode: modeNow{audit: true}},
+		"at fault, in a mode that cannot be read":   {pod: barePod, facts: dead, mode: modeNow{err: errors.New("no answer")}, want: want{Err: true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +98,7 @@ func TestSettlingARefusedPod(t *testing.T) {
 			lists := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.stored...).Build()
 			c, writes := newClient(t, nil)
 			p := &Pods{
-				client: c, lists: lists, snapshots: snapshots{tc.facts, tc.err}, kinds: kinds, objects: agentsandbox.Objects{}, released: agentsandbox.BarePods{},
+				client: c, lists: lists, enforcedNow: tc.mode.enforced(t), snapshots: snapshots{tc.facts, tc.err}, kinds: kinds, objects: agentsandbox.Objects{}, released: agentsandbox.BarePods{},
 				live: func(context.Context, types.NamespacedName) (*unstructured.Unstructured, error) {
 					if tc.pod == nil {
 						return nil, nil

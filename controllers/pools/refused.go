@@ -67,9 +67,11 @@ type Refused struct {
 	live      Live
 	snapshots Snapshots
 	visible   Visibility
-	outage    *Outage
-	hints     hints.Queue[Refusal]
-	waits     waits[Refusal]
+	// enforcedNow answers as it is stored: deletes end at once when a mode goes back to audit.
+	enforcedNow Enforced
+	outage      *Outage
+	hints       hints.Queue[Refusal]
+	waits       waits[Refusal]
 }
 
 // Visibility shows members again, and tells whether they are shown.
@@ -79,9 +81,9 @@ type Visibility interface {
 }
 
 // SetupRefused adds the controller to the manager.
-func SetupRefused(mgr manager.Manager, live Live, snapshots Snapshots, visible Visibility, outage *Outage) (*Refused, error) {
+func SetupRefused(mgr manager.Manager, live Live, snapshots Snapshots, visible Visibility, enforcedNow Enforced, outage *Outage) (*Refused, error) {
 	r := &Refused{
-		client: mgr.GetClient(), live: live, snapshots: snapshots, visible: visible, hints: hints.New[Refusal](), outage: outage,
+		client: mgr.GetClient(), live: live, snapshots: snapshots, visible: visible, enforcedNow: enforcedNow, hints: hints.New[Refusal](), outage: outage,
 	}
 	err := builder.TypedControllerManagedBy[Refusal](mgr).Named("refused").
 		WatchesRawSource(source.TypedFunc[Refusal](r.hints.Feed)).
@@ -183,6 +185,13 @@ func (r *Refused) act(ctx context.Context, member *unstructured.Unstructured, v 
 	case v.Reason.Fault() == freshness.FaultMember:
 		if wait, err := r.outage.spares(ctx, v, facts.Node); wait || err != nil {
 			return outageKept, err
+		}
+		act, err := r.enforcedNow(ctx, member.GetNamespace(), facts.Enforcement)
+		if err != nil {
+			return 0, fmt.Errorf("reading the mode for refused member %s: %w", member.GetName(), err)
+		}
+		if !act {
+			return 0, nil
 		}
 		return 0, r.delete(ctx, member)
 	}

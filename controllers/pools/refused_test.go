@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/freshbind/freshbind/controllers/hints"
 	"github.com/freshbind/freshbind/internal/freshness"
@@ -60,7 +61,7 @@ func facts(change func(*freshness.Snapshot)) platform.Facts {
 		Pod:      &freshness.Pod{ControllerUID: "m"},
 	}
 	change(&s)
-	return platform.Facts{Snapshot: s}
+	return platform.Facts{Snapshot: s, Enforcement: poolSays}
 }
 
 func TestSettlingARefusedMember(t *testing.T) {
@@ -105,6 +106,7 @@ func TestSettlingARefusedMember(t *testing.T) {
 		facts  platform.Facts
 		nodes  []unstructured.Unstructured
 		err    error
+		mode   modeNow
 		want   want
 	}{
 		"at fault: exactly that version is deleted": {stored: member, facts: dead, want: want{Writes: []write{{Verb: "delete", UID: "UID", RV: "999"}}}},
@@ -133,12 +135,16 @@ func TestSettlingARefusedMember(t *testing.T) {
 		"another one of that name":                  {stored: member, uid: "another", facts: dead},
 		"being deleted":                             {stored: builders.SandboxFrom(member).Deleting(time.Unix(1, 0)).Obj(), facts: dead},
 		"undecided is not denied":                   {stored: member, err: errors.New("etcd is away"), want: want{Err: true}},
+		"at fault, but audited by now":              {stored: member, facts: dead, mode: modeNow{audit: true}},
+		"not given back, but audited by now":        {stored: member, facts: used, back: true, mode: modeNow{audit: true}},
+		"without fault, audited by now: offered":    {stored: member, facts: fine, mode: modeNow{audit: true}, want: want{Writes: []write{hide, show("1000")}}},
+		"at fault, in a mode that cannot be read":   {stored: member, facts: dead, mode: modeNow{err: errors.New("no answer")}, want: want{Err: true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c, writes := newClient(t, tc.stored)
 			outage := NewOutage(&nodeLists{nodes: tc.nodes}, clocktesting.NewFakePassiveClock(now))
-			r := &Refused{visible: agentsandbox.Objects{}, client: c, outage: outage, snapshots: snapshots{tc.facts, tc.err}, live: func(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
+			r := &Refused{visible: agentsandbox.Objects{}, client: c, enforcedNow: tc.mode.enforced(t), outage: outage, snapshots: snapshots{tc.facts, tc.err}, live: func(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
 				if tc.stored == nil {
 					return nil, nil
 				}
@@ -157,6 +163,60 @@ func TestSettlingARefusedMember(t *testing.T) {
 			got := want{Writes: *writes, Again: result.RequeueAfter, Err: err != nil}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// poolSays is what the pool says of its mode in these tests.
+const poolSays = "as the pool says"
+
+// modeNow is how the mode is stored; not audit is enforce.
+type modeNow struct {
+	audit bool
+	err   error
+}
+
+func (m modeNow) enforced(t *testing.T) Enforced {
+	t.Helper()
+	return func(_ context.Context, namespace, pool string) (bool, error) {
+		if namespace != "ns" || pool != poolSays {
+			t.Errorf("asked for the mode of namespace %q and %q, want ns and what the pool says", namespace, pool)
+		}
+		return !m.audit && m.err == nil, m.err
+	}
+}
+
+// What does not pass is looked at less and less often, until it does.
+func TestWhatDoesNotPassIsLookedAtLessOften(t *testing.T) {
+	c, _ := newClient(t, member)
+	outage := NewOutage(&nodeLists{}, clocktesting.NewFakePassiveClock(now))
+	live := func(context.Context, types.NamespacedName) (*unstructured.Unstructured, error) { return member, nil }
+	notYet := snapshots{facts(func(s *freshness.Snapshot) { s.Pod = nil }), nil}
+	onLeave := nodesOf(1, 3)
+	stranded := snapshots{facts(func(s *freshness.Snapshot) { s.Member.Bare, s.Pod.NodeLeaving = true, "it is not ready" }), nil}
+	refusal := refusalOf(member)
+	controllers := map[string]reconcile.TypedReconciler[Refusal]{
+		"a member": &Refused{visible: agentsandbox.Objects{}, client: c, outage: outage, snapshots: notYet, live: live},
+		"a bare Pod": &Pods{
+			client: c, outage: NewOutage(&nodeLists{nodes: onLeave}, clocktesting.NewFakePassiveClock(now)), snapshots: stranded,
+			live: func(context.Context, types.NamespacedName) (*unstructured.Unstructured, error) {
+				return builders.PodFrom(barePod).Set(string(refusal.UID), "metadata", "uid").Obj(), nil
+			},
+		},
+	}
+	for name, r := range controllers {
+		t.Run(name, func(t *testing.T) {
+			var got []time.Duration
+			for range 3 {
+				result, err := r.Reconcile(t.Context(), refusal)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, result.RequeueAfter)
+			}
+			if diff := cmp.Diff([]time.Duration{recheck, 2 * recheck, 4 * recheck}, got); diff != "" {
+				t.Errorf("waits (-want,+got):\n%s", diff)
 			}
 		})
 	}

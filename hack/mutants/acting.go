@@ -151,6 +151,8 @@ var settling = slices.Concat(at("controllers/pools/slowstart.go", []mutant{
 	{check: "writes end with the lease", old: `w.stopped = w.stopped || ended ||`, broken: `w.stopped = w.stopped ||`, test: "TestSlowStart/one finds the lease over"},
 	{check: "writes in flight are bounded", old: `group.SetLimit(atOnce)`, broken: `group.SetLimit(2 * atOnce)`, test: "TestWritesInFlightAreBounded"},
 }), at("controllers/pools/refused.go", []mutant{
+	{check: "refused: nothing is deleted under audit", old: `if !act {`, broken: `if false && !act {`, test: "TestSettlingARefusedMember/at fault, but audited by now"},
+	{check: "refused: nor in a mode that cannot be read", old: `return 0, fmt.Errorf("reading the mode`, broken: `_ = fmt.Errorf("reading the mode`, test: "TestSettlingARefusedMember/at fault, in a mode that cannot be read"},
 	{check: "only the version that was judged is deleted", old: `UID: ptr.To(member.GetUID()), ResourceVersion: ptr.To(member.GetResourceVersion()),`, broken: `UID: ptr.To(member.GetUID()),`, test: "TestSettlingARefusedMember/at fault: exactly that version is deleted"},
 	{check: "only the member that was judged is deleted", old: `UID: ptr.To(member.GetUID()), ResourceVersion: ptr.To(member.GetResourceVersion()),`, broken: `ResourceVersion: ptr.To(member.GetResourceVersion()),`, test: "TestSettlingARefusedMember/at fault: exactly that version is deleted"},
 	{check: "a hint on another incarnation is void", old: ` || member.GetUID() != req.UID`, broken: ``, test: "TestSettlingARefusedMember/another one of that name"},
@@ -158,9 +160,13 @@ var settling = slices.Concat(at("controllers/pools/slowstart.go", []mutant{
 	{check: "what can never be taken is deleted", old: `case v.Reason.Fault() == freshness.FaultMember:`, broken: `case false:`, test: "TestSettlingARefusedMember/at fault: exactly that version is deleted"},
 	{check: "a state that passes deletes nothing", old: `case v.Reason.Fault() == freshness.FaultMember:`, broken: `case true:`, test: "TestSettlingARefusedMember/passes by itself: looked at again"},
 }), at("controllers/pools/pods.go", []mutant{
+	{check: "refused Pods: nothing is deleted under audit", old: `err != nil || !act {
+		return leave, err`, broken: `err != nil || false && !act {
+		return leave, err`, test: "TestSettlingARefusedPod/member at fault, but audited by now"},
+	{check: "refused Pods: are looked at less often", old: `p.waits.next(req, recheck, maxRecheck)`, broken: `recheck`, test: "TestWhatDoesNotPassIsLookedAtLessOften/a bare Pod"},
 	{check: "only the version of a Pod that was judged", old: `UID: ptr.To(pod.GetUID()), ResourceVersion: ptr.To(pod.GetResourceVersion()),`, broken: `UID: ptr.To(pod.GetUID()),`, test: "TestSettlingARefusedPod/member at fault"},
 	{check: "a Pod that a Sandbox runs in stays", old: `return p.objects.PodOf(&s) == pod.GetName() })`, broken: `return false })`, test: "TestSettlingARefusedPod/given, and its sandbox is there"},
-	{check: "a Pod that a claim waits for stays", old: `case waits && !served && !fault:`, broken: `case !waits && !served && !fault:`, test: "TestSettlingARefusedPod/given to a claim that waits"},
+	{check: "a Pod that a claim waits for stays", old: `case waiting && !served && !fault:`, broken: `case !waiting && !served && !fault:`, test: "TestSettlingARefusedPod/given to a claim that waits"},
 	{check: "a Pod that was never a pool's stays", old: `if !p.released.WasMember(pod, facts.Pool) {`, broken: `if false {`, test: "TestSettlingARefusedPod/never a pool's"},
 	{check: "a Pod that v0.1.0 took just now stays", old: `case claim == "" && !fault && !overdue:`, broken: `case false:`, test: "TestSettlingARefusedPod/released and not marked, a moment ago"},
 	{check: "a Pod that left its pool is given time", old: `p.hints.Note(overdue, released)`, broken: `p.hints.Note(overdue, 0)`, test: "TestWhenPodsAreLookedAt/released"},

@@ -48,7 +48,7 @@ func newObserver(a *assembly, store *members.Cache) (observer, error) {
 		return observer{}, err
 	}
 	outage := view.Outage()
-	refused, err := pools.SetupRefused(mgr, liveOf(p, p.Kinds().Member.GroupResource()), p, p, outage)
+	refused, err := pools.SetupRefused(mgr, liveOf(p, p.Kinds().Member.GroupResource()), p, p, a.modes.Acts, outage)
 	if err != nil {
 		return observer{}, err
 	}
@@ -85,7 +85,7 @@ func (a *observer) followPods(of *assembly, outage *pools.Outage) (err error) {
 		return fmt.Errorf("platform %s: bare Pods are taken by claims that are objects, and it has none", of.Name)
 	}
 	a.pods, err = pools.SetupPods(of.mgr, liveOf(p, podResource), p,
-		pools.Kinds{Sandboxes: of.Sandboxes, Claims: of.Claims}, p, barePods, outage)
+		pools.Kinds{Sandboxes: of.Sandboxes, Claims: of.Claims}, p, barePods, of.modes.Acts, outage)
 	if err != nil {
 		return err
 	}
