@@ -196,6 +196,62 @@ func TestPriceLine(t *testing.T) {
 	}
 }
 
+func TestColdLine(t *testing.T) {
+	guarded := row{Summary: summary(40, nil)}
+	guarded.ReadyP50 = checker.Seconds(2070 * time.Millisecond)
+	cases := map[string]struct {
+		cold time.Duration
+		want string
+	}{
+		"slower after an update": {1820 * time.Millisecond, "a cold start with no update before it took 1.82 s (p50): those after an update took +0.25 s"},
+		"faster":                 {2170 * time.Millisecond, "a cold start with no update before it took 2.17 s (p50): those after an update took -0.10 s"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, coldLine(guarded, tc.cold)); diff != "" {
+				t.Errorf("coldLine() (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHalfReady(t *testing.T) {
+	start := time.Unix(100, 0)
+	claim := func(namespace, name string, after time.Duration) checker.ClaimRecord {
+		c := checker.ClaimRecord{Namespace: namespace, Claim: checker.Ref{Name: name}, CreatedSeen: start}
+		if after > 0 {
+			c.ReadySeen = start.Add(after)
+		}
+		return c
+	}
+	cases := map[string]struct {
+		claims []checker.ClaimRecord
+		want   time.Duration
+	}{
+		"none": {},
+		"in the order in which they were made": {
+			claims: []checker.ClaimRecord{
+				claim("ns", "q-1", 3*time.Second), claim("ns", "q-2", time.Second), claim("ns", "q-3", 2*time.Second),
+			},
+			want: 2 * time.Second,
+		},
+		"others beside them": {
+			claims: []checker.ClaimRecord{
+				claim("ns", "q-1", time.Second), claim("ns", "c-1", 0), claim("other", "q-1", 0), claim("ns", "c-2", time.Hour),
+			},
+			want: time.Second,
+		},
+		"one is not ready": {claims: []checker.ClaimRecord{claim("ns", "q-1", time.Second), claim("ns", "q-2", 0)}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := halfReady(tc.claims, "ns", "q-"); got != tc.want {
+				t.Errorf("halfReady() = %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestOutcome(t *testing.T) {
 	stale := func(n int) map[checker.Class]int { return map[checker.Class]int{checker.Stale: n} }
 	good := func() outcome {

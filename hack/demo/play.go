@@ -70,9 +70,14 @@ func (s *side) tolerated(ctx context.Context, err error) error {
 	return nil
 }
 
-// open makes template and pool in both namespaces.
+// open makes template and pool in both namespaces. That of coldStarts is made now, so that
+// agent-sandbox has seen its template by then.
 func (p *play) open(ctx context.Context) error {
-	return p.both(func(s *side) error { return s.ns.CreatePool(ctx, s.pool) })
+	err := p.both(func(s *side) error { return s.ns.CreatePool(ctx, s.pool) })
+	if err != nil {
+		return err
+	}
+	return p.guarded.CreatePool(ctx, p.quiet())
 }
 
 // round changes the template of two pools at rest, in place, and makes a burst

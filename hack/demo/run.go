@@ -54,7 +54,11 @@ func run(ctx context.Context, o options, out io.Writer) (shown bool, err error) 
 	if err != nil {
 		return false, err
 	}
-	if err := p.conclude(result, judged); err != nil {
+	cold, err := p.coldStarts(ctx)
+	if err != nil {
+		return false, err
+	}
+	if err := p.conclude(result, judged, cold); err != nil {
 		return false, err
 	}
 	undone, err := p.secondAct(ctx, second)
@@ -102,13 +106,16 @@ func (p *play) secondAct(ctx context.Context, r *rolling) ([]string, error) {
 	return failures, nil
 }
 
-// conclude prints what the first act has shown.
-func (p *play) conclude(result outcome, judged *checker.Report) error {
+// conclude prints what the first act has shown; cold is what coldStarts returned.
+func (p *play) conclude(result outcome, judged *checker.Report, cold time.Duration) error {
 	p.say("judged from the watch history (what was stored when each claim was created, what its sandbox runs), not from labels")
 	if err := writeTable(p.out, result.unguarded, result.guarded); err != nil {
 		return err
 	}
 	p.say("%s", priceLine(result.unguarded, result.guarded, p.lag))
+	if cold > 0 {
+		p.say("%s", coldLine(result.guarded, cold))
+	}
 	if binds := stale(judged.Findings); len(binds) > 0 {
 		p.say("first stale bind in full")
 		for _, line := range bindInFull(binds[0]) {

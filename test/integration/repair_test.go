@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/settings"
@@ -56,7 +57,7 @@ func coldStartsAreRepaired(t *testing.T, w *world) {
 		return w.metric(t, "freshbind_bind_verdicts_total", `operation="coldstart"`, `verdict="deny"`)
 	}
 	admitted, refused, denied, unanswered := count("admitted"), count("refused"), refusals(), w.turnedDown(t)
-	s.hold(upstream.SandboxTemplates)
+	see := s.hold(upstream.SandboxTemplates)
 	live := builders.TemplateFrom(s.get(upstream.SandboxTemplates, p.Template)).Image("sandbox:v2").
 		Unset("spec", "podTemplate", "spec", "hostname").Service(true).VolumeClaim("data", "2Gi").Obj()
 	_, err := s.Resource(upstream.SandboxTemplates).Update(t.Context(), live, metav1.UpdateOptions{})
@@ -74,9 +75,11 @@ func coldStartsAreRepaired(t *testing.T, w *world) {
 	}
 	s.must(s.WaitClaims(t.Context(), within, names...))
 
+	repaired := map[string]types.UID{}
 	for _, name := range names {
 		sandbox, err := s.SandboxOf(t.Context(), name)
 		s.must(err)
+		repaired[name] = sandbox.GetUID()
 		if got, want := builtLike(sandbox), wantedLike(name); !cmp.Equal(got, want) {
 			t.Errorf("claim %s (-want,+got):\n%s", name, cmp.Diff(want, got))
 		}
@@ -94,6 +97,18 @@ func coldStartsAreRepaired(t *testing.T, w *world) {
 	most := len(names) + int(w.turnedDown(t)-unanswered)
 	if n := count("admitted") - admitted; int(n) < len(names) || int(n) > most || count("refused") != refused || refusals() != denied {
 		t.Errorf("%v repaired, want %d; %v of them refused, %v cold starts refused", n, len(names), count("refused")-refused, refusals()-denied)
+	}
+	// Once agent-sandbox sees the template, nothing becomes of what was repaired. That
+	// the pool is full of new members shows that it does.
+	see()
+	s.full(p, "sandbox:v2")
+	for name, uid := range repaired {
+		sandbox, err := s.SandboxOf(t.Context(), name)
+		s.must(err)
+		if sandbox.GetUID() != uid || sandbox.GetDeletionTimestamp() != nil || !cmp.Equal(builtLike(sandbox), wantedLike(name)) {
+			t.Errorf("claim %s has another sandbox once the template was seen: %s (%s, deleted at %v), built like %+v, want %s, built like %+v",
+				name, sandbox.GetName(), sandbox.GetUID(), sandbox.GetDeletionTimestamp(), builtLike(sandbox), uid, wantedLike(name))
+		}
 	}
 	s.fresh(len(names))
 }
@@ -335,10 +350,13 @@ func TestRolloutsNeedNoCurrentCache(t *testing.T) {
 			hooks := func() float64 {
 				return w.unanswered(t, "birth.freshbind.dev") + w.unanswered(t, "stamp-birth.freshbind.dev")
 			}
-			unanswered := hooks()
+			unanswered, ready := hooks(), s.followReady(p)
 			release := s.hold(upstream.SandboxTemplates)
 			s.image(p, "sandbox:v2")
 			s.state(p, "Complete", was)
+			if low := ready.lowest(); low < 3 {
+				t.Errorf("only %d members were ready at one time, want 3 or more", low)
+			}
 			members := s.full(p, "sandbox:v2")
 			exact := hooks() == unanswered
 			if n := births("admitted") - admitted; exact && (n != 4 || births("refused") != refused) {
