@@ -91,7 +91,21 @@ func (w *oldWorld) stage(t *testing.T, replicas int, labels map[string]string) *
 	s.must(s.Create(t.Context(), template, pool))
 	o := &oldStage{s, w, p}
 	o.fullOf("sandbox:v1")
+	o.settled()
 	return o
+}
+
+// settled waits until a reconcile of the pool's controller saw all members in its cache.
+// Before that it may still be creating one more, admitted before what the test does next
+// and stored after it.
+func (s *oldStage) settled() {
+	s.t.Helper()
+	s.eventually("pool that its controller sees full", func(context.Context) (string, bool) {
+		seen, _, err := unstructured.NestedInt64(s.get(upstream.SandboxWarmPools, s.pool.Name).Object, "status", "replicas")
+		s.must(err)
+		pods := len(s.poolPods())
+		return fmt.Sprintf("%d seen of %d", seen, pods), seen == int64(s.pool.Replicas) && pods == s.pool.Replicas
+	})
 }
 
 func (s *oldStage) podClient() dynamic.ResourceInterface {
