@@ -57,6 +57,7 @@ var answering = slices.Concat(at("internal/platform/agentsandbox/answers.go", []
 	{check: "rounds: the claim's own sandbox is read with the rest", old: `if w.Claim.Name != "" && w.Claim.Name != m.Name {`, broken: `if false {`, pkg: "webhooks", test: "TestRoundsOfReads/a bind"},
 	{check: "rounds: the node is read with the rest", old: `if p.CachedNode != nil {`, broken: `if false {`, pkg: "webhooks", test: "TestRoundsOfReads/a bind"},
 	{check: "rounds: what was guessed is not read again", old: `if begun, ok := g.guesses[guess{gr, namespace, name}]; ok {`, broken: `if begun, ok := g.guesses[guess{gr, namespace, name}]; ok && false {`, pkg: "webhooks", test: "TestRoundsOfReads/a bind"},
+	{check: "rounds: the namespace comes with what nobody guessed", old: `g.labels.Begin()`, broken: ``, pkg: "webhooks", test: "TestRoundsOfReads/that is refused, node not known"},
 	{check: "rounds: a late cache decides nothing", old: `begin(ctx, all, guess{nodes, "", node})
 	}`, broken: `begin(ctx, all, guess{nodes, "", node})
 		all[guess{nodes, "", "node-1"}] = all[guess{nodes, "", node}]

@@ -31,11 +31,13 @@ func CachedNamespaceLabels(cache client.Reader) NamespaceLabels {
 // nobody reads: it can say nothing.
 type Namespace struct {
 	labels func() (map[string]string, error)
+	// begin starts the read of one that is read later.
+	begin func()
 }
 
 // StartNamespace reads a namespace beside what else is read.
 func StartNamespace(ctx context.Context, name string, read NamespaceLabels) Namespace {
-	return Namespace{Begin(func() (map[string]string, error) { return read(ctx, name) })}
+	return Namespace{labels: Begin(func() (map[string]string, error) { return read(ctx, name) })}
 }
 
 // LaterNamespace reads a namespace when somebody asks for its labels, and in any case
@@ -50,7 +52,10 @@ func LaterNamespace(ctx context.Context, name string, read NamespaceLabels, afte
 			begun()
 		}
 	})
-	return Namespace{func() (map[string]string, error) { return begun()() }}
+	return Namespace{
+		labels: func() (map[string]string, error) { return begun()() },
+		begin:  func() { begun() },
+	}
 }
 
 // Begin reads beside what else is done. The function that it returns waits for the
@@ -72,6 +77,13 @@ func Begin[T any](read func() (T, error)) func() (T, error) {
 
 // Started reports whether anybody reads it, or did.
 func (n Namespace) Started() bool { return n.labels != nil }
+
+// Begin has it read now, beside something else that must be waited for.
+func (n Namespace) Begin() {
+	if n.begin != nil {
+		n.begin()
+	}
+}
 
 // Labels waits for the read.
 func (n Namespace) Labels() (map[string]string, error) {

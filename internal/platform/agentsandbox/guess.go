@@ -46,10 +46,12 @@ func (p *Platform) begin(ctx context.Context, all guesses, of guess) {
 	})
 }
 
-// read returns what was guessed, and reads everything else.
+// read returns what was guessed, and reads everything else: as that takes another round,
+// the namespace is read in it too. Somebody may ask for it afterwards.
 func (g *readGroup) read(gr schema.GroupResource, namespace, name string) (*unstructured.Unstructured, error) {
 	if begun, ok := g.guesses[guess{gr, namespace, name}]; ok {
 		return begun()
 	}
+	g.labels.Begin()
 	return g.p.Get(g.ctx, gr, namespace, name)
 }

@@ -93,8 +93,8 @@ func (p *Platform) asServed(ctx context.Context, w platform.Write) (platform.Wri
 // milliseconds.
 const slowReads = 100 * time.Millisecond
 
-// namespaceFor reads the namespace of a bind only for who asks: nobody does about one
-// that is fresh, unless strategies have floors.
+// namespaceFor reads the namespace of a bind only when it is needed: never for a fresh
+// one, unless strategies have floors.
 func (p *Platform) namespaceFor(ctx context.Context, w platform.Write) platform.Namespace {
 	if w.Operation != freshness.Bind || p.Defaults.Floors.HasStrategy() {
 		return p.startNamespace(ctx, w.Judged())
@@ -124,7 +124,7 @@ func (p *Platform) sandboxSnapshot(ctx context.Context, namespace platform.Names
 	if err != nil {
 		return platform.Facts{}, stored{}, err
 	}
-	objs, err := p.read(ctx, w, member)
+	objs, err := p.read(ctx, namespace, w, member)
 	if err != nil {
 		return platform.Facts{}, stored{}, err
 	}
@@ -133,7 +133,6 @@ func (p *Platform) sandboxSnapshot(ctx context.Context, namespace platform.Names
 		return platform.Facts{}, stored{}, err
 	}
 	defer done()
-	objs.namespace = namespace
 	f, err := p.snapshotOf(ctx, w, member, objs)
 	return f, objs, err
 }

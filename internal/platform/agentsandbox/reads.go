@@ -27,11 +27,10 @@ type stored struct {
 
 // read gets everything at once that the Sandbox itself names, and what it can guess; a
 // second round follows only for what only those objects name.
-func (p *Platform) read(ctx context.Context, w platform.Write, m freshness.Member) (stored, error) {
-	var out stored
-	namespace := w.Judged().GetNamespace()
+func (p *Platform) read(ctx context.Context, namespace platform.Namespace, w platform.Write, m freshness.Member) (stored, error) {
+	out := stored{namespace: namespace}
 	guesses := p.guessed(ctx, w, m)
-	g := p.group(ctx, namespace)
+	g := p.group(ctx, w.Judged().GetNamespace())
 	if w.Claim.Name != "" {
 		g.get(&out.claim, Claims, w.Claim.Name)
 	}
@@ -68,7 +67,7 @@ func namedByTheServer(w platform.Write) bool {
 // readNamed reads what the claim and the pool name.
 func (p *Platform) readNamed(ctx context.Context, w platform.Write, m freshness.Member, guesses guesses, out *stored) error {
 	g := p.group(ctx, w.Judged().GetNamespace())
-	g.guesses = guesses
+	g.guesses, g.labels = guesses, out.namespace
 	g.inForce(out, w, m)
 	if out.claim != nil {
 		g.held(out, m.Name, w.MayHold)
@@ -179,7 +178,9 @@ type readGroup struct {
 	p         *Platform
 	namespace string
 	guesses   guesses
-	mu        sync.Mutex
+	// labels of the namespace begin to be read with what nobody guessed.
+	labels platform.Namespace
+	mu     sync.Mutex
 }
 
 func (p *Platform) group(ctx context.Context, namespace string) *readGroup {
