@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/freshbind/freshbind/internal/cli"
-	"github.com/freshbind/freshbind/internal/cli/clitest"
 	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/clitest"
 )
 
 // until polls until the pool is so.

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/freshbind/freshbind/internal/checker"
-	"github.com/freshbind/freshbind/internal/recorder/recordertest"
 	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/recordertest"
 )
 
 const ns = "default"

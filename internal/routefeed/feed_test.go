@@ -14,9 +14,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
-	"github.com/freshbind/freshbind/internal/recorder/recordertest"
 	"github.com/freshbind/freshbind/routes"
 	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/recordertest"
 )
 
 const (

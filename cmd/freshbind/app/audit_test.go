@@ -19,8 +19,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 
-	"github.com/freshbind/freshbind/internal/recorder/recordertest"
 	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/recordertest"
 )
 
 // auditOutput is a buffer that can be read while the command writes.

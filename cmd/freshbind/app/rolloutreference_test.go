@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/freshbind/freshbind/internal/cli"
-	"github.com/freshbind/freshbind/internal/cli/clitest"
 	"github.com/freshbind/freshbind/internal/platform/kruise"
+	"github.com/freshbind/freshbind/test/clitest"
 )
 
 // boxTerminal is a terminal of a cluster with OpenKruise Agents.

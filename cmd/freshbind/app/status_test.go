@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/cli"
-	"github.com/freshbind/freshbind/internal/cli/clitest"
 	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/clitest"
 )
 
 func TestLists(t *testing.T) {

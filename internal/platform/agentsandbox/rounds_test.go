@@ -11,10 +11,10 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
-	"github.com/freshbind/freshbind/internal/liveread/livereadtest"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/livereadtest"
 )
 
 // roundsOf are the reads that a question takes.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
-	"github.com/freshbind/freshbind/internal/liveread/livereadtest"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/test/livereadtest"
 )
 
 func roundsOf(t *testing.T, c *cluster, w platform.Write) []string {
