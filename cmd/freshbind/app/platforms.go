@@ -12,8 +12,7 @@ import (
 	"github.com/freshbind/freshbind/webhooks"
 )
 
-// What the program is built with. Beside this file only simulatecluster.go names a
-// platform.
+// What the program is built with. No other file of it names a platform.
 var builtIn = agentsandbox.Objects{}
 
 const (
@@ -108,6 +107,30 @@ func judging(s cli.Sources) cli.Judging {
 		return p
 	}
 	return agentsandbox.CachedInspector{Platform: p, Cached: s.Namespaces}
+}
+
+// predicted is a platform that simulate knows.
+type predicted struct {
+	kinds   platform.Kinds
+	connect func(simulatedSources) simulatedPlatform
+}
+
+// predictedPlatforms are those whose documents simulate takes.
+func predictedPlatforms() []predicted {
+	return []predicted{{builtIn.Kinds(), predicting}, {kruiseKinds(), predictingKruise}}
+}
+
+// predicting puts together what predicts for agent-sandbox.
+func predicting(s simulatedSources) simulatedPlatform {
+	p := &agentsandbox.Platform{Reader: s.stored.Reader, Resolver: s.stored.Resolver, Defaults: s.defaults}
+	adviser := &agentsandbox.Adviser{Platform: p, Lister: &agentsandbox.Lister{API: s.api, Resolver: s.stored.Resolver}}
+	return simulatedPlatform{render: agentsandbox.RenderMember, adviser: adviser, claim: adviser.Claim, refuses: true}
+}
+
+// predictingKruise does for OpenKruise Agents.
+func predictingKruise(s simulatedSources) simulatedPlatform {
+	p := &kruise.Platform{Stored: s.stored, Defaults: s.defaults}
+	return simulatedPlatform{render: p.Render, adviser: &kruise.Adviser{Platform: p, API: s.api}}
 }
 
 // routed says where the platform's sandboxes can be reached.

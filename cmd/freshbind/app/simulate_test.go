@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -71,6 +73,42 @@ func TestSimulateUsage(t *testing.T) {
 				t.Errorf("error stream (-want,+got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Kinds are known by their groups, and each is asked for where its platform is.
+func TestSimulatedResources(t *testing.T) {
+	s := &simulation{}
+	for _, p := range predictedPlatforms() {
+		s.platforms = append(s.platforms, simulatedPlatform{kinds: p.kinds})
+	}
+	const extensions, boxes = "extensions.agents.x-k8s.io", "agents.kruise.io"
+	for kind, want := range map[schema.GroupKind]struct {
+		resource string
+		platform int
+	}{
+		{Group: extensions, Kind: "SandboxTemplate"}: {"sandboxtemplates." + extensions, 0},
+		{Group: extensions, Kind: "SandboxWarmPool"}: {"sandboxwarmpools." + extensions, 0},
+		{Group: extensions, Kind: "SandboxClaim"}:    {"sandboxclaims." + extensions, 0},
+		{Group: extensions, Kind: "Sandbox"}:         {},
+		{Group: boxes, Kind: "SandboxSet"}:           {"sandboxsets." + boxes, 1},
+		{Group: boxes, Kind: "SandboxTemplate"}:      {},
+		{Group: boxes, Kind: "SandboxClaim"}:         {},
+		{Group: "apps", Kind: "SandboxSet"}:          {},
+		{Kind: "SandboxTemplate"}:                    {},
+		{Kind: "Namespace"}:                          {"namespaces", 0},
+		{Group: extensions, Kind: "Namespace"}:       {},
+		{}:                                           {},
+	} {
+		obj := &unstructured.Unstructured{}
+		obj.SetGroupVersionKind(kind.WithVersion("v1"))
+		gr, known := simulatedResource(obj)
+		if gr.String() != want.resource || known != (want.resource != "") {
+			t.Errorf("%s is %q, known: %t, want %q", kind, gr, known, want.resource)
+		}
+		if got := s.of(gr).kinds.Product; got != s.platforms[want.platform].kinds.Product {
+			t.Errorf("%s is of %s", kind, got)
+		}
 	}
 }
 

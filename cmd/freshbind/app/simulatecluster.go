@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,8 +14,6 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/platform"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
-	"github.com/freshbind/freshbind/internal/platform/kruise"
 	"github.com/freshbind/freshbind/internal/revision"
 	"github.com/freshbind/freshbind/internal/settings"
 )
@@ -58,9 +57,8 @@ type simulatedPool struct {
 
 // simulation tells what documents would lead to in one cluster.
 type simulation struct {
-	// agentSandbox and kruise are what is known of each platform, claims what gets a member of the first.
-	agentSandbox, kruise simulatedPlatform
-	claims               *agentsandbox.Adviser
+	// platforms are predictedPlatforms. The first is asked for namespaces, too.
+	platforms []simulatedPlatform
 
 	defaults  *crdDefaults
 	namespace string
@@ -70,14 +68,24 @@ type simulation struct {
 
 // simulatedPlatform is what predictions take of a platform.
 type simulatedPlatform struct {
-	get     func(ctx context.Context, gr schema.GroupResource, namespace, name string) (*unstructured.Unstructured, error)
+	kinds   platform.Kinds
+	stored  platform.Stored
 	render  func(template *unstructured.Unstructured) (revision.Blueprint, error)
 	adviser interface {
 		Inputs(obj *unstructured.Unstructured) advice.Inputs
 		TemplateChange(ctx context.Context, old, obj *unstructured.Unstructured) (advice.TemplateChange, error)
 	}
-	// refuses: Freshbind has the API server refuse inputs that cannot be read. pooled: its pools are templates themselves.
-	refuses, pooled bool
+	// claim predicts what a claim gets. Nobody asks where claims are of no kind.
+	claim func(ctx context.Context, claim *unstructured.Unstructured) (advice.Claim, error)
+	// refuses: Freshbind has the API server refuse inputs that cannot be read.
+	refuses bool
+}
+
+// simulatedSources are what predictions are made from.
+type simulatedSources struct {
+	stored   platform.Stored
+	api      client.Reader
+	defaults settings.Defaults
 }
 
 func newSimulation(o *simulateOptions) (*simulation, error) {
@@ -93,14 +101,6 @@ func newSimulation(o *simulateOptions) (*simulation, error) {
 	if err != nil {
 		return nil, err
 	}
-	resolver, err := liveread.NewResolver(cfg, agentsandbox.Versions...)
-	if err != nil {
-		return nil, err
-	}
-	kruiseResolver, err := liveread.NewResolver(cfg, kruiseKinds().Versions...)
-	if err != nil {
-		return nil, err
-	}
 	defaults, err := newCRDDefaults(cfg)
 	if err != nil {
 		return nil, err
@@ -109,37 +109,52 @@ func newSimulation(o *simulateOptions) (*simulation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create client: %w", err)
 	}
-	byDefault := settings.Defaults{Mode: settings.Mode(o.enforcement), Strategy: freshness.Strategy(o.strategy)}
-	p := &agentsandbox.Platform{Reader: liveread.NewReader(getter, nil), Resolver: resolver, Defaults: byDefault}
-	boxes := &kruise.Platform{Stored: platform.Stored{Reader: p.Reader, Resolver: kruiseResolver}, Defaults: byDefault}
-	adviser := &agentsandbox.Adviser{Platform: p, Lister: &agentsandbox.Lister{API: api, Resolver: resolver}}
-	return &simulation{
-		agentSandbox: simulatedPlatform{get: p.Get, render: agentsandbox.RenderMember, adviser: adviser, refuses: true},
-		kruise:       simulatedPlatform{get: boxes.Get, render: boxes.Render, adviser: &kruise.Adviser{Platform: boxes, API: api}, pooled: true},
-		claims:       adviser, defaults: defaults, namespace: namespace, forced: forced,
-	}, nil
+	of := simulatedSources{
+		stored: platform.Stored{Reader: liveread.NewReader(getter, nil)}, api: api,
+		defaults: settings.Defaults{Mode: settings.Mode(o.enforcement), Strategy: freshness.Strategy(o.strategy)},
+	}
+	s := &simulation{defaults: defaults, namespace: namespace, forced: forced}
+	for _, p := range predictedPlatforms() {
+		if of.stored.Resolver, err = liveread.NewResolver(cfg, p.kinds.Versions...); err != nil {
+			return nil, err
+		}
+		known := p.connect(of)
+		known.kinds, known.stored = p.kinds, of.stored
+		s.platforms = append(s.platforms, known)
+	}
+	return s, nil
 }
 
 func (s *simulation) of(gr schema.GroupResource) simulatedPlatform {
-	if gr == kruise.Sets {
-		return s.kruise
+	for _, p := range s.platforms {
+		if slices.ContainsFunc(simulatedKinds(p.kinds), func(k platform.Kind) bool { return k.GroupResource() == gr }) {
+			return p
+		}
 	}
-	return s.agentSandbox
+	return s.platforms[0]
+}
+
+// simulatedKinds are those of which there is something to tell.
+func simulatedKinds(of platform.Kinds) []platform.Kind {
+	out := []platform.Kind{of.Template, of.Pool}
+	if of.HasClaims() {
+		out = append(out, of.Claim)
+	}
+	return out
 }
 
 // simulatedResource returns the resource of a document that there is something
 // to tell of.
 func simulatedResource(obj *unstructured.Unstructured) (schema.GroupResource, bool) {
-	switch gk := obj.GroupVersionKind().GroupKind(); {
-	case agentsandbox.IsTemplate(gk):
-		return agentsandbox.Templates, true
-	case agentsandbox.IsPool(gk):
-		return agentsandbox.Pools, true
-	case agentsandbox.IsClaim(gk):
-		return agentsandbox.Claims, true
-	case kruise.IsPool(gk):
-		return kruise.Sets, true
-	case gk == schema.GroupKind{Kind: "Namespace"}:
+	gk := obj.GroupVersionKind().GroupKind()
+	for _, p := range predictedPlatforms() {
+		for _, k := range simulatedKinds(p.kinds) {
+			if k.GroupKind == gk {
+				return k.GroupResource(), true
+			}
+		}
+	}
+	if gk == (schema.GroupKind{Kind: "Namespace"}) {
 		return schema.GroupResource{Resource: "namespaces"}, true
 	}
 	return schema.GroupResource{}, false
@@ -152,7 +167,8 @@ func (s *simulation) predict(ctx context.Context, obj *unstructured.Unstructured
 	if err != nil {
 		return simulated{}, err
 	}
-	stored, err := s.stored(ctx, gr, obj)
+	by := s.of(gr)
+	stored, err := by.read(ctx, gr, obj)
 	if err != nil {
 		return simulated{}, err
 	}
@@ -162,15 +178,14 @@ func (s *simulation) predict(ctx context.Context, obj *unstructured.Unstructured
 		out.Says = "would be refused"
 		return out, nil
 	}
-	by := s.of(gr)
 	by.readInputs(stored, obj, &out)
 	switch {
-	case gr == agentsandbox.Templates, gr == kruise.Sets:
+	case gr == by.kinds.Template.GroupResource():
 		err = by.predictTemplate(ctx, stored, obj, &out)
-	case gr == agentsandbox.Claims && stored != nil:
+	case gr == by.kinds.Claim.GroupResource() && stored != nil:
 		out.Says = "is stored already: nothing happens"
-	case gr == agentsandbox.Claims:
-		err = s.predictClaim(ctx, obj, &out)
+	case gr == by.kinds.Claim.GroupResource():
+		err = by.predictClaim(ctx, obj, &out)
 	default:
 		out.Says = "its inputs can be read"
 	}
@@ -201,11 +216,11 @@ func (s *simulation) complete(gr schema.GroupResource, obj *unstructured.Unstruc
 	return unknown, s.defaults.apply(obj)
 }
 
-func (s *simulation) stored(ctx context.Context, gr schema.GroupResource, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (p simulatedPlatform) read(ctx context.Context, gr schema.GroupResource, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if obj.GetName() == "" {
 		return nil, nil
 	}
-	return s.of(gr).get(ctx, gr, obj.GetNamespace(), obj.GetName())
+	return p.stored.Get(ctx, gr, obj.GetNamespace(), obj.GetName())
 }
 
 // readInputs tells of what an object says to Freshbind and what cannot be read of that.
@@ -253,7 +268,7 @@ func (p simulatedPlatform) predictTemplate(ctx context.Context, stored, obj *uns
 	switch lines := change.Lines(); {
 	case len(lines) > 0:
 		out.Says = lines[0]
-	case stored == nil && p.pooled:
+	case stored == nil && p.kinds.Template.GroupKind == p.kinds.Pool.GroupKind:
 		out.Says = "nothing becomes stale: it has no members yet"
 	case len(change.Pools) == 0:
 		out.Says = "nothing becomes stale: no pool that wants members refers to it"
@@ -279,8 +294,8 @@ func (p simulatedPlatform) difference(stored, obj *unstructured.Unstructured) (s
 	return revision.Summary(revision.Compare(before, after, revision.PathSet{}), simulateDifferences), nil
 }
 
-func (s *simulation) predictClaim(ctx context.Context, obj *unstructured.Unstructured, out *simulated) error {
-	claim, err := s.claims.Claim(ctx, obj)
+func (p simulatedPlatform) predictClaim(ctx context.Context, obj *unstructured.Unstructured, out *simulated) error {
+	claim, err := p.claim(ctx, obj)
 	if err != nil {
 		return err
 	}
