@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/freshness"
@@ -167,17 +166,4 @@ func (a *Adviser) rollout(pool *unstructured.Unstructured, in setting) advice.Ro
 		Enforced:   in.enforced || said.Enforces(),
 		AdmitAny:   said.AdmitsAny(),
 	}
-}
-
-// IsTemplate reports whether advice on a template is asked for, of any version.
-func IsTemplate(gk schema.GroupKind) bool { return gk == extension(kindTemplate) }
-
-// IsClaim reports whether advice on a claim is asked for.
-func IsClaim(gk schema.GroupKind) bool { return gk == extension(kindClaim) }
-
-// IsPool reports whether advice on the inputs of a pool is asked for.
-func IsPool(gk schema.GroupKind) bool { return gk == extension(kindPool) }
-
-func extension(kind string) schema.GroupKind {
-	return schema.GroupKind{Group: ExtensionsGroup, Kind: kind}
 }

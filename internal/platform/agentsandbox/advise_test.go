@@ -322,15 +322,3 @@ func TestPredict(t *testing.T) {
 		})
 	}
 }
-
-func TestAdvisedKinds(t *testing.T) {
-	kinds := func(gk schema.GroupKind) string { return fmt.Sprint(IsTemplate(gk), IsClaim(gk), IsPool(gk)) }
-	for kind, want := range map[string]string{kindTemplate: "true false false", kindClaim: "false true false", kindPool: "false false true", kindSandbox: "false false false"} {
-		if got := kinds(schema.GroupKind{Group: ExtensionsGroup, Kind: kind}); got != want {
-			t.Errorf("%s is a template, a claim, a pool: %s, want %s", kind, got, want)
-		}
-		if got := kinds(schema.GroupKind{Group: "example.com", Kind: kind}); got != "false false false" {
-			t.Errorf("%s of another group is one: %s", kind, got)
-		}
-	}
-}

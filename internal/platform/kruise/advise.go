@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/advice"
@@ -21,9 +20,6 @@ type Adviser struct {
 	// API is asked for members, page by page.
 	API client.Reader
 }
-
-// IsPool reports whether advice on a SandboxSet is asked for.
-func IsPool(gk schema.GroupKind) bool { return gk == schema.GroupKind{Group: Group, Kind: kindSet} }
 
 // Inputs returns what a SandboxSet says to Freshbind.
 func (*Adviser) Inputs(set *unstructured.Unstructured) advice.Inputs {

@@ -222,16 +222,6 @@ func TestAdviceNeedsSandboxes(t *testing.T) {
 	}
 }
 
-func TestAdviceIsOnSandboxSets(t *testing.T) {
-	for gk, want := range map[schema.GroupKind]bool{
-		{Group: Group, Kind: kindSet}: true, {Group: Group, Kind: kindTemplate}: false, {Group: Group, Kind: kindClaim}: false, {Group: "apps", Kind: kindSet}: false,
-	} {
-		if got := IsPool(gk); got != want {
-			t.Errorf("there is advice on %s: %t, want %t", gk, got, want)
-		}
-	}
-}
-
 func TestAdviceReadsAnnotationsOfSandboxSets(t *testing.T) {
 	c := newCluster()
 	c.set().SetAnnotations(map[string]string{"a": "b"})
