@@ -165,7 +165,7 @@ func (d *Doctor) guards(ns corev1.Namespace) bool {
 func (d *Doctor) mayCreate(ctx context.Context, k platform.Served, namespace string) (bool, error) {
 	mine := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: namespace, Verb: "create", Group: k.Sandboxes.Group, Version: "*", Resource: "sandboxes",
+			Namespace: namespace, Verb: "create", Group: k.Sandboxes.Group, Version: "*", Resource: d.Platform.Member.Resource,
 		},
 	}}
 	if err := d.Client.Create(ctx, mine); err != nil {
