@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -25,8 +26,14 @@ var admissionKinds = []string{
 	"ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicy",
 }
 
-// ours are the names that the chart and webhook-config give them.
-var ours = regexp.MustCompile(`^freshbind(-(stamp|born|used|owners|pod-stamp|own-[a-z]+))?(-kruise)?(-by-pool|-by-floor-[0-9]+)?$`)
+// ours are the names that the chart and webhook-config give them. suffixes are those of platforms.
+func ours(suffixes []string) *regexp.Regexp {
+	var of []string
+	for _, suffix := range suffixes {
+		of = append(of, regexp.QuoteMeta(suffix))
+	}
+	return regexp.MustCompile(`^freshbind(-(stamp|born|used|owners|pod-stamp|own-[a-z]+))?(` + strings.Join(of, "|") + `)(-by-pool|-by-floor-[0-9]+)?$`)
+}
 
 // Guard takes Freshbind itself out of a cluster.
 type Guard struct {
@@ -37,6 +44,9 @@ type Guard struct {
 	Told func(format string, args ...any)
 	// Leases are deleted once nobody renews them.
 	Leases []string
+	// Suffixes are how the names of what the API server is told of each platform end, by
+	// platform.Admission; empty for the one that has the plain names.
+	Suffixes []string
 	// Poll is how often it is looked whether the Pods are gone, Timeout how long.
 	Poll, Timeout time.Duration
 }
@@ -44,6 +54,7 @@ type Guard struct {
 // Open deletes the webhook configurations and admission policies: from then on
 // nothing is refused, and no write waits for a guard that is going away.
 func (g *Guard) Open(ctx context.Context) error {
+	ours := ours(g.Suffixes)
 	for _, name := range admissionKinds {
 		kind := schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: name}
 		err := each(ctx, g.Client, kind, partial, func(o metav1.Object) error {

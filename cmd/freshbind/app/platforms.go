@@ -52,6 +52,15 @@ func guarded(withKruise bool) []*manager.Guarded {
 	return all
 }
 
+// suffixes end the names of what the API server was told, whichever platforms were guarded.
+func suffixes() []string {
+	var out []string
+	for _, g := range guarded(true) {
+		out = append(out, g.Admission.Suffix)
+	}
+	return out
+}
+
 // connectKruise puts OpenKruise Agents together. Its own controllers look after claims.
 func connectKruise(s manager.Sources) manager.Connected {
 	p := &kruise.Platform{Stored: s.Stored, ByUID: s.ByUID, History: s.History, Defaults: s.Defaults, RepairOff: s.RepairOff, Turns: s.Turns}

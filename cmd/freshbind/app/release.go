@@ -172,8 +172,8 @@ func (o *releaseOptions) takeAway(ctx context.Context, c *cli.Cluster) error {
 				told = fmt.Errorf("write output: %w", err)
 			}
 		},
-		Leases: []string{programName, selftest.LeaseName},
-		Poll:   o.poll, Timeout: o.timeout / 2,
+		Leases: []string{programName, selftest.LeaseName}, Suffixes: suffixes(),
+		Poll: o.poll, Timeout: o.timeout / 2,
 	}
 	if err := g.Open(ctx); err != nil {
 		return err

@@ -244,7 +244,7 @@ func TestReleaseDeletesWhatIsInstalled(t *testing.T) {
 	}
 	var objs []client.Object
 	for _, scope := range []webhooks.Scope{{}, everywhere} {
-		o := &webhookConfigOptions{scope: scope, mutating: true}
+		o := &webhookConfigOptions{scope: scope, mutating: true, kruise: true}
 		for _, obj := range o.objects() {
 			if !slices.ContainsFunc(objs, func(there client.Object) bool { return keyOf(there) == keyOf(obj) }) {
 				objs = append(objs, obj)
