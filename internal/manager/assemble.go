@@ -228,7 +228,8 @@ func (a *assembly) register(to hints, binds *webhooks.RecentBinds) {
 	}
 	for _, hook := range hooks {
 		server.Register(a.Admission.PathPrefix+hook.Path, webhooks.NewReviews(&webhooks.Guard{
-			Platform: a.Guard, Modes: a.modes, Metrics: m, Observer: to, RecentBinds: binds, Retries: retries, KnownRefusals: refusals, PoolSkipped: to.poolSkipped, Released: to.released, ReturnRefused: to.returnRefused,
+			Platform: a.Guard, Modes: a.modes, Metrics: m, Observer: to, RecentBinds: binds, Retries: retries, KnownRefusals: refusals,
+			PoolSkipped: to.poolSkipped, Released: to.released, ReturnRefused: to.returnRefused,
 			Clock: clock.RealClock{}, Turns: a.turns, Timeout: hook.HandlerTimeout(), FailOpen: hook.FailOpen,
 		}))
 	}

@@ -105,6 +105,7 @@ func leftOut(rows []row) string {
 		}
 		fmt.Fprintf(&out, "    %-58s %s\n", r.test, r.why)
 	}
-	return fmt.Sprintf("left out: %d tests that start control planes; make test-rest runs them but for releases that make matrix runs, make test-all everything else; one: go test ./test/PACKAGE -run TEST\n%s",
+	return fmt.Sprintf("left out: %d tests that start control planes; "+
+		"make test-rest runs them but for releases that make matrix runs, make test-all everything else; one: go test ./test/PACKAGE -run TEST\n%s",
 		count, out.String())
 }

@@ -68,21 +68,26 @@ func (o *ManagerOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Context, "context", o.Context, "Context of the kubeconfig.")
 	fs.StringVar(&o.WebhookAddress, "webhook-bind-address", o.WebhookAddress, "Address (host:port) that serves the webhooks over TLS.")
 	fs.StringVar(&o.CertDir, "cert-dir", o.CertDir, "Directory with tls.crt and tls.key, read again when they change.")
-	fs.StringVar(&o.ClientCAFile, "client-ca-file", o.ClientCAFile, "File with CAs, PEM: the webhooks answer only clients with a certificate of these, as the API server can show one; empty to answer everybody.")
+	fs.StringVar(&o.ClientCAFile, "client-ca-file", o.ClientCAFile,
+		"File with CAs, PEM: the webhooks answer only clients with a certificate of these, as the API server can show one; empty to answer everybody.")
 	fs.StringSliceVar(&o.ClientNames, "client-names", o.ClientNames, "Common names that such a certificate may have; any if empty.")
 	fs.StringVar(&o.HealthAddress, "health-probe-bind-address", o.HealthAddress, "Address that serves /healthz and /readyz; 0 for none.")
 	fs.StringVar(&o.ProfileAddress, "pprof-bind-address", o.ProfileAddress, "Address of this host only, as 127.0.0.1:6060, that serves /debug/pprof, which shows what is in memory; 0 for none.")
 	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress, "Address that serves /metrics; 0 for none.")
-	fs.BoolVar(&o.MetricsSecure, "metrics-secure", o.MetricsSecure, "Serve /metrics over TLS, with the webhooks' certificate, and only to who shows a token of the cluster and may get /metrics (RBAC nonResourceURLs).")
+	fs.BoolVar(&o.MetricsSecure, "metrics-secure", o.MetricsSecure,
+		"Serve /metrics over TLS, with the webhooks' certificate, and only to who shows a token of the cluster and may get /metrics (RBAC nonResourceURLs).")
 	fs.DurationVar(&o.GracePeriod, "grace-period", o.GracePeriod, "How long running requests may take after a stop signal.")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Elect a leader, which runs the controllers; all replicas serve webhooks.")
 	fs.StringVar(&o.LeaderElectNamespace, "leader-election-namespace", o.LeaderElectNamespace, "Namespace of the lease; empty for the namespace this runs in.")
-	fs.StringVar(&o.Deployment, "deployment", o.Deployment, "Deployment that runs this, in the namespace of the lease: a process that stops while it is gone, or has no replicas, shows hidden members again.")
+	fs.StringVar(&o.Deployment, "deployment", o.Deployment,
+		"Deployment that runs this, in the namespace of the lease: a process that stops while it is gone, or has no replicas, shows hidden members again.")
 	fs.StringVar(&o.enforcement, "default-enforcement", o.enforcement, "Mode where neither namespace nor pool sets one: audit or enforce.")
 	fs.StringVar(&o.strategy, "default-rollout-strategy", o.strategy, "Strategy where the pool sets none: OnReplenish, Recreate or RollingUpdate.")
-	fs.BoolVar(&o.Repair, "repair", o.Repair, "Rewrite a cold start that was rendered from an older revision to the one in force, in mode enforce; without it, and for pools with the annotation freshbind.dev/repair=false, it is refused.")
+	fs.BoolVar(&o.Repair, "repair", o.Repair,
+		"Rewrite a cold start that was rendered from an older revision to the one in force, in mode enforce; without it, and for pools with the annotation freshbind.dev/repair=false, it is refused.")
 	fs.IntVar(&o.RevisionLimit, "revision-history-limit", o.RevisionLimit, "How many revisions of a template to keep, not counting those in use.")
-	fs.BoolVar(&o.RevisionDigests, "revision-digests", o.RevisionDigests, "Keep digests of a revision's values in mode enforce, too, as everywhere in mode audit: stale members are still named, but a rollout cannot be undone from history.")
+	fs.BoolVar(&o.RevisionDigests, "revision-digests", o.RevisionDigests,
+		"Keep digests of a revision's values in mode enforce, too, as everywhere in mode audit: stale members are still named, but a rollout cannot be undone from history.")
 	fs.IntVar(&o.Budget, "replacement-budget", o.Budget, "How many members may be in replacement at once, over all pools. After as many deletes a fifth of them go each second.")
 	fs.BoolVar(&o.kruise, "platform-kruise", o.kruise, "Guard the sandboxes of OpenKruise Agents, too.")
 	fs.StringSliceVar(&o.Namespaces, "namespaces", o.Namespaces, "The only namespaces to look at; all if empty.")

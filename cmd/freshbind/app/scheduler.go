@@ -25,7 +25,8 @@ func defaultScheduling() manager.Scheduling {
 }
 
 func addSchedulingFlags(fs *pflag.FlagSet, o *manager.Scheduling) {
-	fs.StringVar(&o.Mode, "scheduling", o.Mode, "How members' pods get to nodes: None, Extender (the cluster's scheduler asks Freshbind, see scheduler-config) or SecondScheduler (they are sent to a scheduler of their own).")
+	fs.StringVar(&o.Mode, "scheduling", o.Mode,
+		"How members' pods get to nodes: None, Extender (the cluster's scheduler asks Freshbind, see scheduler-config) or SecondScheduler (they are sent to a scheduler of their own).")
 	fs.StringVar(&o.SchedulerName, "scheduler-name", o.SchedulerName, "Name of the second scheduler. With another value of --scheduling, members whose pods have it are replaced.")
 	fs.IntVar(&o.Weights.Zone, "scheduling-weight-zone", o.Weights.Zone, "How much each member of the pool in a node's zone counts against the node; 0 to ignore zones.")
 	fs.IntVar(&o.Weights.Node, "scheduling-weight-node", o.Weights.Node, "How much each member of the pool on a node counts against it; 0 to ignore them.")

@@ -26,7 +26,8 @@ func (o *schedulerConfigOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.CAFile, "ca-file", "", "Path, where the scheduler runs, of a PEM file with the CA that signed Freshbind's serving certificate. Without one kube-scheduler would trust anybody.")
 	fs.StringVar(&c.ServerName, "server-name", "", "Name in the serving certificate, if --url has another name or an address.")
 	fs.DurationVar(&c.Timeout, "timeout", time.Second, "How long the scheduler waits for an answer.")
-	fs.Int64Var(&c.Weight, "weight", 10, "Weight of Freshbind's scores (0 to 10) beside those of the scheduler's own plugins (0 to 100). The scheduler multiplies it by ten: with 10, a point of Freshbind's counts as 100 of theirs.")
+	fs.Int64Var(&c.Weight, "weight", 10,
+		"Weight of Freshbind's scores (0 to 10) beside those of the scheduler's own plugins (0 to 100). The scheduler multiplies it by ten: with 10, a point of Freshbind's counts as 100 of theirs.")
 	fs.BoolVar(&c.Ignorable, "ignorable", true, "Let the scheduler go on without Freshbind's answer. false only with --second-scheduler, because Freshbind's own pods have to be scheduled without it.")
 	fs.BoolVar(&o.second, "second-scheduler", false, "Print the whole configuration of a scheduler of its own for members' pods, not a stanza for an existing one.")
 	fs.StringVar(&c.SchedulerName, "scheduler-name", config.Default().Scheduling.SchedulerName, "Name of the second scheduler, of its profile and of its lease.")
