@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,56 +24,28 @@ import (
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/livereadtest"
 )
 
-// heldReads answers no read before everybody waits for one, and so shows which reads
-// are made one after the other.
-type heldReads struct {
-	objs map[string]*unstructured.Unstructured
+// storedReads answers with objects by their resources and names.
+type storedReads map[string]*unstructured.Unstructured
 
-	mu      sync.Mutex
-	pending map[string]chan struct{}
-}
-
-func (h *heldReads) Get(ctx context.Context, ref liveread.Ref) (*unstructured.Unstructured, error) {
-	key := ref.GVR.Resource + "/" + ref.Name
-	answer := make(chan struct{})
-	h.mu.Lock()
-	h.pending[key] = answer
-	h.mu.Unlock()
-	select {
-	case <-answer:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if obj := h.objs[key]; obj != nil {
+func (s storedReads) Get(_ context.Context, ref liveread.Ref) (*unstructured.Unstructured, error) {
+	if obj := s[readOf(ref)]; obj != nil {
 		return obj, nil
 	}
 	return nil, apierrors.NewNotFound(ref.GVR.GroupResource(), ref.Name)
 }
 
-func (*heldReads) Resource(_ context.Context, gr schema.GroupResource) (schema.GroupVersionResource, error) {
+func readOf(ref liveread.Ref) string { return ref.GVR.Resource + "/" + ref.Name }
+
+func (storedReads) Resource(_ context.Context, gr schema.GroupResource) (schema.GroupVersionResource, error) {
 	return gr.WithVersion("v1beta1"), nil
 }
 
 // Revisions has recorded none.
-func (*heldReads) Revisions(context.Context, *unstructured.Unstructured) ([]platform.Recorded, error) {
+func (storedReads) Revisions(context.Context, *unstructured.Unstructured) ([]platform.Recorded, error) {
 	return nil, nil
-}
-
-// round answers the reads that everybody waits for, and returns what they were of.
-func (h *heldReads) round() []string {
-	synctest.Wait()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var of []string
-	for key, answer := range h.pending {
-		close(answer)
-		of = append(of, key)
-	}
-	clear(h.pending)
-	slices.Sort(of)
-	return of
 }
 
 // The mode and floors of a namespace cost no round of reads of their own.
@@ -144,17 +115,17 @@ func TestRoundsOfReads(t *testing.T) {
 				if tc.pool == enforcing {
 					labels = nil
 				}
-				h := &heldReads{pending: map[string]chan struct{}{}, objs: map[string]*unstructured.Unstructured{
+				held, stored := livereadtest.NewRounds(), storedReads{
 					"nodes/node-1": {Object: map[string]any{
 						"metadata": map[string]any{"name": "node-1"},
 						"status":   map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}},
 					}},
 					"namespaces/ns":   {Object: map[string]any{"metadata": map[string]any{"name": "ns"}}},
 					"pods/python-abc": pod, "sandboxclaims/c1": chosen, "sandboxtemplates/python": template, "sandboxwarmpools/python": tc.pool,
-				}}
-				h.objs["namespaces/ns"].SetLabels(labels)
+				}
+				stored["namespaces/ns"].SetLabels(labels)
 				p := &agentsandbox.Platform{
-					Reader: liveread.NewReader(h, nil), Resolver: h, History: h,
+					Reader: held.Reader(stored, readOf), Resolver: stored, History: stored,
 					Defaults:   settings.Defaults{Mode: settings.Audit, Strategy: freshness.Recreate, Floors: tc.floors},
 					CachedNode: func(_, _ string) string { return tc.node },
 				}
@@ -163,16 +134,18 @@ func TestRoundsOfReads(t *testing.T) {
 				if tc.stamps {
 					handle = (&Stamp{Revisions: p, Modes: modes, Timeout: time.Minute}).Handle
 				}
-				answers := make(chan admission.Response, 1)
-				go func() { answers <- handle(t.Context(), tc.req) }()
+				var answer admission.Response
+				rounds, _ := held.Of(func() error {
+					answer = handle(t.Context(), tc.req)
+					return nil
+				})
 				var got [][]string
-				for of := h.round(); len(of) > 0; of = h.round() {
-					got = append(got, of)
+				for _, of := range rounds {
+					got = append(got, strings.Fields(of))
 				}
 				if diff := cmp.Diff(tc.want, got); diff != "" {
 					t.Errorf("rounds of reads (-want,+got):\n%s", diff)
 				}
-				answer := <-answers
 				if !tc.stamps && answer.AuditAnnotations["mode"] != "enforce" || tc.stamps && len(answer.Patches) == 0 {
 					t.Errorf("answered in another mode: %+v", answer)
 				}
