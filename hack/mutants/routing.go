@@ -107,19 +107,19 @@ var routing = slices.Concat(at("routes/fence.go", []mutant{
 	}`, broken: ``, test: "TestMutatorConformance"},
 	{check: "routes: the Pod of a late route waits, too", old: `if outcome != Applied && outcome != Undecided {`, broken: `if outcome != Applied {`, test: "TestMutatorUndecided"},
 	{check: "routes: a failed connection elsewhere removes nothing", old: `podIP != "" && a.Address().String() != podIP`, broken: `false`, test: "TestRouterLookup"},
-}), at("internal/sentinel/memory.go", []mutant{
-	{check: "sentinel: deletions are bounded", old: `for m.order.Len() > m.limit {`, broken: `for false {`, test: "TestMemory/more than it remembers"},
-	{check: "sentinel: deletions age", old: `time.Since(e.Value.(*Deletion).seen) > m.keep`, broken: `false`, test: "TestMemory/long ago"},
-	{check: "sentinel: an older deletion says nothing", old: `if v <= e.Value.(*Deletion).Version {`, broken: `if false {`, test: "TestMemory/an older one"},
+}), at("internal/sentinel/deletions.go", []mutant{
+	{check: "sentinel: deletions are bounded", old: `for m.order.Len() > m.limit {`, broken: `for false {`, test: "TestDeletions/more than it remembers"},
+	{check: "sentinel: deletions age", old: `time.Since(e.Value.(*Deletion).seen) > m.keep`, broken: `false`, test: "TestDeletions/long ago"},
+	{check: "sentinel: an older deletion says nothing", old: `if v <= e.Value.(*Deletion).Version {`, broken: `if false {`, test: "TestDeletions/an older one"},
 	{check: "sentinel: nothing is said of a name that is in use", old: `return e != nil && e.Value.(*Deletion) == d`, broken: `return e == nil || e.Value.(*Deletion) == d`, test: "TestReturned"},
-	{check: "sentinel: a restored etcd makes all versions void", old: `if v < e.Value.(*Deletion).Version {`, broken: `if false {`, test: "TestMemory/etcd restored"},
+	{check: "sentinel: a restored etcd makes all versions void", old: `if v < e.Value.(*Deletion).Version {`, broken: `if false {`, test: "TestDeletions/etcd restored"},
 }), at("internal/sentinel/gateway.go", []mutant{
-	{check: "sentinel: deletions are repeated", old: `all, latest := g.memory.all()`, broken: `all, latest, _ := g.memory.since(g.told)`, test: "TestLateRefresh/with a sentinel"},
-	{check: "sentinel: new deletions are told at once", old: `wake := g.tellNew(ctx)`, broken: `var wake chan struct{}`, test: "TestPace/one"},
+	{check: "sentinel: deletions are repeated", old: `all, latest := g.deletions.all()`, broken: `all, latest, _ := g.deletions.since(g.sent)`, test: "TestLateRefresh/with a sentinel"},
+	{check: "sentinel: new deletions are told at once", old: `wake := g.sendNew(ctx)`, broken: `var wake chan struct{}`, test: "TestPace/one"},
 	{check: "sentinel: a gateway's own trouble is no answer", old: `case 4:`, broken: `case 4, 5:`, test: "TestGatewayDown"},
 	{check: "sentinel: messages have a pace", old: `pause(ctx, time.Second/time.Duration(g.pace.Rate)-time.Since(started))`, broken: `pause(ctx, -time.Since(started))`, test: "TestPace/too many"},
 }), at("internal/sentinel/watch.go", []mutant{
-	{check: "sentinel: what is being deleted is dead", old: `if object.GetDeletionTimestamp() != nil {`, broken: `if false {`, test: "TestMemory/being deleted"},
-	{check: "sentinel: a deletion that a list shows is as new as the list", old: `v = max(v, listed)`, broken: `_ = listed`, test: "TestMemory/missing in a list"},
+	{check: "sentinel: what is being deleted is dead", old: `if object.GetDeletionTimestamp() != nil {`, broken: `if false {`, test: "TestDeletions/being deleted"},
+	{check: "sentinel: a deletion that a list shows is as new as the list", old: `v = max(v, listed)`, broken: `_ = listed`, test: "TestDeletions/missing in a list"},
 	{check: "sentinel: a gateway that ends is not told", old: `terminating != nil && *terminating {`, broken: `terminating != nil && false {`, test: "TestEndpointURLs"},
 }))

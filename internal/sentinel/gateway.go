@@ -13,7 +13,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Pace bounds what gateways are told.
+// Pace bounds what gateways are sent.
 type Pace struct {
 	// Interval is the time from one repetition of all deletions to the next.
 	Interval time.Duration
@@ -38,15 +38,15 @@ type message struct {
 	ResourceVersion string `json:"resourceVersion"`
 }
 
-// gateway is told all deletions again and again, and new ones at once.
+// gateway is sent all deletions again and again, and new ones at once.
 type gateway struct {
-	url     string
-	client  *http.Client
-	memory  *Memory
-	pace    Pace
-	metrics *Metrics
-	// told is the number of the latest deletion that it was told.
-	told uint64
+	url       string
+	client    *http.Client
+	deletions *Deletions
+	pace      Pace
+	metrics   *Metrics
+	// sent is the number of the latest deletion that it was sent.
+	sent uint64
 	// failing is set while it does not answer.
 	failing bool
 }
@@ -54,23 +54,23 @@ type gateway struct {
 func (g *gateway) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		started := time.Now()
-		all, latest := g.memory.all()
-		g.told = latest
+		all, latest := g.deletions.all()
+		g.sent = latest
 		for _, d := range all {
-			g.tellNew(ctx)
-			g.tell(ctx, d)
+			g.sendNew(ctx)
+			g.send(ctx, d)
 		}
 		g.waitUntil(ctx, started.Add(g.pace.Interval))
 		g.metrics.round.Set(time.Since(started).Seconds())
 	}
 }
 
-// waitUntil tells what is new until then.
+// waitUntil sends what is new until then.
 func (g *gateway) waitUntil(ctx context.Context, end time.Time) {
 	timer := time.NewTimer(time.Until(end))
 	defer timer.Stop()
 	for {
-		wake := g.tellNew(ctx)
+		wake := g.sendNew(ctx)
 		select {
 		case <-ctx.Done():
 			return
@@ -81,25 +81,25 @@ func (g *gateway) waitUntil(ctx context.Context, end time.Time) {
 	}
 }
 
-// tellNew tells what was deleted meanwhile, and returns a channel that is closed
+// sendNew sends what was deleted meanwhile, and returns a channel that is closed
 // when there is more.
-func (g *gateway) tellNew(ctx context.Context) <-chan struct{} {
+func (g *gateway) sendNew(ctx context.Context) <-chan struct{} {
 	for {
-		list, latest, wake := g.memory.since(g.told)
+		list, latest, wake := g.deletions.since(g.sent)
 		if len(list) == 0 || ctx.Err() != nil {
 			return wake
 		}
-		g.told = latest
+		g.sent = latest
 		for _, d := range list {
-			g.tell(ctx, d)
+			g.send(ctx, d)
 		}
 	}
 }
 
-// tell repeats a deletion, as often as it takes.
-func (g *gateway) tell(ctx context.Context, d *Deletion) {
+// send repeats a deletion, as often as it takes.
+func (g *gateway) send(ctx context.Context, d *Deletion) {
 	retry := 100 * time.Millisecond
-	for ctx.Err() == nil && g.memory.has(d) {
+	for ctx.Err() == nil && g.deletions.has(d) {
 		started := time.Now()
 		err := g.push(ctx, d)
 		if err == nil {

@@ -8,15 +8,15 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// maxGateways bounds those that are told.
+// maxGateways bounds those that deletions are sent to.
 const maxGateways = 256
 
-// Sentinel tells gateways what is remembered.
+// Sentinel sends gateways the deletions that are remembered.
 type Sentinel struct {
-	memory  *Memory
-	client  *http.Client
-	pace    Pace
-	metrics *Metrics
+	deletions *Deletions
+	client    *http.Client
+	pace      Pace
+	metrics   *Metrics
 
 	mu sync.Mutex
 	// wanted are the URLs of the gateways; changed wakes whoever starts them.
@@ -25,8 +25,8 @@ type Sentinel struct {
 }
 
 // New returns a sentinel of no gateways.
-func New(memory *Memory, client *http.Client, pace Pace, metrics *Metrics) *Sentinel {
-	return &Sentinel{memory: memory, client: client, pace: pace, metrics: metrics, changed: make(chan struct{}, 1)}
+func New(deletions *Deletions, client *http.Client, pace Pace, metrics *Metrics) *Sentinel {
+	return &Sentinel{deletions: deletions, client: client, pace: pace, metrics: metrics, changed: make(chan struct{}, 1)}
 }
 
 // SetGateways says where gateways take messages now.
@@ -43,7 +43,7 @@ func (s *Sentinel) SetGateways(urls []string) {
 	}
 }
 
-// Start tells gateways until ctx ends.
+// Start sends to gateways until ctx ends.
 func (s *Sentinel) Start(ctx context.Context) error {
 	running := map[string]context.CancelFunc{}
 	var group sync.WaitGroup
@@ -68,7 +68,7 @@ func (s *Sentinel) Start(ctx context.Context) error {
 			}
 			own, stop := context.WithCancel(ctx)
 			running[url] = stop
-			g := &gateway{url: url, client: s.client, memory: s.memory, pace: s.pace, metrics: s.metrics}
+			g := &gateway{url: url, client: s.client, deletions: s.deletions, pace: s.pace, metrics: s.metrics}
 			group.Go(func() { g.run(own) })
 		}
 		s.metrics.gateways.Set(float64(len(running)))

@@ -63,16 +63,16 @@ var usual = Pace{Interval: interval, Rate: 100, Timeout: time.Second}
 
 type scene struct {
 	*network
-	memory   *Memory
-	sentinel *Sentinel
+	deletions *Deletions
+	sentinel  *Sentinel
 }
 
 // newScene has a sentinel with gateways in a bubble of its own time.
 func newScene(t *testing.T, pace Pace, urls ...string) *scene {
 	metrics := NewMetrics(prometheus.NewRegistry())
 	n := &network{gateways: map[string]http.Handler{}}
-	s := &scene{network: n, memory: NewMemory(1000, 24*time.Hour, metrics)}
-	s.sentinel = New(s.memory, &http.Client{Transport: n}, pace, metrics)
+	s := &scene{network: n, deletions: NewDeletions(1000, 24*time.Hour, metrics)}
+	s.sentinel = New(s.deletions, &http.Client{Transport: n}, pace, metrics)
 	s.sentinel.SetGateways(urls)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -130,7 +130,7 @@ func TestLateRefresh(t *testing.T) {
 					t.Fatal("a running sandbox is not served")
 				}
 				store.Delete(route("", 20))
-				s.memory.Deleted(Key{"a", "s1"}, "u1", 20)
+				s.deletions.Deleted(Key{"a", "s1"}, "u1", 20)
 				time.Sleep(kruisegateway.FenceRetention - time.Minute)
 				store.Refresh(route("running", 15))
 				if served(store) {
@@ -156,7 +156,7 @@ func TestLateRefreshAtTheWorstTime(t *testing.T) {
 		time.Sleep(1300 * time.Millisecond)
 		s := newScene(t, usual, url1)
 		s.set("gateway-1", store)
-		s.memory.Deleted(Key{"a", "s1"}, "u1", 20)
+		s.deletions.Deleted(Key{"a", "s1"}, "u1", 20)
 		time.Sleep(100 * time.Millisecond)
 		came := 0
 		for range 3000 {
@@ -202,7 +202,7 @@ func TestForgetfulGateways(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newScene(t, usual, url1)
 				s.set("gateway-1", kruisegateway.NewStore(time.Now))
-				s.memory.Deleted(Key{"a", "s1"}, "u1", 20)
+				s.deletions.Deleted(Key{"a", "s1"}, "u1", 20)
 				time.Sleep(time.Hour)
 				store := kruisegateway.NewStore(time.Now)
 				do(s, store)
@@ -223,7 +223,7 @@ func TestGatewayDown(t *testing.T) {
 		s := newScene(t, Pace{Interval: time.Hour, Rate: 100, Timeout: time.Second}, url1)
 		s.set("gateway-1", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
 		synctest.Wait()
-		s.memory.Deleted(Key{"a", "s1"}, "u1", 20)
+		s.deletions.Deleted(Key{"a", "s1"}, "u1", 20)
 		time.Sleep(time.Minute)
 		if got := s.count(); got < 5 || got > 20 {
 			t.Errorf("%d attempts in a minute, want some, and pauses between them", got)
@@ -238,12 +238,12 @@ func TestGatewayDown(t *testing.T) {
 	})
 }
 
-// TestReturned shows that nothing is said of a sandbox whose name is in use, even
+// TestReturned shows that nothing is sent of a sandbox whose name is in use, even
 // when its turn was to come.
 func TestReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, Pace{Interval: interval, Rate: 1, Timeout: time.Second}, url1)
-		var told atomic.Int64
+		var sent atomic.Int64
 		all := make(chan struct{})
 		s.set("gateway-1", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			var m kruisegateway.Route
@@ -254,26 +254,26 @@ func TestReturned(t *testing.T) {
 			case "first":
 				<-all
 			case "s0":
-				told.Add(1)
+				sent.Add(1)
 			}
 		}))
-		s.memory.Deleted(Key{"a", "first"}, "u1", 20)
+		s.deletions.Deleted(Key{"a", "first"}, "u1", 20)
 		synctest.Wait()
-		// The latest is told first, and so s0 last.
+		// The latest is sent first, and so s0 last.
 		for i := range 20 {
-			s.memory.Deleted(Key{"a", "s" + strconv.Itoa(i)}, "u1", 20)
+			s.deletions.Deleted(Key{"a", "s" + strconv.Itoa(i)}, "u1", 20)
 		}
 		close(all)
 		time.Sleep(10 * time.Second)
-		s.memory.Present(Key{"a", "s0"}, 30)
+		s.deletions.Present(Key{"a", "s0"}, 30)
 		time.Sleep(time.Minute)
-		if got := told.Load(); got > 0 {
+		if got := sent.Load(); got > 0 {
 			t.Errorf("%d messages about a sandbox that is there", got)
 		}
 	})
 }
 
-// TestPace shows that a new deletion is told at once, all within an interval, and
+// TestPace shows that a new deletion is sent at once, all within an interval, and
 // no faster than the rate.
 func TestPace(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -291,7 +291,7 @@ func TestPace(t *testing.T) {
 				s.set("gateway-1", kruisegateway.NewStore(time.Now))
 				synctest.Wait()
 				for i := range tc.deletions {
-					s.memory.Deleted(Key{"a", "s" + strconv.Itoa(i)}, "u", 20)
+					s.deletions.Deleted(Key{"a", "s" + strconv.Itoa(i)}, "u", 20)
 				}
 				synctest.Wait()
 				if s.count() == 0 {

@@ -24,11 +24,11 @@ import (
 // SandboxKind is what is watched: OpenKruise's Sandboxes.
 var SandboxKind = schema.GroupVersionKind{Group: "agents.kruise.io", Version: "v1alpha1", Kind: "Sandbox"}
 
-// Watch has a memory follow Sandboxes, and a sentinel the gateways there are.
+// Watch has deletions follow Sandboxes, and a sentinel the gateways there are.
 type Watch struct {
-	Cache    cache.Cache
-	Memory   *Memory
-	Sentinel *Sentinel
+	Cache     cache.Cache
+	Deletions *Deletions
+	Sentinel  *Sentinel
 	// URLs are gateways that do not change; Services those whose endpoints take
 	// messages at Port.
 	URLs     []string
@@ -72,9 +72,9 @@ func (w *Watch) followSandboxes(ctx context.Context) error {
 		synced = s.LastSyncResourceVersion
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { w.Memory.changed(o) },
-		UpdateFunc: func(_, o any) { w.Memory.changed(o) },
-		DeleteFunc: func(o any) { w.Memory.gone(o, synced()) },
+		AddFunc:    func(o any) { w.Deletions.changed(o) },
+		UpdateFunc: func(_, o any) { w.Deletions.changed(o) },
+		DeleteFunc: func(o any) { w.Deletions.gone(o, synced()) },
 	})
 	if err != nil {
 		return fmt.Errorf("watch Sandboxes: %w", err)
@@ -83,7 +83,7 @@ func (w *Watch) followSandboxes(ctx context.Context) error {
 }
 
 // changed follows a Sandbox as it is. One that is being deleted is dead already.
-func (m *Memory) changed(o any) {
+func (m *Deletions) changed(o any) {
 	object, ok := o.(metav1.Object)
 	if !ok {
 		return
@@ -102,7 +102,7 @@ func (m *Memory) changed(o any) {
 
 // gone follows a deletion. One that only a list showed has the last version that
 // was seen: what was written between that and the list is of the same sandbox.
-func (m *Memory) gone(o any, synced string) {
+func (m *Deletions) gone(o any, synced string) {
 	listed := routes.Version(0)
 	if unseen, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = unseen.Obj
@@ -157,7 +157,7 @@ func (w *Watch) findGateways(ctx context.Context) error {
 }
 
 // endpointURLs are where the endpoints take messages. Those that are not ready
-// yet are told, too: a gateway takes what its peers push before it serves.
+// yet are sent to, too: a gateway takes what its peers push before it serves.
 func endpointURLs(list []discoveryv1.EndpointSlice, port int) []string {
 	var urls []string
 	for i := range list {

@@ -129,12 +129,12 @@ func (o *SentinelOptions) Run(ctx context.Context) error {
 
 func (o *SentinelOptions) assemble(mgr manager.Manager) error {
 	m := sentinel.NewMetrics(metrics.Registry)
-	memory := sentinel.NewMemory(o.MaxDeletions, o.Keep, m)
-	s := sentinel.New(memory, &http.Client{
+	deletions := sentinel.NewDeletions(o.MaxDeletions, o.Keep, m)
+	s := sentinel.New(deletions, &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}, o.Pace, m)
 	watch := &sentinel.Watch{
-		Cache: mgr.GetCache(), Memory: memory, Sentinel: s, URLs: o.URLs, Services: o.services, Port: o.Port,
+		Cache: mgr.GetCache(), Deletions: deletions, Sentinel: s, URLs: o.URLs, Services: o.services, Port: o.Port,
 	}
 	ready := func(*http.Request) error { return watch.Ready() }
 	if err := errors.Join(mgr.Add(manager.RunnableFunc(s.Start)), mgr.Add(manager.RunnableFunc(watch.Start)), mgr.AddReadyzCheck("watch", ready)); err != nil {

@@ -22,43 +22,43 @@ func object(name, version string, terminating bool) *metav1.PartialObjectMetadat
 	return o
 }
 
-func TestMemory(t *testing.T) {
+func TestDeletions(t *testing.T) {
 	for name, tc := range map[string]struct {
-		do   func(*Memory)
+		do   func(*Deletions)
 		want []string
 		// forgotten is the reason that one or more were.
 		forgotten string
 	}{
-		"deleted":         {do: func(m *Memory) { m.gone(object("s1", "10", true), "99") }, want: []string{"s1 10"}},
-		"being deleted":   {do: func(m *Memory) { m.changed(object("s1", "10", true)) }, want: []string{"s1 10"}},
-		"then deleted":    {do: func(m *Memory) { m.changed(object("s1", "10", true)); m.gone(object("s1", "12", true), "") }, want: []string{"s1 12"}},
-		"there":           {do: func(m *Memory) { m.changed(object("s1", "10", false)) }},
-		"not of a number": {do: func(m *Memory) { m.gone(object("s1", "x", true), "") }},
-		"an older one":    {do: func(m *Memory) { m.gone(object("s1", "12", true), ""); m.gone(object("s1", "10", true), "") }, want: []string{"s1 12"}},
-		"missing in a list": {do: func(m *Memory) {
+		"deleted":         {do: func(m *Deletions) { m.gone(object("s1", "10", true), "99") }, want: []string{"s1 10"}},
+		"being deleted":   {do: func(m *Deletions) { m.changed(object("s1", "10", true)) }, want: []string{"s1 10"}},
+		"then deleted":    {do: func(m *Deletions) { m.changed(object("s1", "10", true)); m.gone(object("s1", "12", true), "") }, want: []string{"s1 12"}},
+		"there":           {do: func(m *Deletions) { m.changed(object("s1", "10", false)) }},
+		"not of a number": {do: func(m *Deletions) { m.gone(object("s1", "x", true), "") }},
+		"an older one":    {do: func(m *Deletions) { m.gone(object("s1", "12", true), ""); m.gone(object("s1", "10", true), "") }, want: []string{"s1 12"}},
+		"missing in a list": {do: func(m *Deletions) {
 			m.gone(toolscache.DeletedFinalStateUnknown{Key: "a/s1", Obj: object("s1", "10", false)}, "30")
 		}, want: []string{"s1 30"}},
-		"the latest first": {do: func(m *Memory) {
+		"the latest first": {do: func(m *Deletions) {
 			m.gone(object("s1", "10", true), "")
 			m.gone(object("s2", "11", true), "")
 			m.gone(object("s1", "12", true), "")
 		}, want: []string{"s1 12", "s2 11"}},
-		"its name is in use again": {do: func(m *Memory) {
+		"its name is in use again": {do: func(m *Deletions) {
 			m.gone(object("s1", "10", true), "")
 			m.gone(object("s2", "11", true), "")
 			m.changed(object("s1", "12", false))
 		}, want: []string{"s2 11"}, forgotten: reasonReturned},
-		"etcd restored": {do: func(m *Memory) {
+		"etcd restored": {do: func(m *Deletions) {
 			m.gone(object("s1", "10", true), "")
 			m.gone(object("s2", "11", true), "")
 			m.changed(object("s1", "5", false))
 		}, forgotten: reasonRestored},
-		"more than it remembers": {do: func(m *Memory) {
+		"more than it remembers": {do: func(m *Deletions) {
 			for i := range 5 {
 				m.gone(object(fmt.Sprintf("s%d", i), fmt.Sprint(10+i), true), "")
 			}
 		}, want: []string{"s4 14", "s3 13", "s2 12"}, forgotten: reasonFull},
-		"long ago": {do: func(m *Memory) {
+		"long ago": {do: func(m *Deletions) {
 			m.gone(object("s1", "10", true), "")
 			time.Sleep(30 * time.Minute)
 			m.gone(object("s2", "11", true), "")
@@ -68,7 +68,7 @@ func TestMemory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				metrics := NewMetrics(prometheus.NewRegistry())
-				m := NewMemory(3, time.Hour, metrics)
+				m := NewDeletions(3, time.Hour, metrics)
 				tc.do(m)
 				var got []string
 				all, _ := m.all()

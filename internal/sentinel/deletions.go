@@ -25,8 +25,8 @@ type Deletion struct {
 	seen   time.Time
 }
 
-// Memory has the last deletions.
-type Memory struct {
+// Deletions remembers the last ones.
+type Deletions struct {
 	limit   int
 	keep    time.Duration
 	metrics *Metrics
@@ -38,13 +38,13 @@ type Memory struct {
 	wake   chan struct{}
 }
 
-// NewMemory remembers that many deletions for that long.
-func NewMemory(limit int, keep time.Duration, metrics *Metrics) *Memory {
-	return &Memory{limit: limit, keep: keep, metrics: metrics, byKey: map[Key]*list.Element{}, order: list.New(), wake: make(chan struct{})}
+// NewDeletions remembers that many deletions for that long.
+func NewDeletions(limit int, keep time.Duration, metrics *Metrics) *Deletions {
+	return &Deletions{limit: limit, keep: keep, metrics: metrics, byKey: map[Key]*list.Element{}, order: list.New(), wake: make(chan struct{})}
 }
 
 // Deleted remembers a deletion, unless a newer one of that name is known.
-func (m *Memory) Deleted(key Key, uid string, v routes.Version) {
+func (m *Deletions) Deleted(key Key, uid string, v routes.Version) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e := m.byKey[key]; e != nil {
@@ -68,7 +68,7 @@ func (m *Memory) Deleted(key Key, uid string, v routes.Version) {
 // Present forgets the deletion of a sandbox whose name is in use. When the
 // sandbox is older than its deletion, etcd was restored: then no version that is
 // remembered means anything.
-func (m *Memory) Present(key Key, v routes.Version) {
+func (m *Deletions) Present(key Key, v routes.Version) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.byKey[key]
@@ -87,7 +87,7 @@ func (m *Memory) Present(key Key, v routes.Version) {
 }
 
 // all returns what is remembered, the latest first, and the number of the latest.
-func (m *Memory) all() ([]*Deletion, uint64) {
+func (m *Deletions) all() ([]*Deletion, uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.age()
@@ -100,7 +100,7 @@ func (m *Memory) all() ([]*Deletion, uint64) {
 
 // since returns what was remembered after that number, the latest first, the
 // number of the latest, and a channel that is closed at the next one.
-func (m *Memory) since(number uint64) ([]*Deletion, uint64, <-chan struct{}) {
+func (m *Deletions) since(number uint64) ([]*Deletion, uint64, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []*Deletion
@@ -111,7 +111,7 @@ func (m *Memory) since(number uint64) ([]*Deletion, uint64, <-chan struct{}) {
 }
 
 // has reports whether a deletion is still the one that is remembered.
-func (m *Memory) has(d *Deletion) bool {
+func (m *Deletions) has(d *Deletion) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.byKey[d.Key]
@@ -119,7 +119,7 @@ func (m *Memory) has(d *Deletion) bool {
 }
 
 // age forgets what is older than it has to be.
-func (m *Memory) age() {
+func (m *Deletions) age() {
 	for e := m.order.Front(); e != nil && time.Since(e.Value.(*Deletion).seen) > m.keep; e = m.order.Front() {
 		m.remove(e)
 		m.metrics.forgotten.WithLabelValues(reasonAged).Inc()
@@ -127,7 +127,7 @@ func (m *Memory) age() {
 	m.metrics.deletions.Set(float64(m.order.Len()))
 }
 
-func (m *Memory) remove(e *list.Element) {
+func (m *Deletions) remove(e *list.Element) {
 	delete(m.byKey, e.Value.(*Deletion).Key)
 	m.order.Remove(e)
 }
