@@ -133,7 +133,7 @@ func TestMutator(t *testing.T) {
 	}
 	want := func(id, answer, when string) {
 		t.Helper()
-		if got := said(table.Lookup(id)); got != answer {
+		if got := describe(table.Lookup(id)); got != answer {
 			t.Errorf("%s: got %s, want %s", when, got, answer)
 		}
 	}

@@ -82,7 +82,7 @@ func TestCopiedID(t *testing.T) {
 			if tc.then != nil {
 				tc.then(s)
 			}
-			if got := said(table.Lookup("short")); got != tc.want {
+			if got := describe(table.Lookup("short")); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
@@ -98,12 +98,12 @@ func TestCopiedIDForgotten(t *testing.T) {
 	s.Sandbox(copied)
 	s.SandboxDeleted("a", "s1", mine.UID, 12)
 	s.SandboxDeleted("a", "other", routes.ParseUID("other"), 13)
-	if got := said(table.Lookup("short")); got != "NotFound" {
+	if got := describe(table.Lookup("short")); got != "NotFound" {
 		t.Fatalf("got %s once its fence is dropped, want NotFound", got)
 	}
 	copied.Version = 14
 	s.Sandbox(copied)
-	if got := said(table.Lookup("short")); got != "NotRunning IDTaken" {
+	if got := describe(table.Lookup("short")); got != "NotRunning IDTaken" {
 		t.Errorf("got %s, want NotRunning IDTaken", got)
 	}
 }
@@ -113,13 +113,13 @@ func TestCopiedIDForgotten(t *testing.T) {
 func TestNameTakenBefore(t *testing.T) {
 	squatter, itsPod := labelled("a", "b--c", "", 5)
 	table, s := listed(&fakeClock{noon}, 0, []routes.Sandbox{squatter}, []routes.Pod{itsPod})
-	if got := said(table.Lookup("a--b--c")); got != "NotFound" {
+	if got := describe(table.Lookup("a--b--c")); got != "NotFound" {
 		t.Errorf("got %s before the sandbox is there, want NotFound", got)
 	}
 	mine, myPod := labelled("a--b", "c", "", 11)
 	s.Sandbox(mine)
 	s.Pod(myPod)
-	if got := said(table.Lookup("a--b--c")); got != "Serving 10.0.1.11" {
+	if got := describe(table.Lookup("a--b--c")); got != "Serving 10.0.1.11" {
 		t.Errorf("got %s, want Serving 10.0.1.11", got)
 	}
 	entry, _ := routes.RouterLookup{Table: table}.GetByName("a", "b--c")
@@ -155,7 +155,7 @@ func TestHintDuringRead(t *testing.T) {
 		if _, err := s.Resolve(t.Context(), ref, read); err != nil {
 			t.Fatal(err)
 		}
-		if got := said(table.Lookup("a--s1")); got != want {
+		if got := describe(table.Lookup("a--s1")); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		read.during = nil

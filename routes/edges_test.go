@@ -16,7 +16,7 @@ import (
 func lookups(t *routes.Table, names ...string) map[string]string {
 	out := map[string]string{}
 	for _, name := range names {
-		out[name] = said(t.Lookup(routes.DefaultID("a", name)))
+		out[name] = describe(t.Lookup(routes.DefaultID("a", name)))
 	}
 	return out
 }
@@ -120,7 +120,7 @@ func TestIDGoesDownTheLine(t *testing.T) {
 		if outcome := step.do(); outcome != routes.Applied {
 			t.Errorf("step %d: %s", i, outcome)
 		}
-		if got := said(table.Lookup("short")); got != step.want {
+		if got := describe(table.Lookup("short")); got != step.want {
 			t.Errorf("step %d: %s, want %s", i, got, step.want)
 		}
 	}
@@ -284,7 +284,7 @@ func TestDeadIsDeleted(t *testing.T) {
 	if outcome := s.Sandbox(dead); outcome != routes.Applied {
 		t.Errorf("the event is %s", outcome)
 	}
-	if got := said(table.Lookup("a--s1")); got != "Gone Deleted" {
+	if got := describe(table.Lookup("a--s1")); got != "Gone Deleted" {
 		t.Errorf("got %s", got)
 	}
 	if outcome := s.Sandbox(anySandbox("s1", "u1", 12)); outcome != routes.Fenced {

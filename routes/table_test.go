@@ -65,7 +65,7 @@ func oneRunning(clock *fakeClock, fences int) (*routes.Table, *routes.Session) {
 	return listed(clock, fences, []routes.Sandbox{anySandbox("s1", "u1", 5)}, []routes.Pod{anyPod("s1", "p1", "u1", "10.0.0.1", 6)})
 }
 
-func said(a routes.Answer) string {
+func describe(a routes.Answer) string {
 	text := a.Status.String()
 	if a.Reason != routes.None {
 		text += " " + a.Reason.String()
@@ -210,7 +210,7 @@ func TestLookup(t *testing.T) {
 			if tc.id == "" {
 				tc.id = "a--s1"
 			}
-			if diff := cmp.Diff(tc.want, said(table.Lookup(tc.id))); diff != "" {
+			if diff := cmp.Diff(tc.want, describe(table.Lookup(tc.id))); diff != "" {
 				t.Errorf("answer (-want +got):\n%s", diff)
 			}
 		})
@@ -254,7 +254,7 @@ func TestFloor(t *testing.T) {
 	if got := table.Stats(); got.SandboxFences != 2 || got.SandboxFloor != 11 {
 		t.Fatalf("got %d fences and floor %d, want 2 and 11", got.SandboxFences, got.SandboxFloor)
 	}
-	if got := said(table.Lookup("a--s1")); got != "NotFound" {
+	if got := describe(table.Lookup("a--s1")); got != "NotFound" {
 		t.Errorf("got %s once its fence is dropped, want NotFound", got)
 	}
 	if got := s.Sandbox(anySandbox("s1", "u1", 11)); got != routes.Undecided {
@@ -277,21 +277,21 @@ func TestResolve(t *testing.T) {
 		during  func(*routes.Session)
 		want    routes.Outcome
 		wantErr error
-		said    string
+		answer  string
 	}{
-		"there":       {read: &stored{sandboxes: found}, want: routes.Applied, said: "NotRunning NoPod"},
-		"not there":   {read: &stored{}, want: routes.Stale, said: "NotFound"},
-		"cannot tell": {read: &stored{err: context.DeadlineExceeded}, want: routes.Undecided, wantErr: context.DeadlineExceeded, said: "NotFound"},
+		"there":       {read: &stored{sandboxes: found}, want: routes.Applied, answer: "NotRunning NoPod"},
+		"not there":   {read: &stored{}, want: routes.Stale, answer: "NotFound"},
+		"cannot tell": {read: &stored{err: context.DeadlineExceeded}, want: routes.Undecided, wantErr: context.DeadlineExceeded, answer: "NotFound"},
 		"created during the read": {
-			read: &stored{}, want: routes.Stale, said: "NotRunning NoPod",
+			read: &stored{}, want: routes.Stale, answer: "NotRunning NoPod",
 			during: func(s *routes.Session) { s.Sandbox(anySandbox("s2", "u2", 12)) },
 		},
 		"deleted during the read": {
-			read: &stored{sandboxes: found}, want: routes.Fenced, said: "NotFound",
+			read: &stored{sandboxes: found}, want: routes.Fenced, answer: "NotFound",
 			during: func(s *routes.Session) { s.SandboxDeleted("a", "s2", routes.ParseUID("u2"), 12) },
 		},
 		"deleted during the read, and its fence dropped": {
-			read: &stored{sandboxes: found}, want: routes.Undecided, wantErr: routes.ErrUndecided, said: "NotFound",
+			read: &stored{sandboxes: found}, want: routes.Undecided, wantErr: routes.ErrUndecided, answer: "NotFound",
 			during: func() func(*routes.Session) {
 				v := routes.Version(12)
 				return func(s *routes.Session) {
@@ -312,8 +312,8 @@ func TestResolve(t *testing.T) {
 			if got != tc.want || !errors.Is(err, tc.wantErr) {
 				t.Errorf("got %s, %v, want %s, %v", got, err, tc.want, tc.wantErr)
 			}
-			if got := said(table.Lookup("a--s2")); got != tc.said {
-				t.Errorf("got %s, want %s", got, tc.said)
+			if got := describe(table.Lookup("a--s2")); got != tc.answer {
+				t.Errorf("got %s, want %s", got, tc.answer)
 			}
 		})
 	}
@@ -325,7 +325,7 @@ func TestAddressHandedBack(t *testing.T) {
 	table, s := oneRunning(&fakeClock{noon}, 0)
 	s.Pod(anyPod("s2", "p2", "u2", "10.0.0.1", 11))
 	s.PodDeleted("a", "s2", routes.ParseUID("p2"), 12)
-	if got := said(table.Lookup("a--s1")); got != "NotRunning AddressTaken" {
+	if got := describe(table.Lookup("a--s1")); got != "NotRunning AddressTaken" {
 		t.Fatalf("got %s before a live read, want NotRunning AddressTaken", got)
 	}
 	read := &stored{pods: map[string]routes.Pod{"a/s1": anyPod("s1", "p1", "u1", "10.0.0.1", 6)}}
@@ -335,7 +335,7 @@ func TestAddressHandedBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := said(table.Lookup("a--s1")); got != "Serving 10.0.0.1" {
+	if got := describe(table.Lookup("a--s1")); got != "Serving 10.0.0.1" {
 		t.Errorf("got %s after a live read, want Serving 10.0.0.1", got)
 	}
 }

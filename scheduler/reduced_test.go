@@ -20,7 +20,7 @@ func (p *Placed) Pods() toolscache.ResourceEventHandler {
 	return reduced(func(u *unstructured.Unstructured) *platform.MemberPod { return reducer.Pod(u, nil) }, p.Pod)
 }
 
-func reduced[T any](reduce func(*unstructured.Unstructured) *T, tell func(old, now *T)) toolscache.ResourceEventHandler {
+func reduced[T any](reduce func(*unstructured.Unstructured) *T, notify func(old, now *T)) toolscache.ResourceEventHandler {
 	of := func(obj any) *T {
 		if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 			obj = gone.Obj
@@ -28,8 +28,8 @@ func reduced[T any](reduce func(*unstructured.Unstructured) *T, tell func(old, n
 		return reduce(obj.(*unstructured.Unstructured))
 	}
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { tell(nil, of(obj)) },
-		UpdateFunc: func(old, obj any) { tell(of(old), of(obj)) },
-		DeleteFunc: func(obj any) { tell(of(obj), nil) },
+		AddFunc:    func(obj any) { notify(nil, of(obj)) },
+		UpdateFunc: func(old, obj any) { notify(of(old), of(obj)) },
+		DeleteFunc: func(obj any) { notify(of(obj), nil) },
 	}
 }

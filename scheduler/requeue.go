@@ -180,11 +180,11 @@ func (n *Requeuer) Reconcile(ctx context.Context, req RefusedPod) (reconcile.Res
 	if err := n.cache.Get(ctx, req.NamespacedName, pod); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	said := refusal(pod)
+	message := refusal(pod)
 	switch {
-	case said == "", !req.Node && !strings.Contains(said, StaleMember):
+	case message == "", !req.Node && !strings.Contains(message, StaleMember):
 		return reconcile.Result{}, nil
-	case req.Node && strings.Contains(said, NodeLeaving):
+	case req.Node && strings.Contains(message, NodeLeaving):
 		return reconcile.Result{}, n.requeue(ctx, pod)
 	}
 	disposition, err := n.members.Of(ctx, pod)

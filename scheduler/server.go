@@ -63,9 +63,9 @@ func giveBuffer(b *bytes.Buffer) {
 func handle[Args any](m *Metrics, verb string, read func(body []byte) (*Args, error), answer func(ctx context.Context, b []byte, args *Args) ([]byte, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
-		body, said := takeBuffer(), takeBuffer()
+		body, response := takeBuffer(), takeBuffer()
 		defer giveBuffer(body)
-		defer giveBuffer(said)
+		defer giveBuffer(response)
 		status, err := readBody(body, w, r)
 		var args *Args
 		if err == nil {
@@ -78,7 +78,7 @@ func handle[Args any](m *Metrics, verb string, read func(body []byte) (*Args, er
 			http.Error(w, err.Error(), status)
 			return
 		}
-		text, err := answer(r.Context(), said.AvailableBuffer(), args)
+		text, err := answer(r.Context(), response.AvailableBuffer(), args)
 		m.took(verb, time.Since(start))
 		if err != nil {
 			http.Error(w, fmt.Sprintf("encoding the answer: %v", err), http.StatusInternalServerError)
@@ -86,8 +86,8 @@ func handle[Args any](m *Metrics, verb string, read func(body []byte) (*Args, er
 		}
 		w.Header().Set("Content-Type", "application/json")
 		// What it has room for by now, the next answer has, too.
-		_, _ = said.Write(text)
-		if _, err := w.Write(said.Bytes()); err != nil {
+		_, _ = response.Write(text)
+		if _, err := w.Write(response.Bytes()); err != nil {
 			logf.FromContext(r.Context()).V(2).Info("Scheduler went away", "verb", verb, "reason", err.Error())
 		}
 	})

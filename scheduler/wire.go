@@ -182,12 +182,12 @@ func appendFailed(b []byte, failed extenderv1.FailedNodesMap) []byte {
 		return append(b, "null"...)
 	}
 	b = append(b, '{')
-	// Nearly always one and the same is said of all.
-	var said string
+	// Nearly always all have the same reason.
+	var last string
 	var quoted []byte
 	for name, why := range failed {
-		if quoted == nil || why != said {
-			said, quoted = why, appendString(nil, why)
+		if quoted == nil || why != last {
+			last, quoted = why, appendString(nil, why)
 			b = slices.Grow(b, len(failed)*(len(name)+len(quoted)+len(`"":,`)))
 		}
 		b = append(appendString(b, name), ':')

@@ -42,8 +42,8 @@ func advising(a platform.Admission) []Hook {
 	h.rules = []admissionregistrationv1.RuleWithOperations{clusterWide(platform.On("", "v1", "namespaces", create, update))}
 	hooks := on(a, h)
 	for i := range hooks {
-		said := &hooks[i].conditions[len(hooks[i].conditions)-1]
-		said.Expression = isKind + `'` + namespaceKind + `' ? (` + setsEnforced + `) : ` + said.Expression
+		condition := &hooks[i].conditions[len(hooks[i].conditions)-1]
+		condition.Expression = isKind + `'` + namespaceKind + `' ? (` + setsEnforced + `) : ` + condition.Expression
 	}
 	return hooks
 }

@@ -284,8 +284,8 @@ func (g *Guard) passes(w platform.Write, o outcome) {
 	if o.repaired != "" && w.Claim.Name != "" {
 		g.Observer.Repaired(w, o.repaired)
 	}
-	passedOver := w.Operation == freshness.ColdStart && o.pool != nil && !o.alwaysCold
-	if o.mode == settings.Enforce && passedOver && g.PoolSkipped != nil {
+	skipped := w.Operation == freshness.ColdStart && o.pool != nil && !o.alwaysCold
+	if o.mode == settings.Enforce && skipped && g.PoolSkipped != nil {
 		g.PoolSkipped(w.Judged().GetNamespace(), o.pool.Name)
 	}
 	// What a person takes out of a pool is theirs to look at.

@@ -235,23 +235,23 @@ func TestNobodyIsToldOfARefusedBirth(t *testing.T) {
 }
 
 func TestWhatAuditAnnotationsSay(t *testing.T) {
-	type said struct{ Verdict, Reason string }
+	type audited struct{ Verdict, Reason string }
 	cases := map[string]struct {
 		change func(*platform.Facts)
 		err    error
-		want   said
+		want   audited
 	}{
-		"fresh":     {func(*platform.Facts) {}, nil, said{"allow", "Fresh"}},
-		"refused":   {func(f *platform.Facts) { f.Pod.Deleting = true }, nil, said{"deny", "PodTerminating"}},
-		"undecided": {func(*platform.Facts) {}, errors.New("etcd is away"), said{"error", "Undecided"}},
+		"fresh":     {func(*platform.Facts) {}, nil, audited{"allow", "Fresh"}},
+		"refused":   {func(f *platform.Facts) { f.Pod.Deleting = true }, nil, audited{"deny", "PodTerminating"}},
+		"undecided": {func(*platform.Facts) {}, errors.New("etcd is away"), audited{"error", "Undecided"}},
 		"tolerated": {func(f *platform.Facts) {
 			f.Pool.Strategy, f.Template.Unrenderable = freshness.OnReplenish, "no env"
-		}, nil, said{"tolerate", "UnknownRevision"}},
+		}, nil, audited{"tolerate", "UnknownRevision"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			resp := guardOn(t, &fakePlatform{facts: facts(tc.change), err: tc.err}, settings.Enforce, &hints{}).Handle(t.Context(), bindRequest(t))
-			got := said{resp.AuditAnnotations["verdict"], resp.AuditAnnotations["reason"]}
+			got := audited{resp.AuditAnnotations["verdict"], resp.AuditAnnotations["reason"]}
 			if got != tc.want {
 				t.Errorf("said %v, want %v", got, tc.want)
 			}

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// givenBytes bounds how many claims are remembered, some 300 bytes each: more
+	// bindsBytes bounds how many claims are remembered, some 300 bytes each: more
 	// where who writes an owner reference makes its UID longer.
-	givenBytes = 3 << 20
-	// givenEach bounds how many sandboxes of one claim are.
-	givenEach = 4
+	bindsBytes = 3 << 20
+	// bindsEach bounds how many sandboxes of one claim are.
+	bindsEach = 4
 )
 
 // RecentBinds remembers which sandboxes each claim was lately let have. Up to v0.3.10
@@ -33,7 +33,7 @@ type RecentBinds struct {
 
 // NewRecentBinds returns one without binds.
 func NewRecentBinds(index func(ctx context.Context, namespace, claimUID string) []string) *RecentBinds {
-	return &RecentBinds{Index: index, names: bounded.NewCache[string, []string](givenBytes)}
+	return &RecentBinds{Index: index, names: bounded.NewCache[string, []string](bindsBytes)}
 }
 
 // hints are names of sandboxes that the write's claim may have.
@@ -62,7 +62,7 @@ func (g *RecentBinds) note(w platform.Write) {
 	name := w.Judged().GetName()
 	names := slices.DeleteFunc(slices.Clone(g.of(w.Claim.UID)), func(n string) bool { return n == name })
 	names = append(names, name)
-	names = names[max(0, len(names)-givenEach):]
+	names = names[max(0, len(names)-bindsEach):]
 	bytes := len(w.Claim.UID)
 	for _, n := range names {
 		bytes += len(n)

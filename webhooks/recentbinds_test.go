@@ -127,8 +127,8 @@ func TestWhatIsRememberedOfClaimsIsBoundedInBytes(t *testing.T) {
 		w := platform.Write{Operation: freshness.Bind, Old: member, New: member, Claim: freshness.Owner{UID: fmt.Sprint(i) + strings.Repeat("x", 100_000)}}
 		g.note(w)
 		p.exceeded(w, freshness.Verdict{Reason: freshness.ClaimHoldsAnother})
-		if given, tried := g.names.Bytes(), p.tries.Bytes(); given > givenBytes || tried > triesBytes {
-			t.Fatalf("after %d claims %d and %d bytes are remembered", i+1, given, tried)
+		if binds, tried := g.names.Bytes(), p.tries.Bytes(); binds > bindsBytes || tried > triesBytes {
+			t.Fatalf("after %d claims %d and %d bytes are remembered", i+1, binds, tried)
 		}
 	}
 	if g.names.Len() == 0 || p.tries.Len() == 0 {

@@ -200,8 +200,8 @@ func TestPoolsCloseAsTheySayNow(t *testing.T) {
 	i := slices.IndexFunc(c.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool {
 		return w.Name == "audit-coldstart.freshbind.dev"
 	})
-	said := c.Webhooks[i].MatchConditions[len(c.Webhooks[i].MatchConditions)-1].Expression
-	if diff := cmp.Diff(`!(request.namespace in ["a", "b"])`, said); diff != "" {
+	expression := c.Webhooks[i].MatchConditions[len(c.Webhooks[i].MatchConditions)-1].Expression
+	if diff := cmp.Diff(`!(request.namespace in ["a", "b"])`, expression); diff != "" {
 		t.Errorf("condition (-want,+got):\n%s", diff)
 	}
 	if got := len(c.Webhooks) - len(want.Webhooks); got != len(Judged()) {

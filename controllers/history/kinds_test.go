@@ -106,7 +106,7 @@ func TestValuesOfAPoolThatIsItsOwnTemplate(t *testing.T) {
 			r := newBoxRecorder(c, false)
 			r.values.enforced, r.values.cached, r.values.live = says(false), newBoxClient(t, tc.cached...), newBoxClient(t, tc.live...)
 			see(t, r, boxes("box", "", false))
-			if diff := cmp.Diff([]bool{tc.want}, told(t, c)); diff != "" {
+			if diff := cmp.Diff([]bool{tc.want}, haveValues(t, c)); diff != "" {
 				t.Errorf("values are stored (-want,+got):\n%s", diff)
 			}
 		})
@@ -128,7 +128,7 @@ func TestValuesOfATemplateThatPoolsReferTo(t *testing.T) {
 			r := newBoxRecorder(c, true)
 			r.values.enforced = says(false)
 			see(t, r, shared("box"))
-			if diff := cmp.Diff([]bool{tc.want}, told(t, c)); diff != "" {
+			if diff := cmp.Diff([]bool{tc.want}, haveValues(t, c)); diff != "" {
 				t.Errorf("values are stored (-want,+got):\n%s", diff)
 			}
 		})

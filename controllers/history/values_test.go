@@ -31,8 +31,8 @@ func secret(image string, rv int64) *unstructured.Unstructured {
 	return builders.TemplateFrom(version(image, rv)).Env("TOKEN", canary).Obj()
 }
 
-// told reports which stored revisions tell values, the oldest first.
-func told(t *testing.T, c client.Client) []bool {
+// haveValues reports which stored revisions have values, the oldest first.
+func haveValues(t *testing.T, c client.Client) []bool {
 	t.Helper()
 	list := storedRevisions(t, c)
 	slices.SortFunc(list, func(a, b appsv1.ControllerRevision) int { return int(a.Revision - b.Revision) })
@@ -72,7 +72,7 @@ func TestValuesAreKeptWhereBindsAreEnforced(t *testing.T) {
 			r := newRecorder(c, limit)
 			r.values = &values{never: tc.never, enforced: says(tc.namespace), cached: newClient(t, tc.cached...), live: newClient(t, tc.live...), pools: poolKind, reads: agentsandbox.Objects{}}
 			see(t, r, secret("a", 1))
-			if diff := cmp.Diff([]bool{tc.want}, told(t, c)); diff != "" {
+			if diff := cmp.Diff([]bool{tc.want}, haveValues(t, c)); diff != "" {
 				t.Errorf("values are stored (-want,+got):\n%s", diff)
 			}
 		})
@@ -87,7 +87,7 @@ func TestNothingIsCopiedWhileTheModeIsUnknown(t *testing.T) {
 	if err := r.record(t.Context(), secret("a", 1)); !errors.Is(err, away) {
 		t.Errorf("error is %v", err)
 	}
-	if got := told(t, c); len(got) > 0 {
+	if got := haveValues(t, c); len(got) > 0 {
 		t.Errorf("stored: %v", got)
 	}
 }
@@ -103,7 +103,7 @@ func TestHistoryFollowsTheMode(t *testing.T) {
 	}
 	check := func(when string, want ...bool) {
 		t.Helper()
-		if diff := cmp.Diff(want, told(t, c)); diff != "" {
+		if diff := cmp.Diff(want, haveValues(t, c)); diff != "" {
 			t.Errorf("%s, values are stored (-want,+got):\n%s", when, diff)
 		}
 		if diff := cmp.Diff([]string{hashOf(t, b), hashOf(t, a)}, recorded(t, c)); diff != "" {
@@ -133,7 +133,7 @@ func TestWhatCannotBeReadIsNotKeptInAudit(t *testing.T) {
 	}
 	r.values.enforced = says(false)
 	see(t, r, a)
-	if diff := cmp.Diff([]bool{false}, told(t, c)); diff != "" {
+	if diff := cmp.Diff([]bool{false}, haveValues(t, c)); diff != "" {
 		t.Errorf("values are stored (-want,+got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{hashOf(t, a)}, recorded(t, c)); diff != "" {

@@ -148,13 +148,13 @@ func (c *Controller) mark(ctx context.Context, claim Claim, sandboxes []metav1.P
 		if s.Annotations[settings.BoundToKey] != "" || s.DeletionTimestamp != nil {
 			continue
 		}
-		said := s.Labels[settings.EnforcementKey]
-		enforced, err := c.enforced(ctx, claim.Namespace, said)
+		enforcement := s.Labels[settings.EnforcementKey]
+		enforced, err := c.enforced(ctx, claim.Namespace, enforcement)
 		more := ""
-		if err == nil && !enforced && said == "" {
-			if said, err = c.asked(ctx, claim.NamespacedName); err == nil && said != "" {
-				enforced, err = c.enforced(ctx, claim.Namespace, said)
-				more = fmt.Sprintf(`,"labels":{%q:%q}`, settings.EnforcementKey, said)
+		if err == nil && !enforced && enforcement == "" {
+			if enforcement, err = c.asked(ctx, claim.NamespacedName); err == nil && enforcement != "" {
+				enforced, err = c.enforced(ctx, claim.Namespace, enforcement)
+				more = fmt.Sprintf(`,"labels":{%q:%q}`, settings.EnforcementKey, enforcement)
 			}
 		}
 		if err != nil || !enforced {

@@ -101,7 +101,9 @@ func TestMark(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := &patches{}
 			c := &Controller{
-				client: w, enforced: func(_ context.Context, _, said string) (bool, error) { return tc.enforced || said == "enforce", nil },
+				client: w, enforced: func(_ context.Context, _, enforcement string) (bool, error) {
+					return tc.enforced || enforcement == "enforce", nil
+				},
 				asked: func(context.Context, types.NamespacedName) (string, error) { return tc.asked, nil },
 			}
 			list := metadata(tc.sandbox)

@@ -193,15 +193,15 @@ func (b *Budget) isAmong(pool types.UID, n int) bool {
 // pace allows it: no other has to look at the clock. The one that just settled comes
 // back by itself.
 func (b *Budget) call(settled types.UID) {
-	slots := b.size - b.inUse
+	free := b.size - b.inUse
 	deletes, wait := b.pace.free()
 	at := b.waiting.Front()
-	for n := min(slots, deletes); at != nil && n > 0; at, n = at.Next(), n-1 {
+	for n := min(free, deletes); at != nil && n > 0; at, n = at.Next(), n-1 {
 		if t := at.Value.(turn); t.pool != settled {
 			b.wake(t.NamespacedName, 0)
 		}
 	}
-	if at != nil && slots > deletes && wait > 0 {
+	if at != nil && free > deletes && wait > 0 {
 		b.wake(at.Value.(turn).NamespacedName, wait)
 	}
 }

@@ -85,10 +85,10 @@ type poolRecord struct {
 	// doubt.
 	doubted map[types.UID]string
 	rollout freshness.Rollout
-	// standing are the members as they were last planned, readied those that have
+	// lastSeen are the members as they were last planned, readied those that have
 	// become ready since, and gone some that were counted before; of a pool that
 	// replaces none there are none.
-	standing map[types.UID]standing
+	lastSeen map[types.UID]memberStatus
 	readied  sets.Set[types.UID]
 	gone     *lru.Cache
 	// failures are of members that could not be written to.

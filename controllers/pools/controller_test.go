@@ -105,7 +105,9 @@ func TestMembersOfAPoolThatReturnsToAudit(t *testing.T) {
 	audited := builders.PoolFrom(enforcing).Annotation(settings.EnforcementKey, "audit").Obj()
 	member := of(audited, v2, "a").Label(settings.EnforcementKey, string(settings.Enforce)).Obj()
 	pod := builders.MakePod(member).Label(settings.EnforcementKey, string(settings.Enforce)).Obj()
-	byPool := func(_ context.Context, _, said string) (bool, error) { return said == string(settings.Enforce), nil }
+	byPool := func(_ context.Context, _, enforcement string) (bool, error) {
+		return enforcement == string(settings.Enforce), nil
+	}
 	cases := map[string]struct {
 		stored *unstructured.Unstructured
 		leads  bool

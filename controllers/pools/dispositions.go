@@ -158,11 +158,11 @@ func (f *Dispositions) ofFormer(ctx context.Context, namespace string, owner *me
 	if err != nil {
 		return freshness.PodDisposition{}, err
 	}
-	said := ""
+	enforcement := ""
 	if pool != nil {
-		said = pool.GetAnnotations()[settings.EnforcementKey]
+		enforcement = pool.GetAnnotations()[settings.EnforcementKey]
 	}
-	if act, err := f.enforced(ctx, namespace, said); err != nil || !act {
+	if act, err := f.enforced(ctx, namespace, enforcement); err != nil || !act {
 		return freshness.PodDisposition{}, err
 	}
 	return disposition, nil

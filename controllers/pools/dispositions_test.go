@@ -124,12 +124,12 @@ func revisionOf(t *testing.T, template *unstructured.Unstructured) string {
 // a node.
 func TestDispositionsAgreesWithThePlan(t *testing.T) {
 	for _, strategy := range []string{"Recreate", "RollingUpdate", "OnReplenish"} {
-		for name, said := range map[string]map[string]string{
+		for name, annotations := range map[string]map[string]string{
 			"": {}, "paused": {"freshbind.dev/paused": "true"}, "restarted": {"freshbind.dev/restarted-at": "2026-01-01T11:30:00Z"},
 		} {
 			t.Run(strategy+" "+name, func(t *testing.T) {
 				b := builders.MakePool("ns", "python").Replicas(4).Strategy("OnReplenish").Annotation("freshbind.dev/rollout-strategy", strategy)
-				for key, value := range said {
+				for key, value := range annotations {
 					b.Annotation(key, value)
 				}
 				pool := b.Obj()

@@ -24,8 +24,8 @@ type handover struct {
 
 // left is what one pool says.
 type left struct {
-	pool types.UID
-	said map[string]string
+	pool        types.UID
+	annotations map[string]string
 }
 
 // takeOver reads, once, what all pools have stored, by consistent lists: a cache
@@ -45,9 +45,9 @@ func (p *Controller) takeOver(ctx context.Context) error {
 		}
 	}
 	for key, was := range h.pools {
-		rollout, _ := recorded(was.said, p.clock.Now())
+		rollout, _ := recorded(was.annotations, p.clock.Now())
 		p.budget.Settle(was.pool, Account{rollout.Replacing.Deleted(), rollout.State == freshness.Failed}, true)
-		if len(was.said) == 0 {
+		if len(was.annotations) == 0 {
 			delete(h.pools, key)
 			continue
 		}
@@ -59,13 +59,13 @@ func (p *Controller) takeOver(ctx context.Context) error {
 }
 
 func (h *handover) note(pool *metav1.PartialObjectMetadata) {
-	said := map[string]string{}
+	annotations := map[string]string{}
 	for _, key := range []string{settings.RolloutStatusKey, settings.RolloutStateKey, settings.RolloutReasonKey} {
 		if value := pool.GetAnnotations()[key]; value != "" {
-			said[key] = value
+			annotations[key] = value
 		}
 	}
-	h.pools[client.ObjectKeyFromObject(pool)] = left{pool.GetUID(), said}
+	h.pools[client.ObjectKeyFromObject(pool)] = left{pool.GetUID(), annotations}
 }
 
 // forget returns the UID of what was left of a pool.
@@ -89,7 +89,7 @@ func (p *Controller) stored(pool *unstructured.Unstructured) map[string]string {
 	if !ok || was.pool != pool.GetUID() {
 		return pool.GetAnnotations()
 	}
-	return was.said
+	return was.annotations
 }
 
 // eachPool lists the pools of a namespace, "" for all, as they are stored.

@@ -44,7 +44,7 @@ func TestMembersThatCannotBeHiddenOrShown(t *testing.T) {
 			recorder := events.NewFakeRecorder(100)
 			r.events = recorder
 			r.refuse[tc.verb+" m01"] = apierrors.NewForbidden(schema.GroupResource{Resource: "sandboxes"}, "m01", errors.New("denied by a webhook"))
-			told := func() []string {
+			warnings := func() []string {
 				var out []string
 				for len(recorder.Events) > 0 {
 					if e := <-recorder.Events; strings.HasPrefix(e, corev1.EventTypeWarning) {
@@ -63,7 +63,7 @@ func TestMembersThatCannotBeHiddenOrShown(t *testing.T) {
 			}
 			want = []string{"Warning FailedUpdate cannot " + tc.verb + ` member m01; will try again, and goes on with the others: ` +
 				`hiding or showing member m01: sandboxes "m01" is forbidden: denied by a webhook`}
-			if diff := cmp.Diff(want, told()); diff != "" {
+			if diff := cmp.Diff(want, warnings()); diff != "" {
 				t.Errorf("warnings (-want,+got):\n%s", diff)
 			}
 			if writes, _ := r.step(pool); len(writes) > 0 {
@@ -75,7 +75,7 @@ func TestMembersThatCannotBeHiddenOrShown(t *testing.T) {
 			if diff := cmp.Diff([]string{tc.verb + " m01"}, writes); diff != "" {
 				t.Errorf("then writes (-want,+got):\n%s", diff)
 			}
-			if again := told(); len(again) > 0 {
+			if again := warnings(); len(again) > 0 {
 				t.Errorf("then warns of %v", again)
 			}
 		})

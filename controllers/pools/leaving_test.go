@@ -174,12 +174,12 @@ func TestMembersAreReplacedOnCordonedNodes(t *testing.T) {
 		t.Errorf("pools to look at (-want,+got):\n%s", diff)
 	}
 	step("cordoned", "delete a", "delete b")
-	var said []string
+	var reported []string
 	for len(recorder.Events) > 0 {
-		said = append(said, <-recorder.Events)
+		reported = append(reported, <-recorder.Events)
 	}
-	if want := "Normal MembersMoved deleted 2 members on nodes that are cordoned"; !slices.Contains(said, want) {
-		t.Errorf("the pool says %q, want %q among it", said, want)
+	if want := "Normal MembersMoved deleted 2 members on nodes that are cordoned"; !slices.Contains(reported, want) {
+		t.Errorf("the pool says %q, want %q among it", reported, want)
 	}
 	drop(a, b)
 	step("two are missing")

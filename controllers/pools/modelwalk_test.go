@@ -109,11 +109,11 @@ func (w *modelWalk) ShowsTemplate() { w.leader.show(templateChanges, 1) }
 
 func (w *modelWalk) ShowsMember(number int) {
 	// What one plan has written comes in any order.
-	log, told := w.logs[memberChanges], w.leader.told[memberChanges]
-	at := told + slices.IndexFunc(log[told:], func(h happening) bool { return h.object.Name == w.numbered[number].name })
+	log, delivered := w.logs[memberChanges], w.leader.delivered[memberChanges]
+	at := delivered + slices.IndexFunc(log[delivered:], func(h happening) bool { return h.object.Name == w.numbered[number].name })
 	h := log[at]
-	copy(log[told+1:at+1], log[told:at])
-	log[told] = h
+	copy(log[delivered+1:at+1], log[delivered:at])
+	log[delivered] = h
 	w.leader.show(memberChanges, 1)
 }
 
@@ -183,14 +183,14 @@ func (w *modelWalk) Plans() rollout.Planned {
 	}
 	w.leader.reconcile(w.pool.key)
 	w.leader.show(poolChanges, 1<<20)
-	said := w.pool.stored.GetAnnotations()
-	status, err := platform.ParseRolloutStatus(said[settings.RolloutStatusKey])
+	annotations := w.pool.stored.GetAnnotations()
+	status, err := platform.ParseRolloutStatus(annotations[settings.RolloutStatusKey])
 	if err != nil {
 		panic(err)
 	}
 	out := rollout.Planned{
-		State: freshness.State(said[settings.RolloutStateKey]), Cause: freshness.Cause(said[settings.RolloutReasonKey]),
-		Admits: freshness.Admit(said[settings.AdmitKey]), Replacing: status.Replacing,
+		State: freshness.State(annotations[settings.RolloutStateKey]), Cause: freshness.Cause(annotations[settings.RolloutReasonKey]),
+		Admits: freshness.Admit(annotations[settings.AdmitKey]), Replacing: status.Replacing,
 		Edits: int(status.ObservedTemplateGeneration) - 1,
 	}
 	for revision, version := range w.versions {

@@ -12,14 +12,14 @@ import (
 	"github.com/freshbind/freshbind/internal/members"
 )
 
-// standing is what a member was when its pool was last planned.
-type standing struct{ ready, available, current bool }
+// memberStatus is what a member was when its pool was last planned.
+type memberStatus struct{ ready, available, current bool }
 
-// standing is what the members are now.
-func (s *poolState) standing() map[types.UID]standing {
-	out := make(map[types.UID]standing, len(s.Members))
+// memberStatuses is what the members are now.
+func (s *poolState) memberStatuses() map[types.UID]memberStatus {
+	out := make(map[types.UID]memberStatus, len(s.Members))
 	for i, state := range s.Members {
-		out[s.members[i].UID] = standing{!state.ReadySince.IsZero(), s.Available(state), state.Class == freshness.Current}
+		out[s.members[i].UID] = memberStatus{!state.ReadySince.IsZero(), s.Available(state), state.Class == freshness.Current}
 	}
 	return out
 }
@@ -31,12 +31,12 @@ func (p *Controller) observe(m *poolRecord, s *poolState) {
 	// Only after the members were listed, so that none counts that will be seen
 	// to become ready.
 	m.readied = m.readied.Union(p.follow(m.pool, true))
-	if m.standing == nil {
+	if m.lastSeen == nil {
 		return
 	}
-	are := s.standing()
+	are := s.memberStatuses()
 	for uid, is := range are {
-		was := m.standing[uid]
+		was := m.lastSeen[uid]
 		switch {
 		case m.leaving[uid]:
 		case is.available && !was.available:
@@ -57,8 +57,8 @@ func (p *Controller) observe(m *poolRecord, s *poolState) {
 }
 
 // observeGone counts the members of the last plan that others took since.
-func (s *poolState) observeGone(m *poolRecord, are map[types.UID]standing) {
-	for uid, was := range m.standing {
+func (s *poolState) observeGone(m *poolRecord, are map[types.UID]memberStatus) {
+	for uid, was := range m.lastSeen {
 		if _, present := are[uid]; present || m.leaving[uid] {
 			continue
 		}
@@ -84,10 +84,10 @@ func (s *poolState) observeGone(m *poolRecord, are map[types.UID]standing) {
 
 // observeUnseen counts the members that came, became ready and went between two
 // plans.
-func (s *poolState) observeUnseen(m *poolRecord, are map[types.UID]standing) {
+func (s *poolState) observeUnseen(m *poolRecord, are map[types.UID]memberStatus) {
 	for uid := range m.readied {
 		_, present := are[uid]
-		_, known := m.standing[uid]
+		_, known := m.lastSeen[uid]
 		if _, before := m.gone.Get(uid); !present && !known && !before && !m.leaving[uid] {
 			s.gone = append(s.gone, uid)
 			s.Filled++
@@ -112,7 +112,7 @@ func (p *Controller) planned(m *poolRecord, s *poolState, plan freshness.Plan) {
 	held := plan.Waiting > 0 && plan.Rollout.Replacing.Deleted() == 0
 	m.rollout = plan.Rollout.Held(held, s.Now)
 	m.unseen = s.unseenDeletes(m)
-	m.standing, m.readied = nil, nil
+	m.lastSeen, m.readied = nil, nil
 	for _, uid := range s.gone {
 		m.gone.Add(uid, nil)
 	}
@@ -124,17 +124,17 @@ func (p *Controller) planned(m *poolRecord, s *poolState, plan freshness.Plan) {
 	if !awaits && len(m.leaving)+len(m.failures)+len(m.doubted) == 0 {
 		return
 	}
-	are := s.standing()
+	are := s.memberStatuses()
 	keepPresent(m.leaving, are)
 	keepPresent(m.failures, are)
 	keepPresent(m.doubted, are)
 	if awaits {
-		m.standing = are
+		m.lastSeen = are
 	}
 }
 
 // keepPresent drops what is remembered of members that are gone.
-func keepPresent[V any](of map[types.UID]V, are map[types.UID]standing) {
+func keepPresent[V any](of map[types.UID]V, are map[types.UID]memberStatus) {
 	maps.DeleteFunc(of, func(uid types.UID, _ V) bool {
 		_, present := are[uid]
 		return !present

@@ -20,10 +20,10 @@ import (
 // What is seen between two plans is counted so that rather too much than too
 // little is taken for being replaced.
 func TestWhatIsObservedBetweenPlans(t *testing.T) {
-	starting, ready, available := standing{current: true}, standing{ready: true, current: true}, standing{ready: true, available: true, current: true}
-	old := standing{}
-	oldAvailable := standing{ready: true, available: true}
-	type pool map[types.UID]standing
+	starting, ready, available := memberStatus{current: true}, memberStatus{ready: true, current: true}, memberStatus{ready: true, available: true, current: true}
+	old := memberStatus{}
+	oldAvailable := memberStatus{ready: true, available: true}
+	type pool map[types.UID]memberStatus
 	cases := map[string]struct {
 		was, is           pool
 		readied           sets.Set[types.UID]
@@ -37,7 +37,7 @@ func TestWhatIsObservedBetweenPlans(t *testing.T) {
 		"a ready one is taken":                {was: pool{"a": ready}, is: pool{}, filled: 1},
 		"an old one is taken":                 {was: pool{"a": old}, is: pool{}, readied: sets.New[types.UID]("a")},
 		"an old one is taken, maybe before":   {was: pool{"a": old}, is: pool{}, readied: sets.New[types.UID]("a"), unseen: true, overtaken: 1},
-		"an old ready one is, too":            {was: pool{"a": standing{ready: true}}, is: pool{}, unseen: true, overtaken: 1},
+		"an old ready one is, too":            {was: pool{"a": memberStatus{ready: true}}, is: pool{}, unseen: true, overtaken: 1},
 		"an old one that never started goes":  {was: pool{"a": old}, is: pool{}, unseen: true},
 		"one came and went":                   {was: pool{}, is: pool{}, readied: sets.New[types.UID]("a"), filled: 1},
 		"one came and went, maybe before":     {was: pool{}, is: pool{}, readied: sets.New[types.UID]("a"), unseen: true, filled: 1, overtaken: 1},
@@ -46,7 +46,7 @@ func TestWhatIsObservedBetweenPlans(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := &Controller{ready: map[types.UID]sets.Set[types.UID]{}}
-			m := &poolRecord{standing: tc.was, readied: tc.readied, unseen: tc.unseen, gone: lru.New(goneKept)}
+			m := &poolRecord{lastSeen: tc.was, readied: tc.readied, unseen: tc.unseen, gone: lru.New(goneKept)}
 			s := &poolState{PoolState: freshness.PoolState{Replicas: 3, Now: now}}
 			for uid, is := range tc.is {
 				s.members = append(s.members, entry{WithPod: members.WithPod{Member: &members.Member{UID: uid}}})

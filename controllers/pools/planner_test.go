@@ -227,14 +227,14 @@ func TestMembersThatCannotBeDeletedHoldUpNoOther(t *testing.T) {
 	if n := left(); n != 4 || reconciles > 3 {
 		t.Errorf("%d members left after %d reconciles, want the 4 that cannot be deleted", n, reconciles)
 	}
-	told := ""
+	event := ""
 	for len(recorder.Events) > 0 {
 		if e := <-recorder.Events; strings.HasPrefix(e, corev1.EventTypeWarning+" "+eventFailedDelete) {
-			told = e
+			event = e
 		}
 	}
-	if !strings.Contains(told, "python-00 and 3 more") || !strings.Contains(told, "denied by a webhook") {
-		t.Errorf("events tell %q", told)
+	if !strings.Contains(event, "python-00 and 3 more") || !strings.Contains(event, "denied by a webhook") {
+		t.Errorf("events tell %q", event)
 	}
 	if n := len(r.writes); n > 60 {
 		t.Errorf("%d writes", n)

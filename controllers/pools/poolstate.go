@@ -167,25 +167,25 @@ func (s *poolState) unknownPaths(ctx context.Context, inspection *platform.Inspe
 
 // inputs reads what the pool says.
 func inputs(pool *unstructured.Unstructured, is platform.Pool) freshness.PoolState {
-	said := settings.Pool(pool.GetAnnotations())
+	annotations := settings.Pool(pool.GetAnnotations())
 	return freshness.PoolState{
-		Replicas: is.Replicas, Paused: said.Paused(), Hideable: !is.Recreates, Withholds: is.Withholds, HiddenFirst: is.HiddenFirst,
-		Deadline: said.Deadline(), MaxUnavailable: said.MaxUnavailable(is.Replicas), MinReady: said.MinReady(),
+		Replicas: is.Replicas, Paused: annotations.Paused(), Hideable: !is.Recreates, Withholds: is.Withholds, HiddenFirst: is.HiddenFirst,
+		Deadline: annotations.Deadline(), MaxUnavailable: annotations.MaxUnavailable(is.Replicas), MinReady: annotations.MinReady(),
 	}
 }
 
-// recorded reads back the rollout that the pool's annotations tell of; a zero
-// one when they tell of none that is understood.
-func recorded(said map[string]string, now time.Time) (freshness.Rollout, templateVersion) {
-	status, err := platform.ParseRolloutStatus(said[settings.RolloutStatusKey])
+// recorded reads back the rollout from the pool's annotations; a zero one when they
+// have none that is understood.
+func recorded(annotations map[string]string, now time.Time) (freshness.Rollout, templateVersion) {
+	status, err := platform.ParseRolloutStatus(annotations[settings.RolloutStatusKey])
 	if err != nil || status.UpdateRevision == "" {
 		return freshness.Rollout{}, templateVersion{}
 	}
 	return freshness.Rollout{
 		Revision: status.UpdateRevision, Template: status.Template, Restarted: status.RestartedAt.Time,
 		Started: status.StartTime.Time, Progressed: status.ProgressTime.Time, Fresh: now,
-		State:     freshness.State(said[settings.RolloutStateKey]),
-		HeldUp:    said[settings.RolloutReasonKey] == string(freshness.Queued),
+		State:     freshness.State(annotations[settings.RolloutStateKey]),
+		HeldUp:    annotations[settings.RolloutReasonKey] == string(freshness.Queued),
 		Replacing: status.Replacing,
 	}, templateVersion{generation: status.ObservedTemplateGeneration}
 }

@@ -61,15 +61,15 @@ func (p *Controller) publish(ctx context.Context, m *poolRecord, s *poolState, p
 		}
 		raw = nil
 	}
-	said := s.pool.GetAnnotations()
+	annotations := s.pool.GetAnnotations()
 	// The cache may not show yet what was written a moment ago.
 	if s.Now.Sub(m.writtenAt) < readBack {
-		said = m.written
+		annotations = m.written
 	}
-	words := differs(want, said) || len(plan.Delete) > 0
+	words := differs(want, annotations) || len(plan.Delete) > 0
 	want[settings.RolloutStatusKey] = string(raw)
 	switch {
-	case !words && said[settings.RolloutStatusKey] == string(raw):
+	case !words && annotations[settings.RolloutStatusKey] == string(raw):
 		return 0, nil
 	case !words && s.Now.Sub(m.writtenAt) < countsEvery:
 		return m.writtenAt.Add(countsEvery).Sub(s.Now), nil
@@ -81,7 +81,7 @@ func (p *Controller) publish(ctx context.Context, m *poolRecord, s *poolState, p
 		return 0, err
 	}
 	if !m.bare {
-		p.recordEvents(s, plan, said, want)
+		p.recordEvents(s, plan, annotations, want)
 	}
 	m.written, m.writtenAt = want, s.Now
 	return 0, nil
@@ -119,9 +119,9 @@ func (p *Controller) annotate(ctx context.Context, pool *unstructured.Unstructur
 	return nil
 }
 
-func differs(want, said map[string]string) bool {
+func differs(want, annotations map[string]string) bool {
 	for key, value := range want {
-		if said[key] != value {
+		if annotations[key] != value {
 			return true
 		}
 	}

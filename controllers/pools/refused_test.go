@@ -74,7 +74,7 @@ func TestSettlingARefusedMember(t *testing.T) {
 		s.Pool.Strategy, s.Pool.Restarted, s.Member.Created = freshness.RollingUpdate, time.Unix(9, 0), time.Unix(1, 0)
 	}
 	stale := facts(old)
-	stranded := facts(func(s *freshness.Snapshot) { s.Pod.NodeLeaving = "it is not ready" })
+	onDrainingNode := facts(func(s *freshness.Snapshot) { s.Pod.NodeLeaving = "it is not ready" })
 	tolerated := facts(func(s *freshness.Snapshot) {
 		aside := freshness.Node{Evicting: []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoExecute}}}
 		s.Pod.NodeLeaving = aside.Leaving([]corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}})
@@ -85,7 +85,7 @@ func TestSettlingARefusedMember(t *testing.T) {
 		s.Known = []freshness.Known{{Hash: "v1-old", Content: old}}
 	})
 	staleAndDead := facts(func(s *freshness.Snapshot) { old(s); s.Pod.Deleting = true })
-	late := stranded
+	late := onDrainingNode
 	late.Node = &platform.Node{Name: "n3", ResourceVersion: "7"}
 	hidden := builders.SandboxFrom(member).NoLabel(builders.LabelTemplateRef).Obj()
 
@@ -119,8 +119,8 @@ func TestSettlingARefusedMember(t *testing.T) {
 		"stale: left to who sees the whole pool":    {stored: member, facts: stale, want: want{Again: recheck}},
 		"stale and hidden: offered when shown":      {stored: hidden, facts: stale},
 		"stale, but dead too":                       {stored: member, facts: staleAndDead, want: want{Writes: []write{{Verb: "delete", UID: "UID", RV: "999"}}}},
-		"on a node that is about to go":             {stored: member, facts: stranded, nodes: nodesOf(3, 1), want: want{Writes: []write{{Verb: "delete", UID: "UID", RV: "999"}}}},
-		"on one of too many to be given up":         {stored: member, facts: stranded, nodes: nodesOf(1, 3), want: want{Again: outageKept}},
+		"on a node that is about to go":             {stored: member, facts: onDrainingNode, nodes: nodesOf(3, 1), want: want{Writes: []write{{Verb: "delete", UID: "UID", RV: "999"}}}},
+		"on one of too many to be given up":         {stored: member, facts: onDrainingNode, nodes: nodesOf(1, 3), want: want{Again: outageKept}},
 		"on a node that caches show ready still":    {stored: member, facts: late, nodes: nodesOf(4, 0), want: want{Again: outageKept}},
 		"tolerates the taint, too many not ready":   {stored: member, facts: tolerated, nodes: nodesOf(1, 3), want: want{Writes: []write{hide, show("1000")}}},
 		"dead, on one of too many":                  {stored: member, facts: dead, nodes: nodesOf(1, 3), want: want{Writes: []write{{Verb: "delete", UID: "UID", RV: "999"}}}},
@@ -194,12 +194,12 @@ func TestWhatDoesNotPassIsLookedAtLessOften(t *testing.T) {
 	live := func(context.Context, types.NamespacedName) (*unstructured.Unstructured, error) { return member, nil }
 	notYet := snapshots{facts(func(s *freshness.Snapshot) { s.Pod = nil }), nil}
 	onLeave := nodesOf(1, 3)
-	stranded := snapshots{facts(func(s *freshness.Snapshot) { s.Member.Bare, s.Pod.NodeLeaving = true, "it is not ready" }), nil}
+	onDrainingNode := snapshots{facts(func(s *freshness.Snapshot) { s.Member.Bare, s.Pod.NodeLeaving = true, "it is not ready" }), nil}
 	refusal := refusalOf(member)
 	controllers := map[string]reconcile.TypedReconciler[Refusal]{
 		"a member": &Refused{visible: agentsandbox.Objects{}, client: c, outage: outage, snapshots: notYet, live: live},
 		"a bare Pod": &Pods{
-			client: c, outage: NewOutage(&nodeLists{nodes: onLeave}, clocktesting.NewFakePassiveClock(now)), snapshots: stranded,
+			client: c, outage: NewOutage(&nodeLists{nodes: onLeave}, clocktesting.NewFakePassiveClock(now)), snapshots: onDrainingNode,
 			live: func(context.Context, types.NamespacedName) (*unstructured.Unstructured, error) {
 				return builders.PodFrom(barePod).Set(string(refusal.UID), "metadata", "uid").Obj(), nil
 			},

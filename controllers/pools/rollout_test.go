@@ -146,7 +146,7 @@ func TestStaleMembersAreServedOnlyWhenThereIsNoFreshOne(t *testing.T) {
 	r := newHarness(t, nil, seen...)
 	stored := newHarness(t, nil, append(seen, of(pool, v2, "unseen").Obj())...)
 	r.view.lists = stored.client
-	said := func(at time.Duration) string {
+	admit := func(at time.Duration) string {
 		r.clock.SetTime(now.Add(at))
 		r.step(pool)
 		return r.annotation(pool, settings.AdmitKey)
@@ -155,23 +155,23 @@ func TestStaleMembersAreServedOnlyWhenThereIsNoFreshOne(t *testing.T) {
 	r.record(client.ObjectKeyFromObject(pool), pool.GetUID()).proven = true
 	for i := range 4 {
 		at := time.Duration(2*i) * time.Second
-		if got := said(at); got != "fresh" {
+		if got := admit(at); got != "fresh" {
 			t.Errorf("after %s, with a fresh member unseen: admit %q, want fresh", at, got)
 		}
 	}
 	r.view.lists = r.client
-	if got := said(time.Minute); got != "any" {
+	if got := admit(time.Minute); got != "any" {
 		t.Errorf("with no fresh member at all: admit %q, want any", got)
 	}
 }
 
-// patient is a platform of which members are hidden for a while before they are deleted.
-type patient struct {
+// hidesFirst is a platform of which members are hidden for a while before they are deleted.
+type hidesFirst struct {
 	Objects
 	first time.Duration
 }
 
-func (p patient) Pool(pool *unstructured.Unstructured) platform.Pool {
+func (p hidesFirst) Pool(pool *unstructured.Unstructured) platform.Pool {
 	is := p.Objects.Pool(pool)
 	is.HiddenFirst = p.first
 	return is
@@ -182,7 +182,7 @@ func (p patient) Pool(pool *unstructured.Unstructured) platform.Pool {
 func TestMembersAreHiddenBeforeTheyGo(t *testing.T) {
 	pool := builders.MakePool("ns", "python").Replicas(2).Annotation(settings.StrategyKey, "Recreate").Obj()
 	r := newHarness(t, history{v2, v1}, append(ofAll(pool, v1, 2), pool, v2)...)
-	r.view.objects = patient{r.view.objects, 2 * time.Second}
+	r.view.objects = hidesFirst{r.view.objects, 2 * time.Second}
 	step := func(after, wantAgain time.Duration, want ...string) {
 		t.Helper()
 		r.clock.SetTime(r.clock.Now().Add(after))

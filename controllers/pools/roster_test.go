@@ -113,7 +113,7 @@ func TestAMemberIsJudgedOnce(t *testing.T) {
 // A pool at rest is planned again as soon as another plan could come to something
 // else, and not before.
 func TestWhenAPoolRests(t *testing.T) {
-	said := func(pool *unstructured.Unstructured) *unstructured.Unstructured {
+	annotated := func(pool *unstructured.Unstructured) *unstructured.Unstructured {
 		u := builders.PoolFrom(pool).Annotation("freshbind.dev/paused", "true").Obj()
 		u.SetResourceVersion("another")
 		return u
@@ -139,7 +139,7 @@ func TestWhenAPoolRests(t *testing.T) {
 		"another member":                  {change{put: []*unstructured.Unstructured{of(pool, v2, "c").Obj()}}, false},
 		"a pod in doubt":                  {change{put: []*unstructured.Unstructured{stamped().Label(settings.StampKey, "v1-old").Obj()}}, false},
 		"a pod that somebody was in":      {change{put: []*unstructured.Unstructured{stamped().Set([]any{map[string]any{"name": "debugger", "image": "b"}}, "spec", "ephemeralContainers").Obj()}}, false},
-		"the pool says something else":    {change{pool: said(pool)}, false},
+		"the pool says something else":    {change{pool: annotated(pool)}, false},
 		"another template":                {change{template: v1}, false},
 		"later, for ever":                 {change{late: time.Hour}, true},
 		"later, not yet":                  {change{again: time.Minute, late: time.Minute - 1}, true},

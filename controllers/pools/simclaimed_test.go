@@ -127,15 +127,15 @@ func (s *simulation) rollsOut(t *testing.T, tick int, late time.Duration) {
 		tick++
 		s.claimedAt(tick, late)
 		most = max(most, p.replacing(byRollout))
-		said := p.stored.GetAnnotations()
-		state, took := said[settings.RolloutStateKey], s.clock.Now().Sub(edited)
-		status, _ := platform.ParseRolloutStatus(said[settings.RolloutStatusKey])
+		annotations := p.stored.GetAnnotations()
+		state, took := annotations[settings.RolloutStateKey], s.clock.Now().Sub(edited)
+		status, _ := platform.ParseRolloutStatus(annotations[settings.RolloutStatusKey])
 		switch {
 		case s.broken != "":
 			t.Fatalf("after %s: %s", took, s.broken)
 		case state == string(freshness.Failed), took > long:
 			t.Fatalf("%s after %s (%s), want Complete within %s: %d of %d members are updated, replacing %+v",
-				state, took, said[settings.RolloutReasonKey], long, status.UpdatedReplicas, p.replicas(), status.Replacing)
+				state, took, annotations[settings.RolloutReasonKey], long, status.UpdatedReplicas, p.replicas(), status.Replacing)
 		case state == string(freshness.Complete) && status.UpdateRevision == p.template.live.hash:
 			served, asked := s.stats.claims-claims, int(took/claimedEvery)*claimedPercent/100
 			t.Logf("Complete after %s: %d of %d claims got a member, at most %d were deleted and not replaced", took, served, asked, most)

@@ -98,7 +98,7 @@ func (s *simulation) settleAvailability() {
 			if !m.available && !m.leaving && !m.ready.IsZero() && !m.ready.Add(p.minReady).After(s.clock.Now()) {
 				m.available = true
 				p.account.trim(p)
-				s.tell("%s is available; gaps of %s: %v", m.name, p.key.Name, p.account.gaps)
+				s.logf("%s is available; gaps of %s: %v", m.name, p.key.Name, p.account.gaps)
 			}
 		}
 	}
@@ -107,7 +107,7 @@ func (s *simulation) settleAvailability() {
 func (s *simulation) breaks(format string, args ...any) {
 	if s.broken == "" {
 		s.promise, s.broken = format, fmt.Sprintf(format, args...)
-		s.tell("BROKEN: %s", s.broken)
+		s.logf("BROKEN: %s", s.broken)
 	}
 }
 
@@ -121,7 +121,7 @@ func (s *simulation) deleted(m *simMember, current bool) {
 	before := p.replacing(byRollout, byCleaning)
 	p.account.leaves(m, who)
 	s.stats.deletes++
-	s.tell("%s is deleted by the controller; gaps of %s: %v", m.name, p.key.Name, p.account.gaps)
+	s.logf("%s is deleted by the controller; gaps of %s: %v", m.name, p.key.Name, p.account.gaps)
 	if current {
 		s.breaks("member %s of the revision in force was deleted", m.name)
 	}
@@ -141,7 +141,7 @@ func (s *simulation) deleted(m *simMember, current bool) {
 	}
 	if all > s.budget && p.replacing(byRollout, byCleaning) > before && !s.over && !s.modeChanges {
 		for _, o := range s.pools {
-			s.tell("pool %s replaces %d, and the controller thinks %+v", o.key.Name, o.replacing(byRollout, byCleaning), s.leader.controller.budget.accounts[o.stored.GetUID()])
+			s.logf("pool %s replaces %d, and the controller thinks %+v", o.key.Name, o.replacing(byRollout, byCleaning), s.leader.controller.budget.accounts[o.stored.GetUID()])
 		}
 		s.breaks("%d members of all pools are in replacement, the budget is %d", all, s.budget)
 	}

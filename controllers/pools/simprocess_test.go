@@ -37,10 +37,10 @@ type process struct {
 	*simulation
 	controller *Controller
 	due        map[client.ObjectKey]time.Time
-	// told is how much of each stream its caches were told.
-	told    [simStreams]int
-	objects [simStreams]map[client.ObjectKey]*unstructured.Unstructured
-	ofPool  map[types.UID][]*members.Member
+	// delivered is how much of each stream its caches have.
+	delivered [simStreams]int
+	objects   [simStreams]map[client.ObjectKey]*unstructured.Unstructured
+	ofPool    map[types.UID][]*members.Member
 	// audits is the mode that its cache shows.
 	audits bool
 }
@@ -56,7 +56,7 @@ func (s *simulation) newProcess() *process {
 // behind is a process whose caches show what another's do.
 func (p *process) behind() *process {
 	next := p.newProcess()
-	next.told, next.audits = p.told, p.audits
+	next.delivered, next.audits = p.delivered, p.audits
 	for i := range p.objects {
 		next.objects[i] = maps.Clone(p.objects[i])
 	}
@@ -146,7 +146,7 @@ func (p *process) reconcile(pool client.ObjectKey) {
 	switch {
 	case err != nil:
 		p.stats.failures++
-		p.tell("the plan for %s fails: %v", pool.Name, err)
+		p.logf("the plan for %s fails: %v", pool.Name, err)
 		p.call(pool, 100*time.Millisecond)
 	case result.RequeueAfter > 0:
 		p.call(pool, result.RequeueAfter)
@@ -155,9 +155,9 @@ func (p *process) reconcile(pool client.ObjectKey) {
 
 // show tells caches of up to n changes.
 func (p *process) show(of stream, n int) {
-	for ; n > 0 && p.told[of] < len(p.logs[of]); n-- {
-		h := p.logs[of][p.told[of]]
-		p.told[of]++
+	for ; n > 0 && p.delivered[of] < len(p.logs[of]); n-- {
+		h := p.logs[of][p.delivered[of]]
+		p.delivered[of]++
 		if of != memberChanges {
 			p.objects[of][h.object] = h.stored
 			p.requeue(of, h)

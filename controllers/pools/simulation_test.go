@@ -49,7 +49,7 @@ var simEvents = []simEvent{
 	{"mode changes", 1, func(s *simulation) {
 		if s.modeChanges && s.random.IntN(8) == 0 {
 			s.audited = !s.audited
-			s.tell("audited: %t", s.audited)
+			s.logf("audited: %t", s.audited)
 		}
 	}},
 	{"mode is shown", 10, func(s *simulation) { s.leader.showMode() }},
@@ -78,7 +78,7 @@ func (s *simulation) reconciles() {
 // succeed has the follower lead.
 func (s *simulation) succeed() {
 	s.stats.leaders++
-	s.tell("the leader is gone")
+	s.logf("the leader is gone")
 	s.dying = false
 	s.leader, s.follower = s.follower, s.follower.behind()
 	s.leader.lead()
@@ -99,7 +99,7 @@ func (s *simulation) births() {
 	}
 	for range min(p.replicas()-alive, 1+s.random.IntN(4)) {
 		m := s.bear(p)
-		s.tell("%s is born of %s", m.name, imageOf(m.version.template))
+		s.logf("%s is born of %s", m.name, imageOf(m.version.template))
 	}
 	if alive > p.replicas() {
 		// It deletes those first that are not ready.
@@ -109,7 +109,7 @@ func (s *simulation) births() {
 				m = o
 			}
 		}
-		s.tell("%s is one too many", m.name)
+		s.logf("%s is one too many", m.name)
 		s.gone(m, func() { m.pool.account.taken(m) })
 	}
 	s.end()
@@ -139,7 +139,7 @@ func (s *simulation) starts() {
 		return
 	}
 	m.ready = s.clock.Now().Truncate(time.Second)
-	s.tell("%s is ready", m.name)
+	s.logf("%s is ready", m.name)
 	s.written(m, nil)
 	s.end()
 	s.settleAvailability()
@@ -153,7 +153,7 @@ func (s *simulation) memberFails() {
 		return
 	}
 	m.ready, m.starts = time.Time{}, s.clock.Now().Add(time.Duration(s.random.IntN(30))*time.Second)
-	s.tell("%s is not ready any more", m.name)
+	s.logf("%s is not ready any more", m.name)
 	s.written(m, func() { m.pool.account.leaves(m, byOthers) })
 	s.end()
 }
@@ -186,7 +186,7 @@ func (s *simulation) claim(m *simMember) {
 	s.stats.claims++
 	s.gone(m, func() {
 		m.pool.account.taken(m)
-		s.tell("%s is claimed; gaps of %s: %v", m.name, m.pool.key.Name, m.pool.account.gaps)
+		s.logf("%s is claimed; gaps of %s: %v", m.name, m.pool.key.Name, m.pool.account.gaps)
 	})
 }
 
@@ -197,19 +197,19 @@ func (s *simulation) changesPool() {
 	case 0:
 		p.template = s.templates[s.random.IntN(len(s.templates))]
 		b.Template(p.template.live.template.GetName())
-		s.tell("%s refers to %s", p.key.Name, p.template.live.template.GetName())
+		s.logf("%s refers to %s", p.key.Name, p.template.live.template.GetName())
 	case 1, 2:
 		paused := fmt.Sprint(!p.paused())
 		b.Annotation("freshbind.dev/paused", paused)
-		s.tell("%s is paused: %s", p.key.Name, paused)
+		s.logf("%s is paused: %s", p.key.Name, paused)
 	case 3, 4:
 		n := s.random.Int64N(13)
 		b.Replicas(n)
-		s.tell("%s has %d replicas", p.key.Name, n)
+		s.logf("%s has %d replicas", p.key.Name, n)
 	case 5:
 		s.stats.restarts++
 		b.Annotation("freshbind.dev/restarted-at", s.clock.Now().UTC().Format(time.RFC3339))
-		s.tell("%s is to be restarted", p.key.Name)
+		s.logf("%s is to be restarted", p.key.Name)
 	default:
 		return
 	}
@@ -256,7 +256,7 @@ const (
 // to be.
 func (s *simulation) settle() {
 	s.calm, s.audited = true, false
-	s.tell("it gets calm, and everything is enforced")
+	s.logf("it gets calm, and everything is enforced")
 	for _, p := range s.pools {
 		if p.paused() {
 			s.store(p, builders.PoolFrom(p.stored).Annotation("freshbind.dev/paused", "false").Obj())

@@ -194,7 +194,7 @@ func (s *simulation) chance(percent int, what string, number uint64) bool {
 	return !s.calm && int(h%100) < percent
 }
 
-func (s *simulation) tell(format string, args ...any) {
+func (s *simulation) logf(format string, args ...any) {
 	if s.story != nil {
 		*s.story = append(*s.story, fmt.Sprintf("%9s  ", s.clock.Now().Sub(now).Round(time.Millisecond))+fmt.Sprintf(format, args...))
 	}
@@ -244,7 +244,7 @@ func (s *simulation) edit(t *simTemplate, name string) {
 	t.recorded = slices.DeleteFunc(slices.Clone(t.recorded), func(r platform.Recorded) bool { return r.Hash == next.hash })
 	t.recorded = append([]platform.Recorded{{Hash: next.hash, Template: next.template, Rendered: rendered}}, t.recorded...)
 	t.versions, t.live = append(t.versions, next), next
-	s.tell("template %s is edited: %s, which takes %s to start, never: %t", name, image, next.starts, next.never)
+	s.logf("template %s is edited: %s, which takes %s to start, never: %t", name, image, next.starts, next.never)
 	s.happens(happening{stream: templateChanges, at: s.version(0), object: client.ObjectKeyFromObject(next.template), stored: next.template, watch: func() {
 		for _, pool := range s.pools {
 			if pool.template == t {
@@ -274,7 +274,7 @@ func (s *simulation) addPool(name string) {
 	p.stored = b.RV(1).Obj()
 	p.key = client.ObjectKeyFromObject(p.stored)
 	s.pools = append(s.pools, p)
-	s.tell("pool %s has %d replicas of %s under %s, max-unavailable %s, min-ready %s", name, p.replicas(),
+	s.logf("pool %s has %d replicas of %s under %s, max-unavailable %s, min-ready %s", name, p.replicas(),
 		p.born.template.GetName(), p.strategy, p.stored.GetAnnotations()["freshbind.dev/max-unavailable"], p.minReady)
 	s.store(p, p.stored)
 	s.end()

@@ -122,7 +122,7 @@ func (c simWrites) Patch(_ context.Context, obj client.Object, patch client.Patc
 		m.shown = asked.Metadata.Labels[agentsandbox.TemplateRefHashLabel] != nil
 		c.written(m, func() {
 			c.patched(m)
-			c.tell("%s is shown: %t", m.name, m.shown)
+			c.logf("%s is shown: %t", m.name, m.shown)
 		})
 	}
 	return err
@@ -136,17 +136,17 @@ func (c simWrites) publish(name string, annotations map[string]*string) error {
 		return err
 	}
 	next := p.stored.DeepCopy()
-	said := next.GetAnnotations()
+	stored := next.GetAnnotations()
 	for key, value := range annotations {
-		if delete(said, key); value != nil {
-			said[key] = *value
+		if delete(stored, key); value != nil {
+			stored[key] = *value
 		}
 	}
-	next.SetAnnotations(said)
+	next.SetAnnotations(stored)
 	c.store(p, next)
 	if c.story != nil {
-		status, _ := platform.ParseRolloutStatus(said[settings.RolloutStatusKey])
-		c.tell("%s says %s (%s) of %s, admit %q, %d members of %d updated, replacing %+v", name, said[settings.RolloutStateKey], said[settings.RolloutReasonKey],
+		status, _ := platform.ParseRolloutStatus(stored[settings.RolloutStatusKey])
+		c.logf("%s says %s (%s) of %s, admit %q, %d members of %d updated, replacing %+v", name, stored[settings.RolloutStateKey], stored[settings.RolloutReasonKey],
 			status.UpdateRevision, p.admit(), status.UpdatedReplicas, p.replicas(), status.Replacing)
 	}
 	// What follows is later.

@@ -219,7 +219,7 @@ var returning = slices.Concat(at("controllers/pools/controller.go", []mutant{
 }), at("internal/platform/agentsandbox/reads.go", []mutant{
 	{check: "enforcement: by the claim's pool", old: `m.Controller.Kind != freshness.OwnedByPool && pool != ""`, broken: `false && pool != ""`, test: "TestABindOfWhatIsNoPoolsIsEnforcedAllTheSame/nobody's, the claim's pool says so"},
 }), at("controllers/holdings/controller.go", []mutant{
-	{check: "enforcement: of what was made while nobody looked", old: `if err == nil && !enforced && said == "" {`, broken: `if false {`, test: "TestMark/made while nobody looked"},
+	{check: "enforcement: of what was made while nobody looked", old: `if err == nil && !enforced && enforcement == "" {`, broken: `if false {`, test: "TestMark/made while nobody looked"},
 }), at("internal/manager/asked.go", []mutant{
 	{check: "enforcement: claims are read where pools say something", old: `[settings.EnforcementKey] != "" {`, broken: `[settings.EnforcementKey] != "never" {`, test: "TestAskedByPools"},
 }), at("internal/platform/agentsandbox/foreign.go", []mutant{

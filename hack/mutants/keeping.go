@@ -34,7 +34,7 @@ var keeping = slices.Concat(at("controllers/pools/controller.go", []mutant{
 	{check: "pace: no more is replaced than may be deleted", old: `min(b.size-b.used(pool)-has.Replacing, deletes)`, broken: `b.size - b.used(pool) - has.Replacing`, test: "TestDeletesGoAtAPace"},
 	{check: "pace: what is replaced again waits, too", old: `others = min(others, free)`, broken: ``, test: "TestWhatIsReplacedAgainKeepsToThePace"},
 	{check: "pace: and is woken", old: `b.wake(key, wait)`, broken: `_ = wait`, test: "TestWhatIsReplacedAgainKeepsToThePace"},
-	{check: "pace: the next pool is woken", old: `if at != nil && slots > deletes && wait > 0 {`, broken: `if false {`, test: "TestThePaceWakesOnePoolAfterTheOther"},
+	{check: "pace: the next pool is woken", old: `if at != nil && free > deletes && wait > 0 {`, broken: `if false {`, test: "TestThePaceWakesOnePoolAfterTheOther"},
 	{check: "pace: a pool that cannot be planned holds up no other", old: `	if b.turns[pool] != nil {
 		b.leave(pool)
 		b.call(pool)

@@ -34,14 +34,14 @@ var repairing = slices.Concat(at("internal/freshness/repair.go", []mutant{
 	{check: "kruise: repair: the reference, too", old: `{"templateRef"}, `, broken: ``, test: "TestRepairsOfReferences/for uid-c"},
 	{check: "kruise: repair: by what a reference says itself", old: `f.Member.Template, f.Member.Content, f.Member.Proposed, f.Known = ""`, broken: `f.Member.Template, f.Member.Content, f.Member.Proposed, f.Known = f.Member.Template`, test: "TestRepairsOfReferences/for uid-c"},
 	{check: "kruise: repair: with the claim's own values", old: `carried(objs.set, sandbox, objs.asksCold())`, broken: `carried(objs.set, sandbox, ask{})`, test: "TestRepairs/what the claim asks for stays for uid-c"},
-	{check: "kruise: repair: with no other values", old: `carried(objs.set, sandbox, objs.asksCold())`, broken: `carried(objs.set, sandbox, ask{cannotTell: true})`, test: "TestRepairs/an image for uid-c"},
+	{check: "kruise: repair: with no other values", old: `carried(objs.set, sandbox, objs.asksCold())`, broken: `carried(objs.set, sandbox, ask{unspecified: true})`, test: "TestRepairs/an image for uid-c"},
 	{check: "kruise: repair: volumes, too", old: `{"volumeClaimTemplates"}, `, broken: ``, test: "TestRepairs/a volume added for uid-c"},
 	{check: "kruise: repair: contents, too", old: `{"persistentContents"}, `, broken: ``, test: "TestRepairs/contents for uid-c"},
 	{check: "kruise: repair: runtimes, too", old: `{"runtimes"}, `, broken: ``, test: "TestRepairs/runtimes for uid-c"},
 	{check: "kruise: repair: pauses, too", old: `, {"pauseStrategy"}}`, broken: `}`, test: "TestRepairs/how it pauses for uid-c"},
 	{check: "kruise: repair: the Pod's metadata stays", old: `{"template", "spec"}, {"templateRef"}`, broken: `{"template"}, {"templateRef"}`, test: "TestRepairs/metadata of the Pod's for uid-c"},
 }), at("internal/platform/kruise/platform.go", []mutant{
-	{check: "kruise: repair: never a birth", old: `AdmitAny: said.AdmitsAny(), Restarted`, broken: `Replenishes: true, AdmitAny: said.AdmitsAny(), Restarted`, test: "TestForgedNotesOfRepairs/on a member"},
+	{check: "kruise: repair: never a birth", old: `AdmitAny: annotations.AdmitsAny(), Restarted`, broken: `Replenishes: true, AdmitAny: annotations.AdmitsAny(), Restarted`, test: "TestForgedNotesOfRepairs/on a member"},
 	{check: "kruise: repair: the claim is whose UID it is", old: `	if poolOf(sandbox).UID == "" {
 		w.Operation, w.Claim = freshness.ColdStart, claimOf(sandbox)`, broken: `	if poolOf(sandbox).UID == "" {
 		w.Operation, w.Claim = freshness.ColdStart, freshness.Owner{}`, test: "TestWhatIsNotRepaired/the claim is another"},

@@ -54,8 +54,8 @@ var extracting = slices.Concat(at("internal/platform/namespace.go", []mutant{
 	{check: "BlueprintChanged: from the write", old: `if w.Operation == freshness.Bind {`, broken: `if false {`, test: "TestSnapshotHasWhatEachReasonDependsOn/the bind edits the member"},
 	{check: "the Pod's name: from the annotation", old: `if name := sandbox.GetAnnotations()[podNameAnnotation]; name != "" {`, broken: `if name := ""; name != "" {`, test: "TestSnapshotHasWhatEachReasonDependsOn/pod of another name"},
 	{check: "PodForeign: addresses from the status", old: `nestedStrings(obj.Object, "status", "podIPs")`, broken: `nil`, test: "TestSnapshotHasWhatEachReasonDependsOn/pod with another address"},
-	{check: "rolling: admit any, from the pool", old: `said.AdmitsAny()`, broken: `said[settings.AdmitKey] != ""`, test: "TestPoolOf/admits fresh"},
-	{check: "taken by name only: from the pool", old: `said.ByName()`, broken: `false`, test: "TestPoolsThatAreTakenByName"},
+	{check: "rolling: admit any, from the pool", old: `annotations.AdmitsAny()`, broken: `annotations[settings.AdmitKey] != ""`, test: "TestPoolOf/admits fresh"},
+	{check: "taken by name only: from the pool", old: `annotations.ByName()`, broken: `false`, test: "TestPoolsThatAreTakenByName"},
 	{check: "a claim that wants no pool gets none", old: `case "none":`, broken: `case "none!":`, test: "TestClaimOf/v1alpha1, no pool"},
 	{check: "ClaimNamesAnother: the annotation", old: `claim.GetAnnotations()[sandboxNameKey], `, broken: ``, test: "TestClaimOf/annotation"},
 	{check: "ClaimNamesAnother: the label", old: `, claim.GetLabels()[sandboxNameKey]}`, broken: `}`, test: "TestClaimOf/v1alpha1, label"},
@@ -145,7 +145,7 @@ var kruiseGuard = slices.Concat(at("internal/platform/kruise/classify.go", []mut
 }), at("internal/platform/kruise/advise.go", []mutant{
 	{check: "kruise: advice counts who is there for anybody", old: ` && claimOf(sandbox).UID == "" &&`, broken: ` &&`, test: "TestAdviceOnSandboxSets/whoever is no idle member"},
 	{check: "kruise: advice: no floor rolls what nobody asked for", old: `if !isLeftToItself(set) {`, broken: `if set != nil {`, test: "TestAdviceOnSandboxSets/a floor rolls nothing that nobody asked for"},
-	{check: "kruise: advice: SandboxSets enforce", old: ` || said.Enforces()`, broken: ``, test: "TestAdviceOnSandboxSets/enforced by the SandboxSet"},
+	{check: "kruise: advice: SandboxSets enforce", old: ` || annotations.Enforces()`, broken: ``, test: "TestAdviceOnSandboxSets/enforced by the SandboxSet"},
 	{check: "kruise: advice: injected paths", old: `settings.Pool(set.GetAnnotations()).InjectedPaths()`, broken: `settings.Pool(nil).InjectedPaths()`, test: "TestAdviceOnSandboxSets/what was injected is no difference"},
 }), at("internal/platform/kruise/content.go", []mutant{
 	{check: "kruise: volumes count", old: `out["volumeClaimTemplates"] = volumes`, broken: `_ = volumes`, test: "TestBindsByReason/stale volumes"},
@@ -158,7 +158,7 @@ var kruiseGuard = slices.Concat(at("internal/platform/kruise/classify.go", []mut
 	{check: "kruise: locked for deletion", old: ` || sandbox.GetAnnotations()[ownerAnnotation] == scaleDown`, broken: ``, test: "TestBindsByReason/about to be deleted"},
 	{check: "kruise: of a reference the Pod is the proof", old: `		m.Generation = 0
 `, broken: ``, test: "TestBindsByReason/by reference, a stale command"},
-	{check: "kruise: what is not asked for is no change in place", old: `return asked(s.claim)`, broken: `return ask{cannotTell: true}`, test: "TestBindsByReason/changed what was not asked"},
+	{check: "kruise: what is not asked for is no change in place", old: `return asked(s.claim)`, broken: `return ask{unspecified: true}`, test: "TestBindsByReason/changed what was not asked"},
 	{check: "kruise: a cold start changes what was asked", old: `content, err = undone(w.New, s.inForce(), by)`, broken: `_ = by`, test: "TestBindsByReason/cold, changed as asked"},
 	{check: "kruise: claims of another pool", old: `Pool: poolAsked(s.claim)}`, broken: `AnyPool: true}`, test: "TestBindsByReason/claim of another pool"},
 	{check: "kruise: an empty name is a claim's too", old: `; !isClaim || w.Claim.UID == "" {`, broken: `; !isClaim || w.New.GetLabels()[claimNameLabel] == "" || w.Claim.UID == "" {`, test: "TestBindsByReason/claim that hides its name"},
@@ -182,13 +182,13 @@ var kruiseGuard = slices.Concat(at("internal/platform/kruise/classify.go", []mut
 	}
 	return nil, nil`, test: "TestWhatIsStaleIsNamed/by reference, when its pool said less"},
 	{check: "kruise: of a SandboxSet that referred to another, nothing", old: ` || templateRef(s.Template) != templateRef(objs.set) {`, broken: ` {`, test: "TestWhatIsStaleIsNamed/by reference, when its pool referred to another"},
-	{check: "kruise: what is known of SandboxSets is bounded", old: `sets[:min(len(sets), maxSaid)]`, broken: `sets`, test: "TestWhatIsStaleIsNamed/by reference, when its pool said less long ago"},
+	{check: "kruise: what is known of SandboxSets is bounded", old: `sets[:min(len(sets), maxOwnRevisions)]`, broken: `sets`, test: "TestWhatIsStaleIsNamed/by reference, when its pool said less long ago"},
 	{check: "kruise: an older cold start has what was asked", old: `return undone(carried(r.Template, sandbox, by), objs.inForce(), by)`, broken: `return r.Rendered, nil`, test: "TestWhatIsStaleIsNamed/a cold start as its claim asks"},
 	{check: "kruise: an older template has what its pool says besides", old: `return contentOf(referring(objs.set, r.Template))`, broken: `return r.Rendered, nil`, test: "TestWhatIsStaleIsNamed/of a pool that refers to a template, and says more"},
 	{check: "kruise: a cold start has what was asked, and no more", old: `if image, is := from["image"]; is && by.allowsImage(image) {`, broken: `if image, is := from["image"]; is {`, test: "TestWhatIsStaleIsNamed/a cold start as another claim asks"},
 	{check: "kruise: a user's cold start has nothing of its own", old: `		return ask{}
 	}
-	return asked(s.claim)`, broken: `		return ask{cannotTell: true}
+	return asked(s.claim)`, broken: `		return ask{unspecified: true}
 	}
 	return asked(s.claim)`, test: "TestWhatIsStaleIsNamed/a cold start as a user likes"},
 	{check: "kruise: amounts that were asked for", old: `inner(inner(to, "resources"), list)[name] = amount`, broken: `_ = amount`, test: "TestWhatIsStaleIsNamed/a cold start of other amounts"},

@@ -23,7 +23,7 @@ func TestClaim(t *testing.T) {
 	type want struct {
 		Outcome Outcome
 		Line    string
-		Told    bool
+		Advised bool
 	}
 	cases := map[string]struct {
 		claim Claim

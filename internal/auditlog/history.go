@@ -104,7 +104,7 @@ func (f *feeder) before() error {
 			return err
 		}
 		for _, v := range some {
-			if err := f.tell(v, checker.Listed); err != nil {
+			if err := f.emit(v, checker.Listed); err != nil {
 				return err
 			}
 		}
@@ -158,7 +158,7 @@ func (f *feeder) next(v *version) error {
 	case prev == nil, f.missed(prev, v):
 		what = checker.Listed
 	}
-	if err := f.tell(v, what); err != nil {
+	if err := f.emit(v, what); err != nil {
 		return err
 	}
 	o.last = v
@@ -189,7 +189,7 @@ func (f *feeder) progress(v *version, end bool) error {
 	return nil
 }
 
-func (f *feeder) tell(v *version, what checker.EventType) error {
+func (f *feeder) emit(v *version, what checker.EventType) error {
 	e := checker.Event{Type: what, SeenAt: time.UnixMicro(v.done), By: *v.by}
 	if v.what == goneUnordered {
 		e.After = checker.RV(strconv.FormatInt(v.generation, 10))

@@ -116,8 +116,8 @@ func checkEquality(t *testing.T, seed uint64) {
 	if want != (x.sum == y.sum) {
 		t.Fatalf("seed %d: equal %v, but digests %s and %s, difference %q", seed, want, x.digest, y.digest, difference(left, right))
 	}
-	if said := difference(left, right); (said == "") != want {
-		t.Fatalf("seed %d: equal %v, but the difference in words is %q", seed, want, said)
+	if diff := difference(left, right); (diff == "") != want {
+		t.Fatalf("seed %d: equal %v, but the difference in words is %q", seed, want, diff)
 	}
 }
 

@@ -109,7 +109,7 @@ func kruiseClaimOf(u *unstructured.Unstructured) claimState {
 	s := claimState{
 		pool: nestedString(u, "spec", "templateName"), deleting: u.GetDeletionTimestamp() != nil, status: u.Object["status"], wants: 1,
 	}
-	if n, said, _ := unstructured.NestedInt64(u.Object, "spec", "replicas"); said {
+	if n, found, _ := unstructured.NestedInt64(u.Object, "spec", "replicas"); found {
 		s.wants = int(n)
 	}
 	has, _, _ := unstructured.NestedInt64(u.Object, "status", "claimedReplicas")
@@ -177,8 +177,8 @@ func (may inPlace) amount(of corev1.ResourceName, amount resource.Quantity, aske
 	if may.anyone {
 		return of == corev1.ResourceCPU
 	}
-	want, said := asked[of]
-	return said && want.Cmp(amount) == 0
+	want, ok := asked[of]
+	return ok && want.Cmp(amount) == 0
 }
 
 // userOf stands for the claim of somebody who has no object: they may have what they got, of the pool that they got it of, and

@@ -44,8 +44,8 @@ func (o Options) mode(ns namespaceState) string {
 			return modeEnforce
 		}
 	}
-	if said := ns.labels[keyEnforcement]; said != "" {
-		return said
+	if enforcement := ns.labels[keyEnforcement]; enforcement != "" {
+		return enforcement
 	}
 	return o.Mode
 }

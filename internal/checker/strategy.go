@@ -5,16 +5,16 @@ import "fmt"
 // strategy is what a pool asks for when its template changes.
 type strategy struct {
 	name string
-	// said is how it is shown, if not by its name.
-	said string
+	// description is how it is shown, if not by its name.
+	description string
 	// tolerates: stale binds are what the pool asked for.
 	tolerates bool
 }
 
 // String is the strategy's name as its user would write it.
 func (s strategy) String() string {
-	if s.said != "" {
-		return s.said
+	if s.description != "" {
+		return s.description
 	}
 	return s.name
 }
@@ -26,7 +26,7 @@ func (p poolState) chosen(byDefault string) strategy {
 		chosen = p.strategy
 	}
 	if chosen == "" && p.rolls {
-		return strategy{name: "RollingUpdate", said: "the platform's own", tolerates: p.admit == "any"}
+		return strategy{name: "RollingUpdate", description: "the platform's own", tolerates: p.admit == "any"}
 	}
 	if chosen == "" {
 		chosen = byDefault
@@ -38,16 +38,16 @@ func (p poolState) chosen(byDefault string) strategy {
 		return strategy{name: "Recreate"}
 	case "RollingUpdate":
 		if p.annotated != "" && p.strategy == "Recreate" {
-			return strategy{name: "Recreate", said: "Recreate (in the spec, which no RollingUpdate goes with)"}
+			return strategy{name: "Recreate", description: "Recreate (in the spec, which no RollingUpdate goes with)"}
 		}
 		if p.annotated != "" || p.strategy == "" {
 			return strategy{name: "RollingUpdate", tolerates: p.admit == "any"}
 		}
 	}
 	if p.annotated != "" {
-		return strategy{name: "Recreate", said: fmt.Sprintf("Recreate (%s %q is not known)", keyStrategy, p.annotated)}
+		return strategy{name: "Recreate", description: fmt.Sprintf("Recreate (%s %q is not known)", keyStrategy, p.annotated)}
 	}
-	return strategy{name: chosen, said: chosen + " (not known)", tolerates: true}
+	return strategy{name: chosen, description: chosen + " (not known)", tolerates: true}
 }
 
 // tolerance tells whether the pool asked for stale binds: just before the bind, or at least at some moment of the time in

@@ -56,8 +56,8 @@ func newCluster(t *testing.T, objs ...client.Object) *cli.Cluster {
 	return clitest.New(t, interceptor.Funcs{}, objs...)
 }
 
-// told writes what the controller would onto a pool.
-func told(t *testing.T, p *builders.Pool, state, reason string, status platform.RolloutStatus) *builders.Pool {
+// published writes what the controller would onto a pool.
+func published(t *testing.T, p *builders.Pool, state, reason string, status platform.RolloutStatus) *builders.Pool {
 	t.Helper()
 	raw, err := json.Marshal(status)
 	if err != nil {

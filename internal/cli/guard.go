@@ -33,12 +33,12 @@ const (
 func (c *Cluster) Footer(ctx context.Context, namespace string) (string, error) {
 	var sentences []string
 	for _, of := range []func(context.Context, string) (string, error){c.guard, c.selfTest, c.wouldHave} {
-		said, err := of(ctx, namespace)
+		sentence, err := of(ctx, namespace)
 		if err != nil && !apierrors.IsForbidden(err) {
 			return "", err
 		}
-		if said != "" {
-			sentences = append(sentences, said)
+		if sentence != "" {
+			sentences = append(sentences, sentence)
 		}
 	}
 	return strings.Join(sentences, " "), nil

@@ -161,11 +161,11 @@ func (j *Judge) pool(
 	ctx context.Context, pool, template *unstructured.Unstructured, idle []*unstructured.Unstructured,
 	pods map[types.NamespacedName]*unstructured.Unstructured,
 ) (Pool, error) {
-	said, is := settings.Pool(pool.GetAnnotations()), j.objects.Pool(pool)
+	annotations, is := settings.Pool(pool.GetAnnotations()), j.objects.Pool(pool)
 	p := Pool{
 		Namespace: pool.GetNamespace(), Name: pool.GetName(), Template: is.Template, TemplateKind: is.TemplateKind,
-		Mode: j.store.namespaces.mode(j.defaults, pool.GetNamespace(), said[settings.EnforcementKey]), Replicas: is.Replicas, Admit: said[settings.AdmitKey],
-		MaxUnavailable: cmp.Or(said[settings.MaxUnavailableKey], settings.DefaultMaxUnavailable), Deadline: said.Deadline(),
+		Mode: j.store.namespaces.mode(j.defaults, pool.GetNamespace(), annotations[settings.EnforcementKey]), Replicas: is.Replicas, Admit: annotations[settings.AdmitKey],
+		MaxUnavailable: cmp.Or(annotations[settings.MaxUnavailableKey], settings.DefaultMaxUnavailable), Deadline: annotations.Deadline(),
 		Object: pool,
 	}
 	inspection, err := j.platform.Inspect(ctx, pool, template)
@@ -201,13 +201,13 @@ func (j *Judge) pool(
 }
 
 func (j *Judge) rollout(p *Pool) advice.Rollout {
-	said := settings.Pool(p.Object.GetAnnotations())
+	annotations := settings.Pool(p.Object.GetAnnotations())
 	spec, _, _ := unstructured.NestedString(p.Object.Object, "spec", "updateStrategy", "type")
 	return advice.Rollout{
-		Annotation: said[settings.StrategyKey], Spec: spec, Default: j.defaults.Strategy, Floor: j.defaults.Floors.Strategy(j.store.namespaces[p.Namespace]),
+		Annotation: annotations[settings.StrategyKey], Spec: spec, Default: j.defaults.Strategy, Floor: j.defaults.Floors.Strategy(j.store.namespaces[p.Namespace]),
 		// The controller tells of rollouts only where it acts.
-		Enforced: p.Mode == settings.Enforce || p.Mode == unknownMode && said[settings.RolloutStateKey] != "",
-		AdmitAny: said.AdmitsAny(),
+		Enforced: p.Mode == settings.Enforce || p.Mode == unknownMode && annotations[settings.RolloutStateKey] != "",
+		AdmitAny: annotations.AdmitsAny(),
 	}
 }
 

@@ -72,47 +72,47 @@ func TestPools(t *testing.T) {
 			want:    row{Mode: "enforce", Strategy: "RollingUpdate", Ready: 4, Stale: 4, Number: 2, Words: "Pending 0/4"},
 		},
 		"the controller tells": {
-			pool: told(t, rolling().Annotation(settings.AdmitKey, "any"), "Progressing", "MembersUpdating", status), mode: "enforce",
+			pool: published(t, rolling().Annotation(settings.AdmitKey, "any"), "Progressing", "MembersUpdating", status), mode: "enforce",
 			members: func(p *builders.Pool) []client.Object { return append(idle(p, v1, "a", 2), idle(p, v2, "b", 2)...) },
 			want:    row{Mode: "enforce", Strategy: "RollingUpdate", Ready: 4, Updated: 2, UpdatedReady: 2, Claimable: 4, Stale: 2, Number: 2, Words: "Progressing 2/4"},
 		},
 		"failed": {
-			pool: told(t, rolling(), "Failed", "ProgressDeadlineExceeded", status), mode: "enforce",
+			pool: published(t, rolling(), "Failed", "ProgressDeadlineExceeded", status), mode: "enforce",
 			members: func(p *builders.Pool) []client.Object { return idle(p, v1, "a", 4) },
 			want:    row{Mode: "enforce", Strategy: "RollingUpdate", Ready: 4, Stale: 4, Number: 2, Words: "Failed (deadline)"},
 		},
 		"told of an older revision": {
-			pool: told(t, rolling(), "Complete", "MembersUpToDate", platform.RolloutStatus{UpdateRevision: "v1-00", ObservedTemplateGeneration: 1}), mode: "enforce",
+			pool: published(t, rolling(), "Complete", "MembersUpToDate", platform.RolloutStatus{UpdateRevision: "v1-00", ObservedTemplateGeneration: 1}), mode: "enforce",
 			members: func(p *builders.Pool) []client.Object { return idle(p, v1, "a", 4) },
 			want:    row{Mode: "enforce", Strategy: "RollingUpdate", Ready: 4, Stale: 4, Number: 2, Words: "Pending 0/4"},
 		},
 		"told of another generation": {
-			pool: told(t, rolling(), "Complete", "MembersUpToDate", platform.RolloutStatus{UpdateRevision: clitest.Hash(t, v2), ObservedTemplateGeneration: 7}), mode: "enforce",
+			pool: published(t, rolling(), "Complete", "MembersUpToDate", platform.RolloutStatus{UpdateRevision: clitest.Hash(t, v2), ObservedTemplateGeneration: 7}), mode: "enforce",
 			members: func(p *builders.Pool) []client.Object { return idle(p, v1, "a", 4) },
 			want:    row{Mode: "enforce", Strategy: "RollingUpdate", Ready: 4, Stale: 4, Number: 2, Words: "Pending 0/4"},
 		},
 		"told complete a moment ago": {
-			pool: told(t, rolling(), "Complete", "MembersUpToDate", status), mode: "enforce",
+			pool: published(t, rolling(), "Complete", "MembersUpToDate", status), mode: "enforce",
 			members: func(p *builders.Pool) []client.Object { return idle(p, v1, "a", 4) },
 			want:    row{Mode: "enforce", Strategy: "RollingUpdate", Ready: 4, Stale: 4, Number: 2, Words: "Pending 0/4"},
 		},
 		"told complete, and claims took some": {
-			pool: told(t, rolling(), "Complete", "MembersUpToDate", status), mode: "enforce",
+			pool: published(t, rolling(), "Complete", "MembersUpToDate", status), mode: "enforce",
 			members: func(p *builders.Pool) []client.Object { return idle(p, v2, "a", 1) },
 			want:    row{Mode: "enforce", Strategy: "RollingUpdate", Ready: 1, Updated: 1, UpdatedReady: 1, Claimable: 1, Number: 2, Words: "Complete"},
 		},
 		"what was told does not count in audit": {
-			pool: told(t, rolling(), "Progressing", "MembersUpdating", status), mode: "audit",
+			pool: published(t, rolling(), "Progressing", "MembersUpdating", status), mode: "audit",
 			members: func(p *builders.Pool) []client.Object { return idle(p, v1, "a", 4) },
 			want:    row{Mode: "audit", Strategy: "RollingUpdate", Ready: 4, Claimable: 4, Stale: 4, Number: 2, Words: "Stale (mode audit)"},
 		},
 		"suspended": {
-			pool: told(t, rolling().Annotation(settings.AttributionKey, clitest.Hash(t, v2)), "Complete", "AttributionSuspended", status), mode: "enforce",
+			pool: published(t, rolling().Annotation(settings.AttributionKey, clitest.Hash(t, v2)), "Complete", "AttributionSuspended", status), mode: "enforce",
 			members: func(p *builders.Pool) []client.Object { return idle(p, foreign, "a", 4) },
 			want:    row{Mode: "enforce", Strategy: "RollingUpdate", Ready: 4, Claimable: 4, Unknown: 4, Number: 2, Words: "Suspended (unknown members)"},
 		},
 		"told of a time before the restart": {
-			pool: told(t, rolling().Annotation("freshbind.dev/restarted-at", "2026-01-31T12:00:00Z"), "Complete", "MembersUpToDate", status), mode: "enforce",
+			pool: published(t, rolling().Annotation("freshbind.dev/restarted-at", "2026-01-31T12:00:00Z"), "Complete", "MembersUpToDate", status), mode: "enforce",
 			members: func(p *builders.Pool) []client.Object { return idle(p, v2, "a", 4) },
 			want:    row{Mode: "enforce", Strategy: "RollingUpdate", Ready: 4, Stale: 4, Number: 2, Words: "Pending 0/4"},
 		},
@@ -165,7 +165,7 @@ func TestPools(t *testing.T) {
 // controller wrote says that it acts here.
 func TestModeThatMayNotBeRead(t *testing.T) {
 	v1, v2 := version("v1"), version("v2")
-	p := told(t, pool(1).Annotation("freshbind.dev/rollout-strategy", "Recreate"), "Progressing", "MembersUpdating",
+	p := published(t, pool(1).Annotation("freshbind.dev/rollout-strategy", "Recreate"), "Progressing", "MembersUpdating",
 		platform.RolloutStatus{UpdateRevision: clitest.Hash(t, v2), ObservedTemplateGeneration: 1})
 	objs := append([]client.Object{v2, p.Obj(), clitest.Revision(t, v1, 1, clitest.Now)}, idle(p, v1, "a", 1)...)
 	c := clitest.New(t, interceptor.Funcs{
@@ -184,7 +184,7 @@ func TestModeThatMayNotBeRead(t *testing.T) {
 
 func TestATableOfPools(t *testing.T) {
 	v1, v2 := version("v1"), version("v2")
-	p := told(t, pool(2), "Progressing", "StaleByStrategy", platform.RolloutStatus{
+	p := published(t, pool(2), "Progressing", "StaleByStrategy", platform.RolloutStatus{
 		UpdateRevision: clitest.Hash(t, v2), ObservedTemplateGeneration: 1, StartTime: metav1.NewTime(clitest.Now.Add(-48 * time.Hour)),
 		Conditions: []metav1.Condition{{Type: platform.ConditionProgressing, LastTransitionTime: metav1.NewTime(clitest.Now.Add(-72 * time.Hour))}},
 	})

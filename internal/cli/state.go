@@ -88,14 +88,14 @@ func (p *Pool) settle(template *unstructured.Unstructured, restarted time.Time) 
 
 // statusIsCurrent takes the controller's word, if it is about what is in force now.
 func (p *Pool) statusIsCurrent(template *unstructured.Unstructured, restarted time.Time) bool {
-	said := p.Object.GetAnnotations()
-	status, err := platform.ParseRolloutStatus(said[settings.RolloutStatusKey])
-	if err != nil || said[settings.RolloutStateKey] == "" || status.UpdateRevision != p.Revision ||
+	annotations := p.Object.GetAnnotations()
+	status, err := platform.ParseRolloutStatus(annotations[settings.RolloutStatusKey])
+	if err != nil || annotations[settings.RolloutStateKey] == "" || status.UpdateRevision != p.Revision ||
 		status.ObservedTemplateGeneration != template.GetGeneration() || !status.RestartedAt.Time.Equal(restarted) {
 		return false
 	}
-	p.State = State(said[settings.RolloutStateKey])
-	switch freshness.Cause(said[settings.RolloutReasonKey]) {
+	p.State = State(annotations[settings.RolloutStateKey])
+	switch freshness.Cause(annotations[settings.RolloutReasonKey]) {
 	case freshness.StaleByStrategy:
 		p.State = StaleByStrategy
 	case freshness.AttributionSuspended:

@@ -74,12 +74,12 @@ func TestFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := lists.Load()
-	var told atomic.Int64
+	var reported atomic.Int64
 	store.Follow(t.Context(), func(err error) {
 		if !apierrors.IsResourceExpired(err) {
 			t.Errorf("told of %v", err)
 		}
-		told.Add(1)
+		reported.Add(1)
 	})
 	if err := c.Client.Create(t.Context(), clitest.Revision(t, v1, 1, clitest.Now)); err != nil {
 		t.Fatal(err)
@@ -97,8 +97,8 @@ func TestFollow(t *testing.T) {
 	// From here on every collection is watched: a fake watch does not tell what
 	// happened between the list and itself.
 	until(t, c, store, func(cli.Pool) bool { return lists.Load() >= before+collections && watched.Load() >= collections })
-	if told.Load() != collections {
-		t.Errorf("told of %d lost watches", told.Load())
+	if reported.Load() != collections {
+		t.Errorf("told of %d lost watches", reported.Load())
 	}
 	if err := c.Client.Delete(t.Context(), one(p, v1, "python-a0").Obj()); err != nil {
 		t.Fatal(err)
@@ -129,9 +129,9 @@ func TestFooter(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "freshbind-system", Name: "freshbind"},
 		Spec:       coordinationv1.LeaseSpec{RenewTime: ptr.To(metav1.NewMicroTime(clitest.Now.Add(-4 * time.Second)))},
 	}
-	tested := func(said string) *coordinationv1.Lease {
+	tested := func(result string) *coordinationv1.Lease {
 		return &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "freshbind-system", Name: "freshbind-self-test", Annotations: map[string]string{"freshbind.dev/self-test": said}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "freshbind-system", Name: "freshbind-self-test", Annotations: map[string]string{"freshbind.dev/self-test": result}},
 			Spec:       coordinationv1.LeaseSpec{RenewTime: ptr.To(metav1.NewMicroTime(clitest.Now.Add(-11 * time.Second)))},
 		}
 	}

@@ -52,7 +52,7 @@ namespaces: [a, b]
 		"defaults": true, "defaults.enforcement": true, "defaults.rolloutStrategy": false,
 		"leaderElection.enabled": true, "leaderElection.namespace": false, "namespaces": true, "metrics": false, "gracePeriod.seconds": false, "logging.level": false,
 	} {
-		if got := f.Says(path); got != want {
+		if got := f.IsSet(path); got != want {
 			t.Errorf("Says(%s) = %t, want %t", path, got, want)
 		}
 	}

@@ -15,16 +15,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// File is a configuration and what of it a file really said.
+// File is a configuration and the values that a file really has.
 type File struct {
 	Configuration
-	said map[string]any
+	values map[string]any
 }
 
-// Says reports whether the file has a value at a path such as revisions.limit.
-// What is empty says nothing.
-func (f *File) Says(path string) bool {
-	var at any = f.said
+// IsSet reports whether the file has a value at a path such as revisions.limit.
+// What is empty is not set.
+func (f *File) IsSet(path string) bool {
+	var at any = f.values
 	for key := range strings.SplitSeq(path, ".") {
 		object, ok := at.(map[string]any)
 		if !ok {
@@ -67,7 +67,7 @@ func Parse(data []byte) (*File, error) {
 		return nil, fmt.Errorf("is not YAML, or says something twice: %w", err)
 	}
 	f := &File{Configuration: baseDefaults()}
-	if err := gojson.Unmarshal(asJSON, &f.said); err != nil || f.said == nil {
+	if err := gojson.Unmarshal(asJSON, &f.values); err != nil || f.values == nil {
 		return nil, errors.New("has to be an object with apiVersion: " + APIVersion + " and kind: " + Kind)
 	}
 	if err := f.checkKind(); err != nil {
@@ -112,8 +112,8 @@ func only(data []byte) ([]byte, error) {
 
 func (f *File) checkKind() error {
 	for _, want := range []struct{ key, value string }{{"apiVersion", APIVersion}, {"kind", Kind}} {
-		if f.said[want.key] != want.value {
-			return fmt.Errorf("%s: is %s: this program reads %s", want.key, show(f.said[want.key]), want.value)
+		if f.values[want.key] != want.value {
+			return fmt.Errorf("%s: is %s: this program reads %s", want.key, show(f.values[want.key]), want.value)
 		}
 	}
 	return nil

@@ -58,9 +58,9 @@ func mutating() *admissionregistrationv1.MutatingWebhookConfiguration {
 	return &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "freshbind"}}
 }
 
-func lease(name, holder string, ago time.Duration, said string) *coordinationv1.Lease {
+func lease(name, holder string, ago time.Duration, result string) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: name, Annotations: map[string]string{settings.SelfTestKey: said}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: name, Annotations: map[string]string{settings.SelfTestKey: result}},
 		Spec: coordinationv1.LeaseSpec{
 			HolderIdentity: &holder, RenewTime: ptr.To(metav1.NewMicroTime(now.Add(-ago))), LeaseDurationSeconds: ptr.To(int32(15)),
 		},

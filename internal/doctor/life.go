@@ -92,12 +92,12 @@ func (d *Doctor) selfTest(ctx context.Context) ([]Finding, error) {
 		return []Finding{warning(look, "no self-test was ever made")}, nil
 	}
 	ago := d.Now().Sub(renewed(l)).Round(time.Second)
-	said := l.Annotations[settings.SelfTestKey]
+	result := l.Annotations[settings.SelfTestKey]
 	switch {
 	case d.late(l) > 0:
 		return []Finding{warning(look, "the last self-test was %s ago", ago)}, nil
-	case said != selftest.Passed:
-		return []Finding{failed("look at the checks above: the message is the API server's answer to a bind", "the self-test of %s ago failed: %s", ago, said)}, nil
+	case result != selftest.Passed:
+		return []Finding{failed("look at the checks above: the message is the API server's answer to a bind", "the self-test of %s ago failed: %s", ago, result)}, nil
 	}
 	return ok("the self-test of %s ago passed", ago), nil
 }

@@ -286,7 +286,7 @@ func PodRevisionWithin(s Snapshot, b *revision.Budget) (string, error) {
 // PodRevisionOf names the revision that the Pod is built from, by its content:
 // its Sandbox's, when it is what that Sandbox says.
 func PodRevisionOf(s Snapshot) string {
-	if podAsSaid(s) {
+	if podMatchesMember(s) {
 		return RevisionOf(s)
 	}
 	if s.Template == nil {
@@ -298,11 +298,13 @@ func PodRevisionOf(s Snapshot) string {
 	return s.Template.Hash
 }
 
-// PodAsSaidWithin reports, within a budget, whether the Pod is what its Sandbox says: it
-// takes neither template nor history to tell.
-func PodAsSaidWithin(s Snapshot, b *revision.Budget) (bool, error) { return within(podAsSaid, s, b) }
+// PodMatchesMemberWithin reports, within a budget, whether the Pod is what its Sandbox
+// says: that takes neither template nor history.
+func PodMatchesMemberWithin(s Snapshot, b *revision.Budget) (bool, error) {
+	return within(podMatchesMember, s, b)
+}
 
-func podAsSaid(s Snapshot) bool {
+func podMatchesMember(s Snapshot) bool {
 	return s.work.Count(s.Member.Content.PodOnly(), s.Pod.Content, s.PodInjected, 1) == 0
 }
 

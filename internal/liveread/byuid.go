@@ -30,7 +30,7 @@ const (
 // uidGetter finds objects by their UIDs, by which no API server selects.
 type uidGetter struct {
 	client rest.Interface
-	slots  chan struct{}
+	sem    chan struct{}
 }
 
 // NewUIDGetter returns a Getter whose Refs have a UID in place of a name. It
@@ -43,15 +43,15 @@ func NewUIDGetter(cfg *rest.Config) (Getter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating client for lists: %w", err)
 	}
-	return &uidGetter{client: client, slots: make(chan struct{}, listsAtOnce)}, nil
+	return &uidGetter{client: client, sem: make(chan struct{}, listsAtOnce)}, nil
 }
 
 // Get leaves the resourceVersion unset, which makes the list linearizable; its
 // further pages are of the same version.
 func (g *uidGetter) Get(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	select {
-	case g.slots <- struct{}{}:
-		defer func() { <-g.slots }()
+	case g.sem <- struct{}{}:
+		defer func() { <-g.sem }()
 	case <-ctx.Done():
 		return nil, fmt.Errorf("waiting for other lists: %w", ctx.Err())
 	}

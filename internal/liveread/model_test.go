@@ -60,7 +60,7 @@ func (s *slowStore) Get(ctx context.Context, ref Ref) (*unstructured.Unstructure
 	s.mu.Lock()
 	s.reading[ref.Name]++
 	s.most = max(s.most, s.reading[ref.Name])
-	fate := s.random.IntN(20)
+	outcome := s.random.IntN(20)
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
@@ -70,7 +70,7 @@ func (s *slowStore) Get(ctx context.Context, ref Ref) (*unstructured.Unstructure
 	if err := s.pass(ctx, 3*time.Millisecond); err != nil {
 		return nil, err
 	}
-	switch fate {
+	switch outcome {
 	case 0:
 		panic("of one read")
 	case 1:

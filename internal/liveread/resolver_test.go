@@ -148,9 +148,9 @@ func TestNobodyWaitsForDiscoveryOfWhatIsKnown(t *testing.T) {
 		}
 	}
 	unknown := schema.GroupResource{Group: "nobody.example.com", Resource: "things"}
-	impatient, cancel := context.WithCancel(t.Context())
+	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.Resource(impatient, unknown); !errors.Is(err, context.Canceled) {
+	if _, err := r.Resource(canceled, unknown); !errors.Is(err, context.Canceled) {
 		t.Errorf("Resource() of what is not known, by one who is gone = %v", err)
 	}
 	if got := asked.Load() - before; got != 1 {

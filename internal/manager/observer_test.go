@@ -84,14 +84,14 @@ func TestWithoutObjectsOfClaimsTheMemberTells(t *testing.T) {
 	claim := freshness.Owner{Kind: freshness.OwnedByClaim, Name: "alice", UID: "alice"}
 	verdict := freshness.Verdict{Reason: freshness.StaleRevision, Detail: "image differs"}
 	r := &eventLines{}
-	tells := reporter{events: r, kinds: platform.Served{Pools: kinds.Pools}}
-	tells.Denied(webhooks.Denial{
+	withoutClaims := reporter{events: r, kinds: platform.Served{Pools: kinds.Pools}}
+	withoutClaims.Denied(webhooks.Denial{
 		Write:   platform.Write{Operation: freshness.Bind, Old: member, New: member, Claim: claim},
 		Verdict: verdict, Pool: &freshness.Pool{Name: "python"}, Mode: settings.Enforce,
 	})
 	cold := platform.Write{Operation: freshness.ColdStart, New: member, Claim: claim}
-	tells.Denied(webhooks.Denial{Write: cold, Verdict: verdict, Mode: settings.Enforce})
-	tells.Repaired(cold, "v1-a -> v1-b")
+	withoutClaims.Denied(webhooks.Denial{Write: cold, Verdict: verdict, Mode: settings.Enforce})
+	withoutClaims.Repaired(cold, "v1-a -> v1-b")
 	want := []string{
 		"Warning StaleRevision on Bind ns/python-abc: claim alice: image differs [python-abc]",
 		"Warning StaleRevision on Bind ns/python: claim alice: image differs [python-abc]",

@@ -69,7 +69,7 @@ func (p *platformPart) Start(ctx context.Context) error {
 func (p *platformPart) await(ctx context.Context) (served, bool) {
 	ticker := p.clock.NewTicker(lookEvery)
 	defer ticker.Stop()
-	for said := false; ; {
+	for logged := false; ; {
 		k, found, err := p.find(ctx)
 		switch {
 		case err != nil:
@@ -78,9 +78,9 @@ func (p *platformPart) await(ctx context.Context) (served, bool) {
 			p.looked.Store(true)
 			p.found.Store(true)
 			return k, true
-		case !said:
+		case !logged:
 			p.log.Info("Waiting for a warm-pool system", "platform", p.name)
-			said = true
+			logged = true
 		}
 		if err == nil {
 			p.looked.Store(true)

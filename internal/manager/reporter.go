@@ -44,16 +44,16 @@ const eventRepaired = "ColdStartRepaired"
 
 // Repaired records an event on the claim.
 func (a reporter) Repaired(w platform.Write, note string) {
-	a.events.Eventf(a.subject(w), nil, corev1.EventTypeNormal, eventRepaired, "ColdStart", "%s",
+	a.events.Eventf(a.regarding(w), nil, corev1.EventTypeNormal, eventRepaired, "ColdStart", "%s",
 		truncate("its sandbox was rendered from an older revision, and Freshbind rewrote it to the one in force: "+note))
 }
 
 // Denied has the denial reported.
 func (a reporter) Denied(d webhooks.Denial) { a.report(d) }
 
-// subject is what the people look at who a write for a claim is about: the claim, or
-// the member where claims have no object.
-func (a reporter) subject(w platform.Write) *unstructured.Unstructured {
+// regarding is the object that an event about a write for a claim is recorded on: the
+// claim, or the member where claims have no object.
+func (a reporter) regarding(w platform.Write) *unstructured.Unstructured {
 	if a.kinds.Claims.Empty() {
 		member := w.Judged()
 		return reference(member.GroupVersionKind(), member.GetNamespace(), member.GetName(), string(member.GetUID()))
@@ -73,7 +73,7 @@ func (a reporter) report(d webhooks.Denial) {
 	}
 	note = truncate(note)
 	if d.Operation == freshness.ColdStart {
-		a.events.Eventf(a.subject(d.Write), nil, corev1.EventTypeWarning, string(d.Reason), "ColdStart", "%s", note)
+		a.events.Eventf(a.regarding(d.Write), nil, corev1.EventTypeWarning, string(d.Reason), "ColdStart", "%s", note)
 		return
 	}
 	sandbox, named := d.Judged(), "claim "+d.Claim.Name+": "+note
@@ -83,7 +83,7 @@ func (a reporter) report(d webhooks.Denial) {
 		if a.kinds.Claims.Empty() {
 			about = named
 		}
-		a.events.Eventf(a.subject(d.Write), sandbox, corev1.EventTypeWarning, string(d.Reason), "Bind", "%s", about)
+		a.events.Eventf(a.regarding(d.Write), sandbox, corev1.EventTypeWarning, string(d.Reason), "Bind", "%s", about)
 		note = named
 	}
 	if d.Pool != nil {

@@ -56,17 +56,17 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if kind == "pods" {
 		all = nil
 	}
-	tell := func(v any) { _ = json.NewEncoder(w).Encode(v) }
+	send := func(v any) { _ = json.NewEncoder(w).Encode(v) }
 	switch {
 	case initial && !a.streams:
 		w.WriteHeader(http.StatusUnprocessableEntity)
-		tell(metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity})
+		send(metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity})
 	case watch:
 		if initial {
 			for _, u := range all {
-				tell(map[string]any{"type": "ADDED", "object": u.Object})
+				send(map[string]any{"type": "ADDED", "object": u.Object})
 			}
-			tell(map[string]any{"type": "BOOKMARK", "object": map[string]any{
+			send(map[string]any{"type": "BOOKMARK", "object": map[string]any{
 				"apiVersion": map[string]string{"pods": "v1"}[kind], "kind": "Sandbox", "metadata": map[string]any{
 					"resourceVersion": "10", "annotations": map[string]any{metav1.InitialEventsAnnotationKey: "true"},
 				},
@@ -76,7 +76,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		for kind == "sandboxes" {
 			select {
 			case u := <-a.later:
-				tell(map[string]any{"type": "ADDED", "object": u.Object})
+				send(map[string]any{"type": "ADDED", "object": u.Object})
 				w.(http.Flusher).Flush()
 				continue
 			case <-a.ended:
@@ -99,7 +99,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		for _, u := range page {
 			list.Items = append(list.Items, *u)
 		}
-		tell(list.UnstructuredContent())
+		send(list.UnstructuredContent())
 	}
 }
 
@@ -136,14 +136,14 @@ func TestAFirstListIsReducedOnTheWay(t *testing.T) {
 	if diff := cmp.Diff(want, asked); diff != "" {
 		t.Errorf("lists (-want,+got):\n%s", diff)
 	}
-	told := make(chan string, 10)
+	updated := make(chan string, 10)
 	c.HandleSandboxes(func(old, now *Member) {
 		if old == nil && now.Name == "d" {
-			told <- now.Name
+			updated <- now.Name
 		}
 	})
 	a.later <- member("d", noon)
-	<-told
+	<-updated
 	if c.Sandbox(types.NamespacedName{Namespace: "ns", Name: "d"}) == nil {
 		t.Error("what a watch tells of is not there")
 	}
@@ -172,10 +172,10 @@ func TestMetadataOfSandboxes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told []string
+	var notified []string
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { told = append(told, "new "+obj.(*metav1.PartialObjectMetadata).Name) },
-		DeleteFunc: func(obj any) { told = append(told, "gone "+obj.(*metav1.PartialObjectMetadata).Name) },
+		AddFunc:    func(obj any) { notified = append(notified, "new "+obj.(*metav1.PartialObjectMetadata).Name) },
+		DeleteFunc: func(obj any) { notified = append(notified, "gone "+obj.(*metav1.PartialObjectMetadata).Name) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +231,7 @@ func TestMetadataOfSandboxes(t *testing.T) {
 	if left := list(client.MatchingFields{byClaim: string(claim.GetUID())}); len(left) > 0 {
 		t.Errorf("%v are found by field after they went", left)
 	}
-	if diff := cmp.Diff([]string{"new a", "new b", "gone b"}, told); diff != "" {
+	if diff := cmp.Diff([]string{"new a", "new b", "gone b"}, notified); diff != "" {
 		t.Errorf("told (-want,+got):\n%s", diff)
 	}
 }

@@ -76,27 +76,27 @@ func TestAListReplacesWhatWasThere(t *testing.T) {
 	elsewhere := member("z", noon)
 	elsewhere.SetNamespace("other")
 	put(t, s, member("a", noon), member("b", noon), elsewhere)
-	var told []string
+	var notified []string
 	s.HandleSandboxes(func(old, now *Member) {
 		switch {
 		case old == nil:
-			told = append(told, "new "+now.Name)
+			notified = append(notified, "new "+now.Name)
 		case now == nil:
-			told = append(told, "gone "+old.Name)
+			notified = append(notified, "gone "+old.Name)
 		default:
-			told = append(told, "changed "+now.Name)
+			notified = append(notified, "changed "+now.Name)
 		}
 	})
-	slices.Sort(told)
-	if diff := cmp.Diff([]string{"new a", "new b", "new z"}, told); diff != "" {
+	slices.Sort(notified)
+	if diff := cmp.Diff([]string{"new a", "new b", "new z"}, notified); diff != "" {
 		t.Errorf("at first (-want,+got):\n%s", diff)
 	}
-	told = nil
+	notified = nil
 	if err := s.sandboxes.replace("ns", []any{member("b", noon), member("c", noon)}); err != nil {
 		t.Fatal(err)
 	}
-	slices.Sort(told)
-	if diff := cmp.Diff([]string{"changed b", "gone a", "new c"}, told); diff != "" {
+	slices.Sort(notified)
+	if diff := cmp.Diff([]string{"changed b", "gone a", "new c"}, notified); diff != "" {
 		t.Errorf("after the list (-want,+got):\n%s", diff)
 	}
 }

@@ -275,15 +275,15 @@ func (i *Inspection) judge(m *Member, content revision.Blueprint) (Judgement, er
 // another one by now, or with an error. One that refers to a template says that it has the
 // Pod in force.
 func (i *Inspection) contentOf(ctx context.Context, m *Member) (content revision.Blueprint, ok bool, err error) {
-	content, ok, err = i.saidBy(ctx, m)
+	content, ok, err = i.ownContent(ctx, m)
 	if ok && m.ByReference && i.facts.Template != nil {
 		content = content.WithPodOf(i.facts.Template.Content)
 	}
 	return content, ok, err
 }
 
-// saidBy reads the member where its content was not kept.
-func (i *Inspection) saidBy(ctx context.Context, m *Member) (content revision.Blueprint, ok bool, err error) {
+// ownContent reads the member where its content was not kept.
+func (i *Inspection) ownContent(ctx context.Context, m *Member) (content revision.Blueprint, ok bool, err error) {
 	switch c := m.Content; {
 	case c.unreadable != nil:
 		return revision.Blueprint{}, false, c.unreadable

@@ -111,11 +111,11 @@ func hostPorts(container string, c map[string]any) []string {
 
 // limitRanged reads "LimitRanger plugin set: cpu, memory request for container c;
 // cpu limit for init container i".
-func limitRanged(said string) []string {
-	if len(said) > maxLimitRanger {
+func limitRanged(annotation string) []string {
+	if len(annotation) > maxLimitRanger {
 		return nil
 	}
-	_, list, _ := strings.Cut(said, ": ")
+	_, list, _ := strings.Cut(annotation, ": ")
 	var paths []string
 	for _, one := range strings.Split(list, "; ") {
 		for _, kind := range []string{"request", "limit"} {

@@ -35,7 +35,7 @@ func TestAdmittedPaths(t *testing.T) {
 		return inContainer(object{"resources": object{"requests": requests, "limits": limits}})
 	}
 	ports := list{object{"containerPort": int64(80)}, object{"containerPort": "http"}, object{"name": "none"}}
-	ranger := func(said string) changed { return annotated(limitRangerKey, said) }
+	ranger := func(message string) changed { return annotated(limitRangerKey, message) }
 	const nodeSelector, tolerations, affinity = podSpecPath + "nodeSelector", podSpecPath + "tolerations[*]", podSpecPath + "affinity.nodeAffinity"
 	const container = podSpecPath + `containers[name="c"].`
 	for name, tc := range map[string]struct {

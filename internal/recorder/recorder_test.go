@@ -42,8 +42,8 @@ func (l *lines) Write(e checker.Event) error {
 	return l.fail
 }
 
-// told returns the lines about objects and gaps.
-func (l *lines) told() []string {
+// received returns the lines about objects and gaps.
+func (l *lines) received() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(l.all), func(s string) bool {
@@ -87,18 +87,18 @@ func startSynced(t *testing.T, f *recordertest.API, options Options) *running {
 	return r
 }
 
-// until waits until the sink has been told something.
+// until waits until the sink has received a line.
 func (r *running) until(line string) {
 	r.t.Helper()
-	err := r.WaitFor(r.ctx, func(*checker.History) bool { return slices.Contains(r.sink.told(), line) })
+	err := r.WaitFor(r.ctx, func(*checker.History) bool { return slices.Contains(r.sink.received(), line) })
 	if err != nil {
-		r.t.Fatalf("wait for %q: %v\n%s", line, err, strings.Join(r.sink.told(), "\n"))
+		r.t.Fatalf("wait for %q: %v\n%s", line, err, strings.Join(r.sink.received(), "\n"))
 	}
 }
 
 func (r *running) expect(want ...string) {
 	r.t.Helper()
-	if diff := cmp.Diff(want, r.sink.told()); diff != "" {
+	if diff := cmp.Diff(want, r.sink.received()); diff != "" {
 		r.t.Errorf("recording (-want,+got):\n%s", diff)
 	}
 }
@@ -189,11 +189,11 @@ func TestGapIsNoticed(t *testing.T) {
 			}
 			f.Put(template("sandbox:v4"))
 			r.until("MODIFIED python@106")
-			told := slices.DeleteFunc(r.sink.told(), func(s string) bool {
+			received := slices.DeleteFunc(r.sink.received(), func(s string) bool {
 				return strings.HasPrefix(s, "GAP") && !strings.Contains(s, "templates")
 			})
 			want := []string{"LISTED node@102", "LISTED python@101", "GAP sandboxtemplates 102..105", "LISTED python@105", "MODIFIED python@106"}
-			if diff := cmp.Diff(want, told); diff != "" {
+			if diff := cmp.Diff(want, received); diff != "" {
 				t.Errorf("recording (-want,+got):\n%s", diff)
 			}
 		})

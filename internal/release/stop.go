@@ -40,8 +40,8 @@ type Guard struct {
 	Client client.Client
 	// Silent sends no write; DryRun has those that are sent checked, not stored.
 	Silent, DryRun bool
-	// Told is called with each thing that was done, in words.
-	Told func(format string, args ...any)
+	// Printf is called with each thing that was done, in words.
+	Printf func(format string, args ...any)
 	// Leases are deleted once nobody renews them.
 	Leases []string
 	// Suffixes are how the names of what the API server is told of each platform end, by
@@ -86,7 +86,7 @@ func (g *Guard) delete(ctx context.Context, obj client.Object) error {
 			return fmt.Errorf("deleting %s %s: %w", kind, name, err)
 		}
 	}
-	g.Told("%s %s deleted", kind, name)
+	g.Printf("%s %s deleted", kind, name)
 	return nil
 }
 
@@ -97,7 +97,7 @@ func (g *Guard) Stop(ctx context.Context, deployment types.NamespacedName) (gone
 	var d appsv1.Deployment
 	err = g.Client.Get(ctx, deployment, &d)
 	if apierrors.IsNotFound(err) {
-		g.Told("Deployment %s does not exist", deployment)
+		g.Printf("Deployment %s does not exist", deployment)
 		return true, nil
 	}
 	if err != nil {
@@ -113,7 +113,7 @@ func (g *Guard) Stop(ctx context.Context, deployment types.NamespacedName) (gone
 			return false, fmt.Errorf("scaling Deployment %s to 0: %w", deployment, err)
 		}
 	}
-	g.Told("Deployment %s scaled to 0", deployment)
+	g.Printf("Deployment %s scaled to 0", deployment)
 	if g.Silent || g.DryRun {
 		return true, nil
 	}

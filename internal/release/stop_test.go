@@ -36,7 +36,7 @@ func TestStopWaitsForPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := release.Guard{
-				Client: fake.NewClientBuilder().WithObjects(tc.objs...).Build(), Told: t.Logf,
+				Client: fake.NewClientBuilder().WithObjects(tc.objs...).Build(), Printf: t.Logf,
 				Leases: []string{"freshbind"}, Poll: time.Millisecond, Timeout: tc.timeout,
 			}
 			gone, err := g.Stop(t.Context(), types.NamespacedName{Namespace: "own", Name: "freshbind"})

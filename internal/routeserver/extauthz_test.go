@@ -49,7 +49,7 @@ func TestExtAuthzGRPC(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := grpcSaid(answer); got != tc.want {
+			if got := grpcResponse(answer); got != tc.want {
 				t.Errorf("%s, want %s", got, tc.want)
 			}
 		})
@@ -59,7 +59,7 @@ func TestExtAuthzGRPC(t *testing.T) {
 	}
 }
 
-func grpcSaid(r *authv3.CheckResponse) string {
+func grpcResponse(r *authv3.CheckResponse) string {
 	if ok := r.GetOkResponse(); ok != nil && r.GetStatus().GetCode() == 0 {
 		set := map[string]string{}
 		for _, h := range ok.GetHeaders() {

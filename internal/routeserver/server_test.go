@@ -122,15 +122,15 @@ type answer struct {
 	body   []byte
 }
 
-// said is what a check answered.
-type said struct {
+// response is what a check answered.
+type response struct {
 	Code                              int
 	Destination, Status, State, Envoy string
 	Path                              string
 }
 
-func read(r answer) said {
-	return said{
+func read(r answer) response {
+	return response{
 		Code: r.code, Destination: r.header.Get(headerDestination), Status: r.header.Get(headerStatus),
 		State: r.header.Get(headerState), Envoy: r.header.Get(headerOriginalDst), Path: r.header.Get(headerNewPath),
 	}
@@ -142,28 +142,28 @@ func TestChecks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		path    string
 		headers []string
-		want    said
+		want    response
 	}{
-		"nginx":             {pathNginx, agent("one"), said{Code: 200, Destination: "10.0.0.1:8888"}},
-		"nginx, IPv6":       {pathNginx, agent("six"), said{Code: 200, Destination: "[fd00::1]:8888"}},
-		"nginx, paused":     {pathNginx, agent("paused"), said{Code: 403, Status: "409", State: "paused"}},
-		"nginx, gone":       {pathNginx, agent("gone"), said{Code: 403, Status: "410"}},
-		"nginx, unknown":    {pathNginx, agent("other"), said{Code: 403, Status: "404"}},
-		"nginx, bad":        {pathNginx, agent("Other"), said{Code: 403, Status: "400"}},
-		"nginx, by host":    {pathNginx, []string{"X-Original-Host", "80-team-a--one.example.com"}, said{Code: 200, Destination: "10.0.0.1:80"}},
-		"nginx, by path":    {pathNginx, []string{"X-Original-URI", "/kruise/team-a--one/80/x?y"}, said{Code: 200, Destination: "10.0.0.1:80", Path: "/x?y"}},
-		"nginx, two paths":  {pathNginx, []string{"X-Original-URI", "/kruise/team-a--one/80/", "X-Original-URI", "/kruise/team-a--six/80/"}, said{Code: 403, Status: "400"}},
-		"traefik":           {pathTraefik, agent("one"), said{Code: 200, Destination: "10.0.0.1:8888"}},
-		"traefik, paused":   {pathTraefik, agent("paused"), said{Code: 409, Status: "409", State: "paused"}},
-		"traefik, by host":  {pathTraefik, []string{"X-Forwarded-Host", "80-team-a--one.example.com"}, said{Code: 200, Destination: "10.0.0.1:80"}},
-		"envoy":             {pathEnvoy + "/any//path/../x?y", agent("one"), said{Code: 200, Destination: "10.0.0.1:8888", Envoy: "10.0.0.1:8888"}},
-		"envoy, by host":    {pathEnvoy + "/", []string{"Host", "80-team-a--one.example.com"}, said{Code: 200, Destination: "10.0.0.1:80", Envoy: "10.0.0.1:80"}},
-		"envoy, by path":    {pathEnvoy + "/kruise/team-a--one/80/x", nil, said{Code: 200, Destination: "10.0.0.1:80", Envoy: "10.0.0.1:80", Path: "/x"}},
-		"envoy, gone":       {pathEnvoy + "/", agent("gone"), said{Code: 410, Status: "410"}},
-		"envoy, unknown":    {pathEnvoy + "/", agent("other"), said{Code: 404, Status: "404"}},
-		"the very sandbox":  {pathTraefik, append(agent("one"), "X-Sandbox-UID", routes.ParseUID("sandbox one").String()), said{Code: 200, Destination: "10.0.0.1:8888"}},
-		"another's UID":     {pathTraefik, append(agent("one"), "X-Sandbox-UID", routes.ParseUID("sandbox six").String()), said{Code: 410, Status: "410"}},
-		"another's, paused": {pathTraefik, append(agent("paused"), "X-Sandbox-UID", "somebody"), said{Code: 410, Status: "410"}},
+		"nginx":             {pathNginx, agent("one"), response{Code: 200, Destination: "10.0.0.1:8888"}},
+		"nginx, IPv6":       {pathNginx, agent("six"), response{Code: 200, Destination: "[fd00::1]:8888"}},
+		"nginx, paused":     {pathNginx, agent("paused"), response{Code: 403, Status: "409", State: "paused"}},
+		"nginx, gone":       {pathNginx, agent("gone"), response{Code: 403, Status: "410"}},
+		"nginx, unknown":    {pathNginx, agent("other"), response{Code: 403, Status: "404"}},
+		"nginx, bad":        {pathNginx, agent("Other"), response{Code: 403, Status: "400"}},
+		"nginx, by host":    {pathNginx, []string{"X-Original-Host", "80-team-a--one.example.com"}, response{Code: 200, Destination: "10.0.0.1:80"}},
+		"nginx, by path":    {pathNginx, []string{"X-Original-URI", "/kruise/team-a--one/80/x?y"}, response{Code: 200, Destination: "10.0.0.1:80", Path: "/x?y"}},
+		"nginx, two paths":  {pathNginx, []string{"X-Original-URI", "/kruise/team-a--one/80/", "X-Original-URI", "/kruise/team-a--six/80/"}, response{Code: 403, Status: "400"}},
+		"traefik":           {pathTraefik, agent("one"), response{Code: 200, Destination: "10.0.0.1:8888"}},
+		"traefik, paused":   {pathTraefik, agent("paused"), response{Code: 409, Status: "409", State: "paused"}},
+		"traefik, by host":  {pathTraefik, []string{"X-Forwarded-Host", "80-team-a--one.example.com"}, response{Code: 200, Destination: "10.0.0.1:80"}},
+		"envoy":             {pathEnvoy + "/any//path/../x?y", agent("one"), response{Code: 200, Destination: "10.0.0.1:8888", Envoy: "10.0.0.1:8888"}},
+		"envoy, by host":    {pathEnvoy + "/", []string{"Host", "80-team-a--one.example.com"}, response{Code: 200, Destination: "10.0.0.1:80", Envoy: "10.0.0.1:80"}},
+		"envoy, by path":    {pathEnvoy + "/kruise/team-a--one/80/x", nil, response{Code: 200, Destination: "10.0.0.1:80", Envoy: "10.0.0.1:80", Path: "/x"}},
+		"envoy, gone":       {pathEnvoy + "/", agent("gone"), response{Code: 410, Status: "410"}},
+		"envoy, unknown":    {pathEnvoy + "/", agent("other"), response{Code: 404, Status: "404"}},
+		"the very sandbox":  {pathTraefik, append(agent("one"), "X-Sandbox-UID", routes.ParseUID("sandbox one").String()), response{Code: 200, Destination: "10.0.0.1:8888"}},
+		"another's UID":     {pathTraefik, append(agent("one"), "X-Sandbox-UID", routes.ParseUID("sandbox six").String()), response{Code: 410, Status: "410"}},
+		"another's, paused": {pathTraefik, append(agent("paused"), "X-Sandbox-UID", "somebody"), response{Code: 410, Status: "410"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, read(w.get(tc.path, tc.headers...))); diff != "" {
@@ -179,8 +179,10 @@ func TestChecks(t *testing.T) {
 func TestNothingIsSaidFromAnOldView(t *testing.T) {
 	w := newWorld(t)
 	w.run("one", "10.0.0.1", routes.Running)
-	unknown := said{Code: 503, Status: "503"}
-	ask := func() said { return read(w.get(pathTraefik, "X-Sandbox-ID", "one", "X-Sandbox-Namespace", "team-a")) }
+	unknown := response{Code: 503, Status: "503"}
+	ask := func() response {
+		return read(w.get(pathTraefik, "X-Sandbox-ID", "one", "X-Sandbox-Namespace", "team-a"))
+	}
 	if diff := cmp.Diff(unknown, ask()); diff != "" {
 		t.Errorf("before the lists: %s", diff)
 	}

@@ -85,7 +85,7 @@ func (t *Tester) Start(ctx context.Context) error {
 	log := logf.FromContext(ctx).WithName("self-test")
 	ticker := t.Clock.NewTicker(t.Interval)
 	defer ticker.Stop()
-	for said := ""; ; {
+	for last := ""; ; {
 		r := Result{Err: t.Test(ctx), At: t.Clock.Now()}
 		if ctx.Err() != nil {
 			return nil
@@ -96,7 +96,7 @@ func (t *Tester) Start(ctx context.Context) error {
 				log.Error(err, "Cannot publish the result of the self-test")
 			}
 		}
-		said = tell(log.Error, log.Info, said, r)
+		last = logChange(log.Error, log.Info, last, r)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -105,14 +105,14 @@ func (t *Tester) Start(ctx context.Context) error {
 	}
 }
 
-// tell logs what is new, and returns it.
-func tell(failed func(error, string, ...any), well func(string, ...any), said string, r Result) string {
+// logChange logs what is new, and returns it.
+func logChange(failed func(error, string, ...any), well func(string, ...any), last string, r Result) string {
 	now := "well"
 	if r.Err != nil {
 		now = r.Err.Error()
 	}
 	switch {
-	case now == said:
+	case now == last:
 	case r.Err != nil:
 		failed(r.Err, "The self-test failed: binds may not be judged")
 	default:

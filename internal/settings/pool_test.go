@@ -32,16 +32,16 @@ func TestMaxUnavailable(t *testing.T) {
 }
 
 func TestPool(t *testing.T) {
-	type said struct {
+	type parsed struct {
 		Enforces, Paused, ByName, RefusesRepair, AdmitsAny bool
 		Restarted                                          time.Time
 		Deadline, MinReady                                 time.Duration
 		InjectedPaths                                      string
 	}
-	nothing := said{Deadline: DefaultDeadline}
+	nothing := parsed{Deadline: DefaultDeadline}
 	for name, tc := range map[string]struct {
 		pool Pool
-		want said
+		want parsed
 	}{
 		"nothing": {nil, nothing},
 		"everything": {
@@ -49,7 +49,7 @@ func TestPool(t *testing.T) {
 				EnforcementKey: "enforce", PausedKey: "true", ClaimsKey: "by-name", RepairKey: "false", AdmitKey: "any",
 				RestartedAtKey: "2026-01-31T23:59:00+01:00", ProgressDeadlineKey: "90s", MinReadySecondsKey: "5", InjectedPathsKey: "service",
 			},
-			said{
+			parsed{
 				Enforces: true, Paused: true, ByName: true, RefusesRepair: true, AdmitsAny: true,
 				Restarted: time.Date(2026, 1, 31, 22, 59, 0, 0, time.UTC), Deadline: 90 * time.Second, MinReady: 5 * time.Second, InjectedPaths: "service",
 			},
@@ -63,11 +63,11 @@ func TestPool(t *testing.T) {
 		},
 		"less than no time":    {Pool{MinReadySecondsKey: "-1", ProgressDeadlineKey: "0s"}, nothing},
 		"longer than a number": {Pool{MinReadySecondsKey: "3000000000"}, nothing},
-		"by name, misspelt":    {Pool{ClaimsKey: "by name"}, said{Deadline: DefaultDeadline, ByName: true}},
+		"by name, misspelt":    {Pool{ClaimsKey: "by name"}, parsed{Deadline: DefaultDeadline, ByName: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := tc.pool
-			got := said{p.Enforces(), p.Paused(), p.ByName(), p.RefusesRepair(), p.AdmitsAny(), p.Restarted(), p.Deadline(), p.MinReady(), p.InjectedPaths().String()}
+			got := parsed{p.Enforces(), p.Paused(), p.ByName(), p.RefusesRepair(), p.AdmitsAny(), p.Restarted(), p.Deadline(), p.MinReady(), p.InjectedPaths().String()}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("Pool (-want,+got):\n%s", diff)
 			}

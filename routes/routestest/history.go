@@ -119,17 +119,17 @@ func Histories(newTable NewTable, o HistoryOptions) (HistoryResult, error) {
 			result.Misdirected += p.misdirected
 		}
 		if err != nil {
-			return result, tell(newTable, seed, o.Rest, shrink(newTable, seed, o.Rest, steps))
+			return result, narrate(newTable, seed, o.Rest, shrink(newTable, seed, o.Rest, steps))
 		}
 	}
 	return result, nil
 }
 
-// tell runs a history once more and keeps what happened.
-func tell(newTable NewTable, seed uint64, rest time.Duration, steps []step) *HistoryError {
+// narrate runs a history once more and keeps what happened.
+func narrate(newTable NewTable, seed uint64, rest time.Duration, steps []step) *HistoryError {
 	h := newHistory(newTable, seed, rest)
 	f := &HistoryError{Seed: seed}
-	h.tell = func(format string, args ...any) {
+	h.logf = func(format string, args ...any) {
 		f.Story = append(f.Story, fmt.Sprintf("%9s v%-3d ", h.clock.now.Sub(begin), h.version)+fmt.Sprintf(format, args...))
 	}
 	f.Err = h.run(steps)
@@ -200,7 +200,7 @@ func (h *history) run(steps []step) error {
 // settle ends the history: all is delivered, and both planes tell the truth.
 func (h *history) settle() error {
 	h.broken = false
-	h.tell("everything is delivered")
+	h.logf("everything is delivered")
 	for range 2 {
 		h.pass(time.Millisecond)
 		for _, p := range h.planes {
@@ -219,7 +219,7 @@ func (h *history) pass(d time.Duration) {
 	h.clock.now = h.clock.now.Add(d)
 	for _, s := range h.sandboxes {
 		if !s.Expires.IsZero() && !h.clock.now.Before(s.Expires) {
-			h.retell(nil)
+			h.updateTruth(nil)
 			return
 		}
 	}
@@ -236,7 +236,7 @@ func (h *history) step(s step) {
 	case opPass:
 		d := pauses[s.a%len(pauses)]
 		h.pass(d)
-		h.tell("%s pass", d)
+		h.logf("%s pass", d)
 	case opSave:
 		h.save()
 	case opRestore:
@@ -246,7 +246,7 @@ func (h *history) step(s step) {
 		}
 	case opOutage:
 		h.broken = !h.broken
-		h.tell("live reads fail: %t", h.broken)
+		h.logf("live reads fail: %t", h.broken)
 	default:
 		if s.op < opDeliver && o != nil {
 			h.change(s, o)
@@ -278,7 +278,7 @@ func (h *history) change(s step, o *Sandbox) {
 		next := *o
 		next.Expires = h.clock.now.Add(time.Duration(1+s.c%10) * time.Second)
 		h.putSandbox(next)
-		h.tell("%s/%s is to end at %s", o.Namespace, o.Name, next.Expires.Sub(begin))
+		h.logf("%s/%s is to end at %s", o.Namespace, o.Name, next.Expires.Sub(begin))
 	}
 }
 
@@ -289,7 +289,7 @@ func (h *history) feed(s step, p *plane) {
 	case opDeliver:
 		n := []int{1, 2, 5, 1000}[s.c%4]
 		if got := p.deliver(kind, n); got > 0 {
-			h.tell("%s gets %d events of %s", p.name, got, [...]string{"Sandboxes", "Pods"}[kind])
+			h.logf("%s gets %d events of %s", p.name, got, [...]string{"Sandboxes", "Pods"}[kind])
 		}
 	case opDeliverEarly:
 		if ahead := len(h.log[kind]) - p.cursor[kind]; p.connected() && ahead > 0 {
@@ -302,26 +302,26 @@ func (h *history) feed(s step, p *plane) {
 	case opPush:
 		if len(h.messages) > 0 {
 			m := h.messages[s.c%len(h.messages)]
-			h.tell("%s gets the push that %s is %s, v%s", p.name, m.ID, m.State, m.Version)
+			h.logf("%s gets the push that %s is %s, v%s", p.name, m.ID, m.State, m.Version)
 			p.table.Refresh(m)
 		}
 	case opForge:
 		h.forge(s, p)
 	case opRead:
 		p.read()
-		h.tell("%s begins a consistent read", p.name)
+		h.logf("%s begins a consistent read", p.name)
 	case opRestart:
 		p.restart()
-		h.tell("%s restarts", p.name)
+		h.logf("%s restarts", p.name)
 	case opList:
 		p.list()
-		h.tell("%s lists everything", p.name)
+		h.logf("%s lists everything", p.name)
 	}
 }
 
 // early delivers an event ahead of its turn.
 func (h *history) early(p *plane, e *entry) {
-	h.tell("%s gets ahead of the rest: %s", p.name, e)
+	h.logf("%s gets ahead of the rest: %s", p.name, e)
 	p.early[e] = true
 	p.know(e.event)
 	p.table.Apply(e.event)
@@ -332,7 +332,7 @@ func (h *history) late(p *plane, e *entry) {
 	if p.epoch < 0 || e.event.Epoch == p.epoch && e.index >= p.cursor[e.kind] || e.event.Epoch > p.epoch {
 		return
 	}
-	h.tell("%s gets late: %s", p.name, e)
+	h.logf("%s gets late: %s", p.name, e)
 	p.table.Apply(e.event)
 }
 
@@ -346,7 +346,7 @@ func (h *history) forge(s step, p *plane) {
 	if s.a%2 == 0 {
 		m.IP = "10.6.6.6"
 	}
-	h.tell("%s gets the forged push that %s is %s at %s, v%s", p.name, m.ID, m.State, m.IP, m.Version)
+	h.logf("%s gets the forged push that %s is %s at %s, v%s", p.name, m.ID, m.State, m.IP, m.Version)
 	p.table.Refresh(m)
 }
 

@@ -54,13 +54,13 @@ type world struct {
 	// broken makes live reads fail.
 	broken bool
 	saved  *world
-	tell   func(format string, args ...any)
+	logf   func(format string, args ...any)
 }
 
 func newWorld(ips int) *world {
 	w := &world{
 		clock: &Clock{now: begin}, version: 1, sandboxes: map[string]*Sandbox{}, pods: map[string]*Pod{}, freed: map[string]time.Time{},
-		truth: map[string][]*interval{}, tell: func(string, ...any) {},
+		truth: map[string][]*interval{}, logf: func(string, ...any) {},
 	}
 	for i := range ips {
 		w.ips = append(w.ips, fmt.Sprintf("10.0.0.%d", i+1))
@@ -102,7 +102,7 @@ func (w *world) record(kind int, e Event) {
 	n := &entry{kind: kind, index: len(w.log[kind]), event: e}
 	w.log[kind] = append(w.log[kind], n)
 	w.past = append(w.past, n)
-	w.retell(n)
+	w.updateTruth(n)
 }
 
 func (w *world) putSandbox(s Sandbox) {
@@ -146,8 +146,8 @@ func (w *world) truly(s *Sandbox) (ip, what string) {
 	return p.IP, s.UID + " " + p.UID + " " + strconv.Itoa(s.Recycled)
 }
 
-// retell brings the truth up to date after an event.
-func (w *world) retell(n *entry) {
+// updateTruth brings the truth up to date after an event.
+func (w *world) updateTruth(n *entry) {
 	now := make(map[string][2]string, len(w.sandboxes))
 	for _, s := range w.sandboxes {
 		if ip, what := w.truly(s); ip != "" && (s.Expires.IsZero() || w.clock.now.Before(s.Expires)) {
@@ -210,7 +210,7 @@ func (w *world) create(namespace, name string) {
 	s := Sandbox{Namespace: namespace, Name: name, UID: w.uid(), State: "creating", Claim: w.uid(), Created: w.clock.now}
 	w.putSandbox(s)
 	w.startPod(w.sandboxes[namespace+"/"+name], name)
-	w.tell("%s/%s is created and runs at %s", namespace, name, w.sandboxes[namespace+"/"+name].PodIP)
+	w.logf("%s/%s is created and runs at %s", namespace, name, w.sandboxes[namespace+"/"+name].PodIP)
 }
 
 // startPod gives a sandbox a Pod, and its status follows.
@@ -244,7 +244,7 @@ func (w *world) pause(s *Sandbox) {
 	if p := w.pod(&next); p != nil {
 		w.deletePod(*p)
 	}
-	w.tell("%s/%s is paused; %s is free", s.Namespace, s.Name, s.PodIP)
+	w.logf("%s/%s is paused; %s is free", s.Namespace, s.Name, s.PodIP)
 }
 
 func (w *world) resume(s *Sandbox) {
@@ -252,7 +252,7 @@ func (w *world) resume(s *Sandbox) {
 		return
 	}
 	w.startPod(s, s.Name)
-	w.tell("%s/%s is resumed at %s", s.Namespace, s.Name, w.sandboxes[s.Namespace+"/"+s.Name].PodIP)
+	w.logf("%s/%s is resumed at %s", s.Namespace, s.Name, w.sandboxes[s.Namespace+"/"+s.Name].PodIP)
 }
 
 // recycle hands a running sandbox to another user: same UID, same Pod.
@@ -268,7 +268,7 @@ func (w *world) recycle(s *Sandbox, id string) {
 	back.State, back.Claim, back.ID, back.Recycled = "running", w.uid(), id, back.Recycled+1
 	w.putSandbox(back)
 	w.push(w.sandboxes[s.Namespace+"/"+s.Name], "running")
-	w.tell("%s/%s goes back to its pool and to another user as %q", s.Namespace, s.Name, idOf(&back))
+	w.logf("%s/%s goes back to its pool and to another user as %q", s.Namespace, s.Name, idOf(&back))
 }
 
 // replacePod has a sandbox run in a new Pod while the old one ends.
@@ -282,7 +282,7 @@ func (w *world) replacePod(s *Sandbox) {
 	w.putPod(ending)
 	w.deletePod(*w.pods[p.Namespace+"/"+p.Name])
 	w.startPod(s, p.Name)
-	w.tell("%s/%s has a new Pod at %s; %s is free", s.Namespace, s.Name, w.sandboxes[s.Namespace+"/"+s.Name].PodIP, p.IP)
+	w.logf("%s/%s has a new Pod at %s; %s is free", s.Namespace, s.Name, w.sandboxes[s.Namespace+"/"+s.Name].PodIP, p.IP)
 }
 
 // delete removes a sandbox and its Pod. Peers are told with the version from
@@ -297,7 +297,7 @@ func (w *world) delete(s *Sandbox) {
 	if p := w.pod(s); p != nil {
 		w.deletePod(*p)
 	}
-	w.tell("%s/%s is deleted; %s is free", s.Namespace, s.Name, s.PodIP)
+	w.logf("%s/%s is deleted; %s is free", s.Namespace, s.Name, s.PodIP)
 }
 
 // save keeps the cluster as it is, for restore.
@@ -331,8 +331,8 @@ func (w *world) restore() {
 		}
 		w.truth[id] = history
 	}
-	w.retell(nil)
-	w.tell("etcd is restored: versions go back to %d", w.version)
+	w.updateTruth(nil)
+	w.logf("etcd is restored: versions go back to %d", w.version)
 }
 
 // snapshot is a consistent list.

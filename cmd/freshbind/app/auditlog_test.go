@@ -65,12 +65,12 @@ func TestAuditCheckReadsAuditLogs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := startAudit(t, tc.in, append([]string{"check"}, tc.args...)...)
 			err := <-r.done
-			said := r.out.String() + r.errOut.String()
+			output := r.out.String() + r.errOut.String()
 			if err != nil {
-				said += err.Error()
+				output += err.Error()
 			}
-			if auditExitCode(err) != tc.code || !strings.Contains(said, tc.want) {
-				t.Errorf("ended with %v, want exit code %d and %q:\n%s", err, tc.code, tc.want, said)
+			if auditExitCode(err) != tc.code || !strings.Contains(output, tc.want) {
+				t.Errorf("ended with %v, want exit code %d and %q:\n%s", err, tc.code, tc.want, output)
 			}
 		})
 	}

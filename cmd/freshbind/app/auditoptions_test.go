@@ -27,7 +27,7 @@ floors:
 	if err != nil {
 		t.Fatal(err)
 	}
-	type said struct {
+	type options struct {
 		Mode, Strategy, Floor    string
 		Enforce, Selects, Others bool
 	}
@@ -35,9 +35,9 @@ floors:
 		t.Fatalf("floors are %v", o.Floors)
 	}
 	f := o.Floors[0]
-	got := said{o.Mode, o.Strategy, f.Strategy, f.Enforce,
+	got := options{o.Mode, o.Strategy, f.Strategy, f.Enforce,
 		f.Namespaces.Matches(labels.Set{"env": "prod"}), f.Namespaces.Matches(labels.Set{"env": "test"})}
-	if diff := cmp.Diff(said{"enforce", "RollingUpdate", "Recreate", true, true, false}, got); diff != "" {
+	if diff := cmp.Diff(options{"enforce", "RollingUpdate", "Recreate", true, true, false}, got); diff != "" {
 		t.Errorf("options (-want,+got):\n%s", diff)
 	}
 	if o, err := auditOptions(""); err != nil || o.Mode != "" || o.Strategy != "" || len(o.Floors) > 0 {

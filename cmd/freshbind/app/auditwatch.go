@@ -21,8 +21,8 @@ import (
 const (
 	// auditTick is how often new binds are looked at.
 	auditTick = 500 * time.Millisecond
-	// auditGrace is how long a bind waits for the other watches before it is told: one that has nothing to say stays silent
-	// for up to a minute. What arrives later still counts in the end, and is told as a correction.
+	// auditGrace is how long a bind waits for the other watches before it is reported: one that has nothing to say stays silent
+	// for up to a minute. What arrives later still counts in the end, and is reported as a correction.
 	auditGrace = 2 * time.Second
 	// auditEnd bounds the wait for the last events at the end.
 	auditEnd = 5 * time.Second
@@ -143,7 +143,7 @@ func (o *auditWatchOptions) watch(ctx context.Context, config *rest.Config, opti
 		ctx, cancel = context.WithTimeout(ctx, o.duration)
 		defer cancel()
 	}
-	talk := &auditReporter{out: auditTalk(o.streams, &o.output), told: map[auditBindKey]checker.Class{}}
+	talk := &auditReporter{out: auditTalk(o.streams, &o.output), reported: map[auditBindKey]checker.Class{}}
 	if err := talk.start(rec, options.Namespace); err != nil {
 		return nil, err
 	}
@@ -166,8 +166,8 @@ type auditBindKey struct {
 
 // auditReporter writes binds that are not fresh as they are found.
 type auditReporter struct {
-	out  io.Writer
-	told map[auditBindKey]checker.Class
+	out      io.Writer
+	reported map[auditBindKey]checker.Class
 }
 
 func (t *auditReporter) start(rec *recorder.Recorder, namespace string) error {
@@ -195,7 +195,7 @@ func auditBoundBefore(n int) string {
 	return fmt.Sprintf("%d sandboxes had their claims before; how they were bound is not known.", n)
 }
 
-// follow tells until ctx ends or the recording does.
+// follow reports until ctx ends or the recording does.
 func (t *auditReporter) follow(ctx context.Context, rec *recorder.Recorder, ended <-chan error) error {
 	tick := time.NewTicker(auditTick)
 	defer tick.Stop()
@@ -228,7 +228,7 @@ func (t *auditReporter) report(rec *recorder.Recorder, deadline time.Time) error
 	rec.View(func(h *checker.History) { found = h.Take(deadline) })
 	for _, b := range found {
 		if b.Unsettled {
-			t.told[auditKeyOf(b)] = b.Class
+			t.reported[auditKeyOf(b)] = b.Class
 		}
 		if b.Class == checker.Fresh {
 			continue
@@ -240,16 +240,16 @@ func (t *auditReporter) report(rec *recorder.Recorder, deadline time.Time) error
 	return nil
 }
 
-// finish tells what was not told yet, and corrects what turned out otherwise.
+// finish reports what was not reported yet, and corrects what turned out otherwise.
 func (t *auditReporter) finish(rec *recorder.Recorder, report *checker.Report) error {
-	earlier := t.told
-	t.told = map[auditBindKey]checker.Class{}
+	earlier := t.reported
+	t.reported = map[auditBindKey]checker.Class{}
 	if err := t.report(rec, report.Until.Add(time.Hour)); err != nil {
 		return err
 	}
 	for _, b := range report.Binds {
-		class, told := earlier[auditKeyOf(b)]
-		if !told || class == b.Class {
+		class, reported := earlier[auditKeyOf(b)]
+		if !reported || class == b.Class {
 			continue
 		}
 		if _, err := fmt.Fprintf(t.out, "Corrected, told as %s before late events arrived:\n%s\n", class, b); err != nil {

@@ -47,7 +47,7 @@ func newExplainCommand(r env) *cobra.Command {
 }
 
 func (e *explain) command(kind, short, long, example string,
-	tell func(cmd *cobra.Command, c *cli.Cluster, namespace, name string) (story, error),
+	explanationOf func(cmd *cobra.Command, c *cli.Cluster, namespace, name string) (story, error),
 ) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: kind + " NAME", Short: short, Long: long + "\n\n" + exitCodes, Example: example,
@@ -60,11 +60,11 @@ func (e *explain) command(kind, short, long, example string,
 			if err != nil {
 				return err
 			}
-			told, err := tell(cmd, c, namespace, args[0])
+			explanation, err := explanationOf(cmd, c, namespace, args[0])
 			if err != nil {
 				return absent(err, kind, args[0], namespace)
 			}
-			return e.print(told)
+			return e.print(explanation)
 		},
 	}
 	e.addFlags(cmd)
@@ -72,11 +72,11 @@ func (e *explain) command(kind, short, long, example string,
 	return cmd
 }
 
-func (e *explain) print(told story) error {
+func (e *explain) print(explanation story) error {
 	if e.output.Structured() {
-		return e.output.PrintObject(e.streams.Out, e.kind, told)
+		return e.output.PrintObject(e.streams.Out, e.kind, explanation)
 	}
-	if _, err := io.WriteString(e.streams.Out, told.Text(cli.Colours(e.streams.Out))); err != nil {
+	if _, err := io.WriteString(e.streams.Out, explanation.Text(cli.Colours(e.streams.Out))); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 	return nil

@@ -76,7 +76,7 @@ func (o *ManagerOptions) readFile(flags *pflag.FlagSet) error {
 		return fmt.Errorf("--config: %w", err)
 	}
 	for _, s := range fileFlags {
-		if !f.Says(s.path) {
+		if !f.IsSet(s.path) {
 			continue
 		}
 		if flags.Changed(s.flag) {
@@ -84,7 +84,7 @@ func (o *ManagerOptions) readFile(flags *pflag.FlagSet) error {
 		}
 	}
 	for _, s := range fileFlags {
-		if !f.Says(s.path) {
+		if !f.IsSet(s.path) {
 			continue
 		}
 		if err := flags.Set(s.flag, s.value(f)); err != nil {
@@ -99,9 +99,9 @@ func (o *ManagerOptions) readFile(flags *pflag.FlagSet) error {
 }
 
 // scopeOf says where policies hold, by the default mode and by floors.
-func scopeOf(enforcement string, said []config.Floor) webhooks.Scope {
+func scopeOf(enforcement string, floors []config.Floor) webhooks.Scope {
 	s := webhooks.Scope{EnforcedByDefault: settings.Mode(enforcement) == settings.Enforce}
-	for _, f := range said {
+	for _, f := range floors {
 		if settings.Mode(f.MinimumEnforcement) == settings.Enforce {
 			s.Enforced = append(s.Enforced, *f.NamespaceSelector)
 		}

@@ -164,12 +164,12 @@ func (o *releaseOptions) attempt(ctx context.Context, c *cli.Cluster, namespaces
 }
 
 func (o *releaseOptions) takeAway(ctx context.Context, c *cli.Cluster) error {
-	var told error
+	var printErr error
 	g := &release.Guard{
 		Client: c.Client, Silent: o.dry == cli.ClientSide, DryRun: o.dry == cli.ServerSide,
-		Told: func(format string, args ...any) {
+		Printf: func(format string, args ...any) {
 			if _, err := fmt.Fprintf(o.streams.Out, format+o.dry.Suffix()+"\n", args...); err != nil {
-				told = fmt.Errorf("write output: %w", err)
+				printErr = fmt.Errorf("write output: %w", err)
 			}
 		},
 		Leases: []string{programName, selftest.LeaseName}, Suffixes: suffixes(),
@@ -185,7 +185,7 @@ func (o *releaseOptions) takeAway(ctx context.Context, c *cli.Cluster) error {
 	if !gone {
 		return warn(o.streams.ErrOut, fmt.Sprintf("Warning: after %s there are still Pods of %s, which may hide members again.", g.Timeout, o.deployment))
 	}
-	return told
+	return printErr
 }
 
 func (o *releaseOptions) print(report release.Report) error {

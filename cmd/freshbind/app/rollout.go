@@ -110,7 +110,7 @@ func newRestartCommand(r env) *cobra.Command {
 func isPaused(p *cli.Pool) bool { return p.Object.GetAnnotations()[settings.PausedKey] == "true" }
 
 func (s *annotationCommand) run(ctx context.Context, args []string) error {
-	subject, err := parseResourceName(args)
+	resource, err := parseResourceName(args)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (s *annotationCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	found, err := subject.find(ctx, c, namespace, store)
+	found, err := resource.find(ctx, c, namespace, store)
 	if err != nil {
 		return err
 	}

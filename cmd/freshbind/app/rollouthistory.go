@@ -47,7 +47,7 @@ func (h *rolloutHistory) run(ctx context.Context, args []string) error {
 	if h.revision < 0 {
 		return usage("--revision %d: it must be the number of a revision", h.revision)
 	}
-	subject, err := parseResourceName(args)
+	resource, err := parseResourceName(args)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (h *rolloutHistory) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	of, err := recordedOf(ctx, c, namespace, subject, h.revision, h.program+" rollout history")
+	of, err := recordedOf(ctx, c, namespace, resource, h.revision, h.program+" rollout history")
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ type recorded struct {
 	other *unstructured.Unstructured
 }
 
-// recordedOf reads the revisions of the subject, of which a number > 0 is wanted. Of a pool
+// recordedOf reads the revisions of the resource, of which a number > 0 is wanted. Of a pool
 // that refers to a template, and of that, it is the one that was changed last. command is what
 // is run.
 func recordedOf(ctx context.Context, c *cli.Cluster, namespace string, s resourceName, number int64, command string) (recorded, error) {
@@ -187,7 +187,7 @@ func (u *rolloutUndo) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return usage("%w", err)
 	}
-	subject, err := parseResourceName(args)
+	resource, err := parseResourceName(args)
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (u *rolloutUndo) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	of, err := recordedOf(ctx, c, namespace, subject, u.to, u.program+" rollout undo")
+	of, err := recordedOf(ctx, c, namespace, resource, u.to, u.program+" rollout undo")
 	if err != nil {
 		return err
 	}

@@ -73,29 +73,29 @@ func TestUndoOfAPoolThatRefers(t *testing.T) {
 	cases := map[string]struct {
 		objs         []client.Object
 		args         string
-		said         string
+		output       string
 		errText      string
 		code         int
 		refers, runs string
 	}{
-		"only the reference has changed":  {objs: switched(t, "a", minute, 0), args: "pool/pool", said: set + " rolled back to revision 1\n  refers to: SandboxTemplate \"b\" -> SandboxTemplate \"a\"", refers: "a", runs: "box:b2"},
-		"the reference was changed last":  {objs: switched(t, "a", minute, time.Hour), args: "pool/pool", said: set + " rolled back to revision 1", refers: "a", runs: "box:b2"},
-		"the template was changed last":   {objs: switched(t, "a", time.Hour, minute), args: "pool/pool", said: template + " rolled back to revision 1", refers: "b", runs: "box:b1"},
-		"it was its own template":         {objs: switched(t, "", minute, 0), args: "pool/pool", said: set + " rolled back to revision 1\n  refers to: SandboxTemplate \"b\" -> nothing; ", runs: "box:b2"},
-		"by the pool's kind":              {objs: switched(t, "a", time.Hour, minute), args: "sbs/pool --to-revision=1", said: set + " rolled back to revision 1", refers: "a", runs: "box:b2"},
-		"by the template's kind":          {objs: switched(t, "a", minute, time.Hour), args: "sandboxtemplate/b --to-revision=1", said: template + " rolled back to revision 1", refers: "b", runs: "box:b1"},
-		"a dry run":                       {objs: switched(t, "a", minute, 0), args: "pool/pool --dry-run=client", said: set + " rolled back to revision 1", refers: "b", runs: "box:b2"},
-		"to what is in force":             {objs: switched(t, "a", minute, 0), args: "sbs/pool --to-revision=2", said: set + " skipped rollback", refers: "b", runs: "box:b2"},
-		"a template that is gone by now":  {objs: without(switched(t, "a", minute, 0), "b"), args: "pool/pool", said: set + " rolled back to revision 1", refers: "a"},
+		"only the reference has changed":  {objs: switched(t, "a", minute, 0), args: "pool/pool", output: set + " rolled back to revision 1\n  refers to: SandboxTemplate \"b\" -> SandboxTemplate \"a\"", refers: "a", runs: "box:b2"},
+		"the reference was changed last":  {objs: switched(t, "a", minute, time.Hour), args: "pool/pool", output: set + " rolled back to revision 1", refers: "a", runs: "box:b2"},
+		"the template was changed last":   {objs: switched(t, "a", time.Hour, minute), args: "pool/pool", output: template + " rolled back to revision 1", refers: "b", runs: "box:b1"},
+		"it was its own template":         {objs: switched(t, "", minute, 0), args: "pool/pool", output: set + " rolled back to revision 1\n  refers to: SandboxTemplate \"b\" -> nothing; ", runs: "box:b2"},
+		"by the pool's kind":              {objs: switched(t, "a", time.Hour, minute), args: "sbs/pool --to-revision=1", output: set + " rolled back to revision 1", refers: "a", runs: "box:b2"},
+		"by the template's kind":          {objs: switched(t, "a", minute, time.Hour), args: "sandboxtemplate/b --to-revision=1", output: template + " rolled back to revision 1", refers: "b", runs: "box:b1"},
+		"a dry run":                       {objs: switched(t, "a", minute, 0), args: "pool/pool --dry-run=client", output: set + " rolled back to revision 1", refers: "b", runs: "box:b2"},
+		"to what is in force":             {objs: switched(t, "a", minute, 0), args: "sbs/pool --to-revision=2", output: set + " skipped rollback", refers: "b", runs: "box:b2"},
+		"a template that is gone by now":  {objs: without(switched(t, "a", minute, 0), "b"), args: "pool/pool", output: set + " rolled back to revision 1", refers: "a"},
 		"both within one second":          {objs: switched(t, "a", minute, minute), args: "pool/pool", errText: both, code: cli.ExitUsage, refers: "b", runs: "box:b2"},
 		"a number that both have":         {objs: switched(t, "a", time.Hour, minute), args: "pool/pool --to-revision=1", errText: both, code: cli.ExitUsage, refers: "b", runs: "box:b2"},
-		"a number where only one has any": {objs: switched(t, "a", minute, 0), args: "pool/pool --to-revision=1", said: set + " rolled back to revision 1", refers: "a", runs: "box:b2"},
+		"a number where only one has any": {objs: switched(t, "a", minute, 0), args: "pool/pool --to-revision=1", output: set + " rolled back to revision 1", refers: "a", runs: "box:b2"},
 		"the one before is gone":          {objs: without(switched(t, "a", minute, 0), "a"), args: "pool/pool", errText: `it refers to SandboxTemplate "a", which does not exist: create that first`, code: 1, refers: "b", runs: "box:b2"},
 		"the one before is gone, dry run": {objs: without(switched(t, "a", minute, 0), "a"), args: "pool/pool --dry-run", errText: `it refers to SandboxTemplate "a", which does not exist: create that first`, code: 1, refers: "b", runs: "box:b2"},
 		"nothing has been changed at all": {objs: []client.Object{namespaceIn("enforce"), boxSet("b"), boxTemplate("b", "box:b2")}, args: "pool/pool", errText: `template "b": no earlier revision is recorded`, code: 1, refers: "b", runs: "box:b2"},
 		"the pool's edit is unrecorded yet": {
 			objs: append(without(switched(t, "a", time.Hour, minute), "pool"), boxSet("c"), boxTemplate("c", "box:c")), args: "pool/pool",
-			said: set + " rolled back to revision 2", refers: "b", runs: "box:b2",
+			output: set + " rolled back to revision 2", refers: "b", runs: "box:b2",
 		},
 	}
 	for name, tc := range cases {
@@ -105,9 +105,9 @@ func TestUndoOfAPoolThatRefers(t *testing.T) {
 			if code != tc.code || !strings.Contains(errText, tc.errText) || tc.errText == "" && errText != "" {
 				t.Errorf("error %q with exit code %d, want %q with %d", errText, code, tc.errText, tc.code)
 			}
-			for said := range strings.SplitSeq(tc.said, "\n") {
-				if !strings.Contains(out, said) {
-					t.Errorf("it does not say %q:\n%s", said, out)
+			for line := range strings.SplitSeq(tc.output, "\n") {
+				if !strings.Contains(out, line) {
+					t.Errorf("it does not say %q:\n%s", line, out)
 				}
 			}
 			if diff := cmp.Diff([]string{tc.refers, tc.runs}, []string{term.refers(), term.runs("b")}); diff != "" {

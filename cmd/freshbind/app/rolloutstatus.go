@@ -41,7 +41,7 @@ func newRolloutStatusCommand(r env) *cobra.Command {
 			if s.timeout < 0 {
 				return usage("--timeout %s: it must not be negative; 0 means to wait for ever", s.timeout)
 			}
-			subject, err := parseResourceName(args)
+			resource, err := parseResourceName(args)
 			if err != nil {
 				return err
 			}
@@ -49,7 +49,7 @@ func newRolloutStatusCommand(r env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return s.run(cmd.Context(), c, namespace, subject)
+			return s.run(cmd.Context(), c, namespace, resource)
 		},
 	}
 	s.addFlags(cmd)
@@ -60,17 +60,17 @@ func newRolloutStatusCommand(r env) *cobra.Command {
 
 var errWaiting = errors.New("the rollout is still going on")
 
-func (s *rolloutStatus) run(ctx context.Context, c *cli.Cluster, namespace string, subject resourceName) error {
+func (s *rolloutStatus) run(ctx context.Context, c *cli.Cluster, namespace string, resource resourceName) error {
 	store, err := c.Load(ctx, namespace)
 	if err != nil {
 		return err
 	}
-	if _, err := subject.find(ctx, c, namespace, store); err != nil {
+	if _, err := resource.find(ctx, c, namespace, store); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w := &rolloutWait{rolloutStatus: s, c: c, store: store, judge: c.Judge(store), subject: subject, said: map[string]string{}}
+	w := &rolloutWait{rolloutStatus: s, c: c, store: store, judge: c.Judge(store), resource: resource, printed: map[string]string{}}
 	if done, err := w.look(ctx); done {
 		return err
 	}
@@ -84,13 +84,13 @@ func (s *rolloutStatus) run(ctx context.Context, c *cli.Cluster, namespace strin
 // rolloutWait is one wait.
 type rolloutWait struct {
 	*rolloutStatus
-	c       *cli.Cluster
-	store   *cli.Store
-	judge   *cli.Judge
-	subject resourceName
-	// said is what was last said of each pool, last what there is to say.
-	said map[string]string
-	last string
+	c        *cli.Cluster
+	store    *cli.Store
+	judge    *cli.Judge
+	resource resourceName
+	// printed is what was last printed of each pool, last what there is to print.
+	printed map[string]string
+	last    string
 }
 
 func (w *rolloutWait) wait(ctx context.Context) error {
@@ -120,12 +120,12 @@ func (w *rolloutWait) wait(ctx context.Context) error {
 // look judges all pools, says what is new, and returns whether it is over: for
 // several pools when each is, with the gravest code of theirs.
 func (w *rolloutWait) look(ctx context.Context) (bool, error) {
-	found, err := w.judge.Pools(ctx, w.subject.selection(w.c.Objects.Kinds()))
+	found, err := w.judge.Pools(ctx, w.resource.selection(w.c.Objects.Kinds()))
 	if err != nil {
 		return true, err
 	}
 	if len(found) == 0 {
-		return true, fmt.Errorf("%s has no pool any more", w.subject)
+		return true, fmt.Errorf("%s has no pool any more", w.resource)
 	}
 	over, worst := true, cli.Outcome{}
 	var progress []string
@@ -178,9 +178,9 @@ func graver(a, b int) bool {
 
 // say prints news. What ends the wait as an error is printed as one, by Main.
 func (w *rolloutWait) say(pool string, o cli.Outcome) error {
-	if w.said[pool] == o.Key || o.Done && o.Code != cli.ExitComplete {
+	if w.printed[pool] == o.Key || o.Done && o.Code != cli.ExitComplete {
 		return nil
 	}
-	w.said[pool] = o.Key
+	w.printed[pool] = o.Key
 	return warn(w.streams.Out, o.Text)
 }

@@ -86,7 +86,7 @@ func TestRolloutStatusWaits(t *testing.T) {
 	eventually(t, "a first line", func() bool { return strings.Contains(term.out.String(), "1 of 2 up to date") })
 	a, v2 := poolNamed("a"), templateAt("v2")
 	// Whether the watches are on already cannot be seen, so the change is made until it is.
-	patience := time.After(10 * time.Minute)
+	timeout := time.After(10 * time.Minute)
 	for {
 		select {
 		case end := <-done:
@@ -94,7 +94,7 @@ func TestRolloutStatusWaits(t *testing.T) {
 				t.Errorf("exit code %d: %s\n%s", end.code, end.errText, term.out.String())
 			}
 			return
-		case <-patience:
+		case <-timeout:
 			t.Fatalf("it never ended:\n%s", term.out.String())
 		case <-time.After(50 * time.Millisecond):
 		}

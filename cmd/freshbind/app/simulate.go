@@ -84,23 +84,23 @@ func (o *simulateOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var told []simulated
+	var results []simulated
 	refused := 0
 	for _, d := range documents {
 		s, err := cluster.predict(ctx, d.object)
 		if err != nil {
 			return fmt.Errorf("%s: %w", d.position, err)
 		}
-		told = append(told, s)
+		results = append(results, s)
 		if len(s.Refused) > 0 {
 			refused++
 		}
 	}
-	if err := o.print(told); err != nil {
+	if err := o.print(results); err != nil {
 		return err
 	}
 	if refused > 0 {
-		return fmt.Errorf("%d of %d would be refused", refused, len(told))
+		return fmt.Errorf("%d of %d would be refused", refused, len(results))
 	}
 	return nil
 }

@@ -153,7 +153,7 @@ func TestSimulateDefaults(t *testing.T) {
 }
 
 func TestSimulatePrint(t *testing.T) {
-	told := []simulated{
+	results := []simulated{
 		{Kind: "SandboxTemplate", Namespace: "prod", Name: "python", Stored: true, Says: "3 idle members become stale", Warnings: []string{"3 idle members become stale", "something else"}, Before: "v1-a", After: "v1-b", Difference: "x: 1 -> 2", Pools: []simulatedPool{
 			{Name: "python", Mode: "enforce", Strategy: "Recreate", Idle: 4, BecomeStale: 1, BecomeFresh: 1, StaleAre: advice.Deleted},
 		}},
@@ -211,7 +211,7 @@ kind: SimulationList
 		t.Run("as "+output, func(t *testing.T) {
 			var out bytes.Buffer
 			o := &simulateOptions{streams: genericiooptions.IOStreams{Out: &out}, output: cli.Output{Format: output}}
-			if err := o.print(told); err != nil {
+			if err := o.print(results); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want, out.String()); diff != "" {

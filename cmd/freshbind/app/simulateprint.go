@@ -8,12 +8,12 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 )
 
-func (o *simulateOptions) print(told []simulated) error {
+func (o *simulateOptions) print(results []simulated) error {
 	if o.output.Structured() {
-		return o.output.PrintObject(o.streams.Out, "SimulationList", map[string]any{"items": told})
+		return o.output.PrintObject(o.streams.Out, "SimulationList", map[string]any{"items": results})
 	}
 	var b strings.Builder
-	for _, s := range told {
+	for _, s := range results {
 		s.write(&b)
 	}
 	if _, err := io.WriteString(o.streams.Out, b.String()); err != nil {

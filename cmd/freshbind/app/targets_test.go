@@ -45,7 +45,7 @@ func TestWhatARolloutIsAbout(t *testing.T) {
 		"a template, by kind and group":   {inline, []string{"sandboxtemplates." + kruise.Group, "python"}, []string{"SandboxTemplate"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			subject, err := parseResourceName(tc.args)
+			resource, err := parseResourceName(tc.args)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -53,7 +53,7 @@ func TestWhatARolloutIsAbout(t *testing.T) {
 				Client:   fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(tc.pool.DeepCopy(), object("SandboxTemplate", map[string]any{})).Build(),
 				Resolver: kruiseResolver{}, Objects: kruise.Commands{},
 			}
-			found, err := subject.templates(t.Context(), c, "prod")
+			found, err := resource.templates(t.Context(), c, "prod")
 			if err != nil {
 				t.Fatal(err)
 			}

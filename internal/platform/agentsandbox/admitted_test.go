@@ -23,8 +23,8 @@ func TestWhatAdmissionAdds(t *testing.T) {
 	both := func(requests, limits object) object { return object{"requests": requests, "limits": limits} }
 	toleration := func(key string) object { return object{"key": key, "operator": "Exists", "effect": "NoSchedule"} }
 	notReady := object{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": int64(300)}
-	ranger := func(said string) func(*builders.Pod) {
-		return func(p *builders.Pod) { p.Annotation("kubernetes.io/limit-ranger", "LimitRanger plugin set: "+said) }
+	ranger := func(message string) func(*builders.Pod) {
+		return func(p *builders.Pod) { p.Annotation("kubernetes.io/limit-ranger", "LimitRanger plugin set: "+message) }
 	}
 	set := func(value any, path ...string) func(*builders.Pod) {
 		return func(p *builders.Pod) { p.Set(value, append([]string{"spec"}, path...)...) }

@@ -157,13 +157,13 @@ func (a *Adviser) setting(ctx context.Context, namespace string) (setting, error
 }
 
 func (a *Adviser) rollout(pool *unstructured.Unstructured, in setting) advice.Rollout {
-	said := settings.Pool(pool.GetAnnotations())
+	annotations := settings.Pool(pool.GetAnnotations())
 	return advice.Rollout{
 		Floor:      in.floor,
-		Annotation: said[settings.StrategyKey],
+		Annotation: annotations[settings.StrategyKey],
 		Spec:       strategyIn(pool),
 		Default:    a.Platform.Defaults.Strategy,
-		Enforced:   in.enforced || said.Enforces(),
-		AdmitAny:   said.AdmitsAny(),
+		Enforced:   in.enforced || annotations.Enforces(),
+		AdmitAny:   annotations.AdmitsAny(),
 	}
 }

@@ -26,8 +26,8 @@ func (Objects) Asked(claim *unstructured.Unstructured) (pool, template string) {
 // LaunchType says how a claim came by its Sandbox, "warm" or "cold". Releases
 // without the label name a cold start after its claim.
 func (Objects) LaunchType(sandbox, claim *unstructured.Unstructured) string {
-	if said := sandbox.GetLabels()[launchTypeLabel]; said != "" {
-		return said
+	if launchType := sandbox.GetLabels()[launchTypeLabel]; launchType != "" {
+		return launchType
 	}
 	if sandbox.GetName() == claim.GetName() {
 		return "cold"

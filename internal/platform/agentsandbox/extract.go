@@ -126,18 +126,18 @@ func namesOn(claim *unstructured.Unstructured) []string {
 // poolOf reads a pool, whose strategy is not below the least strict one of its
 // namespace.
 func (p *Platform) poolOf(obj *unstructured.Unstructured, least freshness.Strategy) *freshness.Pool {
-	said, spec := settings.Pool(obj.GetAnnotations()), strategyIn(obj)
+	annotations, spec := settings.Pool(obj.GetAnnotations()), strategyIn(obj)
 	return &freshness.Pool{
 		Name:        obj.GetName(),
 		UID:         string(obj.GetUID()),
 		Deleting:    obj.GetDeletionTimestamp() != nil,
 		Template:    TemplateOf(obj),
-		Strategy:    p.Defaults.StrategyOf(said[settings.StrategyKey], spec, least),
+		Strategy:    p.Defaults.StrategyOf(annotations[settings.StrategyKey], spec, least),
 		Replenishes: replenishes(spec),
-		AdmitAny:    said.AdmitsAny(),
-		ByName:      said.ByName(),
-		Restarted:   said.Restarted(),
-		Suspended:   said[settings.AttributionKey],
+		AdmitAny:    annotations.AdmitsAny(),
+		ByName:      annotations.ByName(),
+		Restarted:   annotations.Restarted(),
+		Suspended:   annotations[settings.AttributionKey],
 	}
 }
 

@@ -78,15 +78,15 @@ func (m *pathsMemo) injected(pool *unstructured.Unstructured) revision.PathSet {
 	if pool == nil {
 		return revision.PathSet{}
 	}
-	said := settings.Pool(pool.GetAnnotations())
-	list := said[settings.InjectedPathsKey]
+	annotations := settings.Pool(pool.GetAnnotations())
+	list := annotations[settings.InjectedPathsKey]
 	if list == "" || len(list) > revision.MaxPathBytes {
-		return said.InjectedPaths()
+		return annotations.InjectedPaths()
 	}
 	m.once.Do(func() { m.lists = bounded.NewCache[string, revision.PathSet](pathsBytes) })
 	set, known := m.lists.Get(list)
 	if !known {
-		set = said.InjectedPaths()
+		set = annotations.InjectedPaths()
 		// A parsed path is some times its text.
 		m.lists.Add(list, set, 16*len(list))
 	}

@@ -151,7 +151,7 @@ func (p *Platform) asItsSandbox(ctx context.Context, sandbox, pod *unstructured.
 		return nil, err
 	}
 	defer done()
-	as, err := freshness.PodAsSaidWithin(s, revision.NewBudget(freshness.MaxWork, ctx.Err))
+	as, err := freshness.PodMatchesMemberWithin(s, revision.NewBudget(freshness.MaxWork, ctx.Err))
 	if !as {
 		return nil, err
 	}

@@ -287,11 +287,11 @@ func TestAClaimThatNobodyUnderstandsDecidesNothing(t *testing.T) {
 // What waits for its turn until nobody waits for the answer any more is not decided.
 func TestATurnThatNeverComesDecidesNothing(t *testing.T) {
 	all := questions()
-	// That of a Sandbox that was stamped is told by itself.
-	told := all["the stamp of its Pod"]
-	last := len(told.stored) - 1
-	told.stored = append(slices.Clone(told.stored[:last]), builders.SandboxFrom(told.stored[last]).Label(settings.StampKey, "v1-said").Obj())
-	all["the stamp of the Pod of a stamped one"] = told
+	// That of a Sandbox that was stamped is found without more.
+	stamped := all["the stamp of its Pod"]
+	last := len(stamped.stored) - 1
+	stamped.stored = append(slices.Clone(stamped.stored[:last]), builders.SandboxFrom(stamped.stored[last]).Label(settings.StampKey, "v1-said").Obj())
+	all["the stamp of the Pod of a stamped one"] = stamped
 	for name, q := range all {
 		// Those take no time.
 		if q.understood == nil {

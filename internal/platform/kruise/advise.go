@@ -95,10 +95,10 @@ func (a *Adviser) rollout(ctx context.Context, set *unstructured.Unstructured) (
 	if err != nil {
 		return advice.Rollout{}, err
 	}
-	d, said := a.Platform.Defaults, settings.Pool(set.GetAnnotations())
+	d, annotations := a.Platform.Defaults, settings.Pool(set.GetAnnotations())
 	out := advice.Rollout{
-		Annotation: said[settings.StrategyKey], Default: freshness.PlatformOwned,
-		Enforced: d.ModeOf(labels, "") == settings.Enforce || said.Enforces(), AdmitAny: said.AdmitsAny(),
+		Annotation: annotations[settings.StrategyKey], Default: freshness.PlatformOwned,
+		Enforced: d.ModeOf(labels, "") == settings.Enforce || annotations.Enforces(), AdmitAny: annotations.AdmitsAny(),
 	}
 	if !isLeftToItself(set) {
 		out.Floor = d.Floors.Strategy(labels)

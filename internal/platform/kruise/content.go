@@ -61,9 +61,9 @@ func ownOf(spec map[string]any) map[string]any {
 // ask is what a claim may change of a Sandbox in place: image and resources of its first
 // container.
 type ask struct {
-	// cannotTell: the claim has no object that says so. Then the image may be any, and the
+	// unspecified: the claim has no object that says so. Then the image may be any, and the
 	// amount of CPU.
-	cannotTell bool
+	unspecified bool
 	// image is the one that the claim names; "" for none.
 	image string
 	// resources are those that it names, under requests and limits.
@@ -77,11 +77,11 @@ func asked(claim *unstructured.Unstructured) ask {
 }
 
 func (a ask) allowsImage(image any) bool {
-	return a.cannotTell || a.image != "" && image == a.image
+	return a.unspecified || a.image != "" && image == a.image
 }
 
 func (a ask) allowsAmount(list, name string, amount any) bool {
-	if a.cannotTell {
+	if a.unspecified {
 		return name == "cpu"
 	}
 	named, _ := a.resources[list].(map[string]any)

@@ -45,7 +45,7 @@ func TestWhatAClaimMayAskFor(t *testing.T) {
 		"nothing":      {ask{}, true, false, false, false},
 		"an image":     {ask{image: image}, false, true, false, false},
 		"resources":    {ask{resources: resources}, false, false, true, true},
-		"nobody knows": {ask{cannotTell: true}, false, true, true, false},
+		"nobody knows": {ask{unspecified: true}, false, true, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := []bool{tc.by.empty(), tc.by.allowsImage(image), tc.by.allowsAmount("requests", "cpu", "2000m"), tc.by.allowsAmount("requests", "none", "0")}
@@ -72,7 +72,7 @@ func TestUndone(t *testing.T) {
 		}
 		return out
 	}
-	any1 := ask{cannotTell: true}
+	any1 := ask{unspecified: true}
 	for name, tc := range map[string]struct {
 		by           ask
 		c, was, want object
@@ -111,7 +111,7 @@ func TestUndoneOfContainers(t *testing.T) {
 		"neither has any": {of(), of(), of()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := undone(tc.now, tc.before, ask{cannotTell: true})
+			got, err := undone(tc.now, tc.before, ask{unspecified: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -142,7 +142,7 @@ func TestCarried(t *testing.T) {
 	}{
 		"an image":             {by, of(object{"image": "a"}), of(object{"image": "b"}), of(object{"image": "b"})},
 		"another image":        {by, of(object{"image": "a"}), of(object{"image": "c"}), of(object{"image": "a"})},
-		"no image":             {ask{cannotTell: true}, of(object{"image": "a"}), of(object{}), of(object{"image": "a"})},
+		"no image":             {ask{unspecified: true}, of(object{"image": "a"}), of(object{}), of(object{"image": "a"})},
 		"an amount":            {by, of(object{}), of(object{"resources": requests(object{"cpu": "2000m"})}), of(object{"resources": requests(object{"cpu": "2000m"})})},
 		"another amount":       {by, of(object{}), of(object{"resources": requests(object{"cpu": "3"})}), of(object{})},
 		"no container":         {by, of(object{"image": "a"}), of(), of(object{"image": "a"})},

@@ -35,7 +35,7 @@ func (p *Platform) known(ctx context.Context, w platform.Write, objs stored) ([]
 	if !objs.refers() {
 		return out, nil
 	}
-	before, err := p.saidBefore(ctx, objs)
+	before, err := p.ownRevisions(ctx, objs)
 	return append(out, before...), err
 }
 
@@ -47,19 +47,19 @@ func (p *Platform) revisions(ctx context.Context, of *unstructured.Unstructured)
 	return recorded, nil
 }
 
-// maxSaid is how many revisions count of a SandboxSet that refers to a template.
-const maxSaid = 10
+// maxOwnRevisions is how many revisions count of a SandboxSet that refers to a template.
+const maxOwnRevisions = 10
 
-// saidBefore is what members have when the SandboxSet said other things beside its
+// ownRevisions is what members have when the SandboxSet had other fields beside its
 // reference. They have the Pod in force as long as theirs does not show another one
 // (contents). Where only digests are kept nothing is known of that.
-func (p *Platform) saidBefore(ctx context.Context, objs stored) ([]freshness.Known, error) {
+func (p *Platform) ownRevisions(ctx context.Context, objs stored) ([]freshness.Known, error) {
 	sets, err := p.revisions(ctx, objs.set)
 	if err != nil {
 		return nil, err
 	}
 	var out []freshness.Known
-	for _, s := range sets[:min(len(sets), maxSaid)] {
+	for _, s := range sets[:min(len(sets), maxOwnRevisions)] {
 		if s.Template == nil || templateRef(s.Template) != templateRef(objs.set) {
 			continue
 		}
@@ -91,7 +91,7 @@ func (s stored) asksCold() ask {
 	return asked(s.claim)
 }
 
-func (a ask) empty() bool { return a.image == "" && len(a.resources) == 0 && !a.cannotTell }
+func (a ask) empty() bool { return a.image == "" && len(a.resources) == 0 && !a.unspecified }
 
 // carried returns a template in which the first container has what the claim may have
 // changed of its cold start, as far as it did.

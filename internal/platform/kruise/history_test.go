@@ -48,7 +48,7 @@ func TestWhatIsStaleIsNamed(t *testing.T) {
 	}
 	v1 := content.Hash()
 	byRef(older)
-	said, err := contentOf(older.set())
+	earlier, err := contentOf(older.set())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestWhatIsStaleIsNamed(t *testing.T) {
 		}, stale},
 		"by reference, when its pool said less long ago": {func(c *cluster) {
 			byRef(c)
-			for i := range maxSaid + 1 {
+			for i := range maxOwnRevisions + 1 {
 				c.edited(c.set(), func(u *unstructured.Unstructured) {
 					set(u, []any{map[string]any{"name": strconv.Itoa(i)}}, "spec", "runtimes")
 				})
@@ -206,7 +206,7 @@ func TestWhatIsStaleIsNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := judgedAfter(t, tc.change)
-			if diff := cmp.Diff(tc.want, found{v.Allowed, v.Reason, v.Found == v1 || v.Found == said.Hash()}); diff != "" {
+			if diff := cmp.Diff(tc.want, found{v.Allowed, v.Reason, v.Found == v1 || v.Found == earlier.Hash()}); diff != "" {
 				t.Errorf("verdict (-want,+got), for %q:\n%s", v.Detail, diff)
 			}
 		})

@@ -182,12 +182,12 @@ func (p *Platform) inspect(ctx context.Context, set, template *unstructured.Unst
 			return nil, err
 		}
 	}
-	said := settings.Pool(set.GetAnnotations())
+	annotations := settings.Pool(set.GetAnnotations())
 	if isLeftToItself(set) {
 		// Nobody asked Freshbind to roll it: the platform does, in its own way.
 		f.Pool.Strategy = freshness.PlatformOwned
 	}
-	return platform.NewInspection(p, f.Snapshot, said[settings.InjectedPathsKey]), nil
+	return platform.NewInspection(p, f.Snapshot, annotations[settings.InjectedPathsKey]), nil
 }
 
 // isLeftToItself reports whether nobody asked Freshbind to roll a SandboxSet. Its stale

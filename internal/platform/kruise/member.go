@@ -71,7 +71,7 @@ func (s stored) recycles() bool { return s.set != nil && recycles(s.set, s.templ
 // the one that it has shows whether that is so. Without one the pool has to refer to that
 // template, too.
 func (s stored) contents(w platform.Write) (content, proposed revision.Blueprint, err error) {
-	content, proposed, err = s.said(w)
+	content, proposed, err = s.ownContents(w)
 	built := w.Operation != freshness.ColdStart && w.Operation != freshness.Birth
 	if err == nil && leavesPod(w.Judged()) && s.inForce() != nil && (built || s.refers()) && proposed.Equal(content) {
 		content, err = contentOf(referring(w.Judged(), s.inForce()))
@@ -80,8 +80,8 @@ func (s stored) contents(w platform.Write) (content, proposed revision.Blueprint
 	return content, proposed, err
 }
 
-// said are both by what the Sandbox says itself.
-func (s stored) said(w platform.Write) (content, proposed revision.Blueprint, err error) {
+// ownContents are both by what the Sandbox says itself.
+func (s stored) ownContents(w platform.Write) (content, proposed revision.Blueprint, err error) {
 	switch w.Operation {
 	case freshness.Bind, freshness.Return:
 		if content, err = contentOf(w.Judged()); err != nil {
@@ -108,7 +108,7 @@ func (s stored) said(w platform.Write) (content, proposed revision.Blueprint, er
 // asks are what the claim may change of the member that it takes.
 func (s stored) asks() ask {
 	if s.claim == nil {
-		return ask{cannotTell: true}
+		return ask{unspecified: true}
 	}
 	return asked(s.claim)
 }

@@ -76,7 +76,7 @@ func (p *Platform) snapshot(ctx context.Context, namespace platform.Namespace, w
 // poolInto adds the pool, and what is in force for it.
 func (p *Platform) poolInto(ctx context.Context, f *platform.Facts, namespace platform.Namespace, w platform.Write, objs stored) error {
 	set := objs.set
-	said := settings.Pool(set.GetAnnotations())
+	annotations := settings.Pool(set.GetAnnotations())
 	var least freshness.Strategy
 	if p.Defaults.Floors.HasStrategy() {
 		labels, err := namespace.Labels()
@@ -85,11 +85,11 @@ func (p *Platform) poolInto(ctx context.Context, f *platform.Facts, namespace pl
 		}
 		least = p.Defaults.Floors.Strategy(labels)
 	}
-	f.Enforcement, f.Injected = said[settings.EnforcementKey], said.InjectedPaths()
+	f.Enforcement, f.Injected = annotations[settings.EnforcementKey], annotations.InjectedPaths()
 	f.Pool = &freshness.Pool{
 		Name: set.GetName(), UID: string(set.GetUID()), Deleting: set.GetDeletionTimestamp() != nil, Template: templateOf(set),
 		// Stale members are served only where the pool's owner has asked for that.
-		Strategy: settings.Defaults{Strategy: freshness.Recreate}.StrategyOf(said[settings.StrategyKey], "", least), AdmitAny: said.AdmitsAny(), Restarted: said.Restarted(),
+		Strategy: settings.Defaults{Strategy: freshness.Recreate}.StrategyOf(annotations[settings.StrategyKey], "", least), AdmitAny: annotations.AdmitsAny(), Restarted: annotations.Restarted(),
 	}
 	template := objs.inForce()
 	if template == nil {
@@ -160,7 +160,7 @@ func (p *Platform) NewSandbox(ctx context.Context, sandbox *unstructured.Unstruc
 	}
 	defer done()
 	if refers {
-		if f, err = p.bySaid(ctx, f, sandbox, objs.set); err != nil {
+		if f, err = p.withOwnContents(ctx, f, sandbox, objs.set); err != nil {
 			return stamp, err
 		}
 	}

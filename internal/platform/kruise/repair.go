@@ -42,10 +42,10 @@ func (p *Platform) repair(ctx context.Context, sandbox *unstructured.Unstructure
 	return &platform.Repair{From: found.From, To: found.To, Fields: platform.Rewritten(sandbox, spec, blueprintPaths...)}, nil
 }
 
-// bySaid compares a cold start that refers to a template with the SandboxSet by what both say
-// themselves, and has been said before: what the template says is not at stake.
-func (p *Platform) bySaid(ctx context.Context, f platform.Facts, sandbox, set *unstructured.Unstructured) (platform.Facts, error) {
-	said, err := contentOf(sandbox)
+// withOwnContents compares a cold start that refers to a template with the SandboxSet by what
+// both say themselves, and the SandboxSet did before: the template's content does not count.
+func (p *Platform) withOwnContents(ctx context.Context, f platform.Facts, sandbox, set *unstructured.Unstructured) (platform.Facts, error) {
+	content, err := contentOf(sandbox)
 	if err != nil {
 		return f, err
 	}
@@ -58,7 +58,7 @@ func (p *Platform) bySaid(ctx context.Context, f platform.Facts, sandbox, set *u
 		return f, err
 	}
 	f.Template = &freshness.Template{Name: set.GetName(), Hash: inForce.Hash(), Content: inForce}
-	f.Member.Template, f.Member.Content, f.Member.Proposed, f.Known = "", said, said, nil
+	f.Member.Template, f.Member.Content, f.Member.Proposed, f.Known = "", content, content, nil
 	for _, r := range recorded {
 		f.Known = append(f.Known, freshness.Known{Hash: r.Hash, Content: r.Rendered})
 	}

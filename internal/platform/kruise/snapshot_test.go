@@ -282,13 +282,13 @@ func TestWhatCannotBeReadIsNoVerdict(t *testing.T) {
 // A member of a pool that says nothing is not given stale, and one is where the pool
 // says so.
 func TestWhoServesStaleMembers(t *testing.T) {
-	for said, want := range map[string]bool{"": false, "Recreate": false, "RollingUpdate": false, "OnReplenish": true} {
+	for strategy, want := range map[string]bool{"": false, "Recreate": false, "RollingUpdate": false, "OnReplenish": true} {
 		c := newCluster()
 		container(c.set())["image"] = newer
-		c.set().SetAnnotations(map[string]string{settings.StrategyKey: said})
+		c.set().SetAnnotations(map[string]string{settings.StrategyKey: strategy})
 		v, err := judged(t, c)
 		if err != nil || v.Allowed != want {
-			t.Errorf("%q: allowed %t, %v; want %t", said, v.Allowed, err, want)
+			t.Errorf("%q: allowed %t, %v; want %t", strategy, v.Allowed, err, want)
 		}
 	}
 }

@@ -56,9 +56,9 @@ func podRevision(ctx context.Context, s freshness.Snapshot, sandbox *unstructure
 		if err != nil {
 			return "", err
 		}
-		said := s
-		said.Member.Content = content
-		as, err := freshness.PodAsSaidWithin(said, budget)
+		own := s
+		own.Member.Content = content
+		as, err := freshness.PodMatchesMemberWithin(own, budget)
 		if err != nil {
 			return "", err
 		}
