@@ -153,9 +153,9 @@ func (f *filled) waitComplete(ctx context.Context) error {
 // upToDate reports whether the pool says that so many members are ready and
 // none is to be replaced.
 func upToDate(pool *unstructured.Unstructured, replicas int) bool {
-	said := pool.GetAnnotations()
-	status, err := platform.ParseRolloutStatus(said[settings.RolloutStatusKey])
-	return err == nil && said[settings.RolloutStateKey] == string(freshness.Complete) && status.UpdatedReadyReplicas == replicas
+	annotations := pool.GetAnnotations()
+	status, err := platform.ParseRolloutStatus(annotations[settings.RolloutStatusKey])
+	return err == nil && annotations[settings.RolloutStateKey] == string(freshness.Complete) && status.UpdatedReadyReplicas == replicas
 }
 
 // waitEmpty waits until no member is stored, and asks for one at most.

@@ -73,11 +73,11 @@ func beginRolling(ctx context.Context, admin *rest.Config, ns *scenario.Namespac
 
 // play updates the template of the pool at rest, and makes claims one by one
 // until the rollout is complete.
-func (r *rolling) play(ctx context.Context, patience time.Duration) error {
-	if _, err := r.ns.WaitPool(ctx, r.pool, r.from, patience); err != nil {
+func (r *rolling) play(ctx context.Context, timeout time.Duration) error {
+	if _, err := r.ns.WaitPool(ctx, r.pool, r.from, timeout); err != nil {
 		return r.tolerated(ctx, err)
 	}
-	if err := r.complete(ctx, patience); err != nil || len(r.late) > 0 {
+	if err := r.complete(ctx, timeout); err != nil || len(r.late) > 0 {
 		return err
 	}
 	version, err := r.ns.SetImage(ctx, poolName, r.to)
@@ -89,13 +89,13 @@ func (r *rolling) play(ctx context.Context, patience time.Duration) error {
 	if err := r.claim(ctx, names); err != nil {
 		return err
 	}
-	if err := r.tolerated(ctx, r.ns.WaitClaims(ctx, patience, names...)); err != nil {
+	if err := r.tolerated(ctx, r.ns.WaitClaims(ctx, timeout, names...)); err != nil {
 		return err
 	}
-	if err := r.complete(ctx, patience); err != nil {
+	if err := r.complete(ctx, timeout); err != nil {
 		return err
 	}
-	_, err = r.ns.WaitPool(ctx, r.pool, r.to, patience)
+	_, err = r.ns.WaitPool(ctx, r.pool, r.to, timeout)
 	if err := r.tolerated(ctx, err); err != nil {
 		return err
 	}
@@ -127,24 +127,24 @@ func (r *rolling) claim(ctx context.Context, names []string) error {
 
 // complete waits for the end of the rollout of a revision that was not complete
 // before.
-func (r *rolling) complete(ctx context.Context, patience time.Duration) error {
-	said := map[string]string{}
-	err := scenario.Poll(ctx, patience, func(ctx context.Context) (bool, error) {
+func (r *rolling) complete(ctx context.Context, timeout time.Duration) error {
+	annotations := map[string]string{}
+	err := scenario.Poll(ctx, timeout, func(ctx context.Context) (bool, error) {
 		pool, err := r.ns.Resource(upstream.SandboxWarmPools).Get(ctx, poolName, metav1.GetOptions{})
 		if err != nil {
 			return false, err
 		}
-		said = pool.GetAnnotations()
-		return said[settings.RolloutStateKey] == string(freshness.Complete) && said[settings.RolloutRevisionKey] != r.was, nil
+		annotations = pool.GetAnnotations()
+		return annotations[settings.RolloutStateKey] == string(freshness.Complete) && annotations[settings.RolloutRevisionKey] != r.was, nil
 	})
 	switch {
 	case err == nil:
-		r.was = said[settings.RolloutRevisionKey]
+		r.was = annotations[settings.RolloutRevisionKey]
 		return nil
 	case context.Cause(ctx) != nil:
 		return fmt.Errorf("wait for the rollout: %w", context.Cause(ctx))
 	case wait.Interrupted(err):
-		r.late = append(r.late, fmt.Sprintf("the rollout is %s after %s: %s", said[settings.RolloutStateKey], patience, said[settings.RolloutStatusKey]))
+		r.late = append(r.late, fmt.Sprintf("the rollout is %s after %s: %s", annotations[settings.RolloutStateKey], timeout, annotations[settings.RolloutStatusKey]))
 		return nil
 	}
 	return fmt.Errorf("wait for the rollout: %w", err)

@@ -234,9 +234,9 @@ func fill(text string) ([]byte, error) {
 		return ` "notIn" (ternary (list) $.Values.webhooks.openNamespaces (` + policy + value + ` "Ignore"))`
 	}
 	const (
-		said    = ` "says" "enforce"`
-		audited = ` "says" "nothing" "besides" $floors`
-		floored = ` "says" "nothing" "besides" (slice $floors 0 $i) "floor" $floor.namespaceSelector`
+		enforced = ` "says" "enforce"`
+		audited  = ` "says" "nothing" "besides" $floors`
+		floored  = ` "says" "nothing" "besides" (slice $floors 0 $i) "floor" $floor.namespaceSelector`
 	)
 	open := func(value string) string {
 		return `and $.Values.webhooks.openNamespaces (` + policy + value + ` "Fail")`
@@ -256,8 +256,8 @@ func fill(text string) ([]byte, error) {
 		`["`+poolsMark+`"]`, users("poolControllerUsers"),
 		`["`+kruisePoolsMark+`"]`, users("kruiseControllerUsers"),
 		" "+selectorMark+"-restamp\n", either("not $mutating", selector("")),
-		" "+selectorMark+"-closed-bind\n", selector(said+closed("bind"))+"\n",
-		" "+selectorMark+"-closed-coldStart\n", selector(said+closed("coldStart"))+"\n",
+		" "+selectorMark+"-closed-bind\n", selector(enforced+closed("bind"))+"\n",
+		" "+selectorMark+"-closed-coldStart\n", selector(enforced+closed("coldStart"))+"\n",
 		" "+selectorMark+"-audited-bind\n", selector(audited+closed("bind"))+"\n",
 		" "+selectorMark+"-audited-coldStart\n", selector(audited+closed("coldStart"))+"\n",
 		" "+selectorMark+"-floored-bind\n", selector(floored+closed("bind"))+"\n",

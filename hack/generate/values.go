@@ -70,8 +70,8 @@ func makeValue(name, comment string, node *yaml.Node) (value, error) {
 
 // free: a map whose keys are the user's.
 func (v value) free() bool {
-	_, said := v.extra["additionalProperties"]
-	return said || v.extra["$ref"] != nil
+	_, ok := v.extra["additionalProperties"]
+	return ok || v.extra["$ref"] != nil
 }
 
 // definitions are what several values have in common. An empty name or duration

@@ -100,11 +100,11 @@ func list(ctx context.Context, platform string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-mod=readonly", "-deps", "-json=Dir,Module", programs)
 	cmd.Dir = repository
 	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+arch)
-	var said bytes.Buffer
-	cmd.Stderr = &said
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	listed, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, said.String())
+		return nil, fmt.Errorf("%w\n%s", err, stderr.String())
 	}
 	return listed, nil
 }

@@ -137,16 +137,16 @@ func (o outcome) String() string {
 // is the test "".
 type tally map[string]map[string]string
 
-// read takes the events of go test -json, tells people of them, and keeps all that
+// read takes the events of go test -json, reports them to people, and keeps all that
 // was written in log. The tests have to run on that Kubernetes.
 func (t tally) read(from io.Reader, out, log io.Writer, kubernetes string) error {
-	said := map[string]string{}
+	output := map[string]string{}
 	return testevents.Read(from, func(e testevents.Event) error {
 		if e.Output != "" {
 			if _, err := io.WriteString(log, e.Output); err != nil {
 				return fmt.Errorf("keep what tests write: %w", err)
 			}
-			said[e.Package+" "+e.Test] += e.Output
+			output[e.Package+" "+e.Test] += e.Output
 		}
 		if e.Action == "attr" && e.Key == controlplane.AttrKubernetes && e.Value != kubernetes {
 			return fmt.Errorf("%s %s runs on Kubernetes %s", folder(e.Package), e.Test, e.Value)
@@ -159,18 +159,18 @@ func (t tally) read(from io.Reader, out, log io.Writer, kubernetes string) error
 			t[column] = map[string]string{}
 		}
 		t[column][e.Test] = e.Action
-		t.tell(out, e, said[e.Package+" "+e.Test])
-		delete(said, e.Package+" "+e.Test)
+		t.report(out, e, output[e.Package+" "+e.Test])
+		delete(output, e.Package+" "+e.Test)
 		return nil
 	})
 }
 
-// tell tells people of a test that ended, having said something, or of a package.
-func (t tally) tell(out io.Writer, e testevents.Event, said string) {
+// report reports a test that ended, with its output, or a package.
+func (t tally) report(out io.Writer, e testevents.Event, output string) {
 	pkg := folder(e.Package)
 	switch {
-	case e.Action == "fail" && said != "" || e.Action == "skip" && e.Test != "":
-		say(out, "  %s %s %s\n%s", e.Action, pkg, e.Test, indented(said))
+	case e.Action == "fail" && output != "" || e.Action == "skip" && e.Test != "":
+		say(out, "  %s %s %s\n%s", e.Action, pkg, e.Test, indented(output))
 	case e.Test != "" && !strings.Contains(e.Test, "/"):
 		say(out, "  %s %s %s", e.Action, pkg, e.Test)
 	}
@@ -191,11 +191,11 @@ func columnOf(e testevents.Event) string {
 // folder is the last part of a package's path.
 func folder(pkg string) string { return path.Base(pkg) }
 
-// mostSaid is how much of a test's output people are shown; its end tells why.
-const mostSaid = 4000
+// maxOutput is how much of a test's output people are shown; its end says why.
+const maxOutput = 4000
 
 func indented(text string) string {
-	text = strings.TrimRight(text[max(0, len(text)-mostSaid):], "\n")
+	text = strings.TrimRight(text[max(0, len(text)-maxOutput):], "\n")
 	return "      " + strings.ReplaceAll(text, "\n", "\n      ")
 }
 

@@ -89,8 +89,8 @@ func listPackages(ctx context.Context, root string, patterns []string) ([]listed
 	return all, nil
 }
 
-// fateOf is what became of one variant.
-type fateOf struct{ noticed, unreached bool }
+// result is what became of one variant.
+type result struct{ noticed, unreached bool }
 
 func (t *trial) forcePackage(ctx context.Context, p listed, chosen *regexp.Regexp, reasons map[string]string, sum *tally, out io.Writer) error {
 	f, err := t.force(ctx, p.Dir, p.GoFiles)
@@ -105,7 +105,7 @@ func (t *trial) forcePackage(ctx context.Context, p listed, chosen *regexp.Regex
 	tried := slices.DeleteFunc(slices.Clone(all), func(v forced) bool {
 		return !chosen.MatchString(f.all[v.condition].name(v.to))
 	})
-	if err := f.try(ctx, tried, func(v forced, is fateOf) {
+	if err := f.try(ctx, tried, func(v forced, is result) {
 		sum.count(f.all[v.condition].name(v.to), is, reasons, out)
 	}); err != nil {
 		return err
@@ -113,10 +113,10 @@ func (t *trial) forcePackage(ctx context.Context, p listed, chosen *regexp.Regex
 	return unnamed(p.Dir, f.nameAll(all), reasons)
 }
 
-// try forces each, and tells in their order what became of them, as soon as it is known.
-func (f *forcing) try(ctx context.Context, all []forced, tell func(forced, fateOf)) error {
-	fates := make([]*fateOf, len(all))
-	var told int
+// try forces each, and reports in their order what became of them, as soon as it is known.
+func (f *forcing) try(ctx context.Context, all []forced, report func(forced, result)) error {
+	results := make([]*result, len(all))
+	var reported int
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
@@ -128,8 +128,8 @@ func (f *forcing) try(ctx context.Context, all []forced, tell func(forced, fateO
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			for fates[i] = (&fateOf{noticed, unreached}); told < len(all) && fates[told] != nil; told++ {
-				tell(all[told], *fates[told])
+			for results[i] = (&result{noticed, unreached}); reported < len(all) && results[reported] != nil; reported++ {
+				report(all[reported], *results[reported])
 			}
 			return nil
 		})
@@ -146,7 +146,7 @@ func (f *forcing) nameAll(all []forced) map[string]bool {
 }
 
 // count counts a variant, and prints what nobody explains.
-func (s *tally) count(name string, is fateOf, reasons map[string]string, out io.Writer) {
+func (s *tally) count(name string, is result, reasons map[string]string, out io.Writer) {
 	switch {
 	case is.noticed:
 		s.noticed++

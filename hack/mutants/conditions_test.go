@@ -109,25 +109,25 @@ func TestGuess(t *testing.T) { Guess(1); Guess(6) }
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := map[string]fateOf{}
-	var told []forced
-	if err := f.try(t.Context(), variants(f.all), func(v forced, is fateOf) {
+	got := map[string]result{}
+	var reported []forced
+	if err := f.try(t.Context(), variants(f.all), func(v forced, is result) {
 		got[f.all[v.condition].name(v.to)] = is
-		told = append(told, v)
+		reported = append(reported, v)
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(variants(f.all), told, cmp.AllowUnexported(forced{})); diff != "" {
+	if diff := cmp.Diff(variants(f.all), reported, cmp.AllowUnexported(forced{})); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]fateOf{
+	if diff := cmp.Diff(map[string]result{
 		"p/p.go:Small: n < 10 = true":     {noticed: true},
 		"p/p.go:Small: n < 10 = false":    {noticed: true},
 		"p/p.go:Small: n == 1000 = true":  {noticed: true},
 		"p/p.go:Small: n == 1000 = false": {unreached: true},
 		"p/p.go:Guess: n > 5 = true":      {},
 		"p/p.go:Guess: n > 5 = false":     {},
-	}, got, cmp.AllowUnexported(fateOf{})); diff != "" {
+	}, got, cmp.AllowUnexported(result{})); diff != "" {
 		t.Errorf("what became of conditions (-want +got):\n%s", diff)
 	}
 }
@@ -136,11 +136,11 @@ func TestCount(t *testing.T) {
 	reasons := map[string]string{"a": "it is faster", "b": "it is faster"}
 	var got tally
 	var out strings.Builder
-	got.count("a", fateOf{}, reasons, &out)
-	got.count("b", fateOf{noticed: true}, reasons, &out)
-	got.count("c", fateOf{noticed: true}, reasons, &out)
-	got.count("d", fateOf{}, reasons, &out)
-	got.count("e", fateOf{unreached: true}, reasons, &out)
+	got.count("a", result{}, reasons, &out)
+	got.count("b", result{noticed: true}, reasons, &out)
+	got.count("c", result{noticed: true}, reasons, &out)
+	got.count("d", result{}, reasons, &out)
+	got.count("e", result{unreached: true}, reasons, &out)
 	if want := (tally{noticed: 2, explained: 1, unexplained: 2}); got != want {
 		t.Errorf("counted %+v, want %+v", got, want)
 	}

@@ -200,11 +200,11 @@ var _ = map[Reason]Fault{`, test: "TestEveryDenialHasAFault"},
 }
 
 // A test counts as hung only after far more time than all of its package take.
-func TestPatience(t *testing.T) {
+func TestTimeoutFor(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{
 		time.Second / 2: 30 * time.Second, 1500 * time.Millisecond: 30 * time.Second, 6 * time.Second: 2 * time.Minute,
 	} {
-		if got := patience(took); got != want {
+		if got := timeoutFor(took); got != want {
 			t.Errorf("patience(%s) = %s, want %s", took, got, want)
 		}
 	}

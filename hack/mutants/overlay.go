@@ -112,13 +112,13 @@ func (t *trial) compile(ctx context.Context) (map[int]string, error) {
 		return nil, nil
 	}
 	wrong := map[int]string{}
-	for _, said := range inCopy.FindAllSubmatch(out, -1) {
-		i, err := strconv.Atoi(string(said[1]))
+	for _, match := range inCopy.FindAllSubmatch(out, -1) {
+		i, err := strconv.Atoi(string(match[1]))
 		if err != nil {
 			return nil, fmt.Errorf("read the compiler's errors: %w", err)
 		}
 		if wrong[i] == "" {
-			wrong[i] = string(said[2])
+			wrong[i] = string(match[2])
 		}
 	}
 	if len(wrong) == 0 {

@@ -27,7 +27,7 @@ type trial struct {
 	root, dir string
 	// schemas are the files with mutants, by their paths from the root.
 	schemas map[string]schema
-	// broken are mutants that do not compile, and what the compiler said.
+	// broken are mutants that do not compile, and the compiler's message.
 	broken map[int]string
 }
 
@@ -46,15 +46,15 @@ func functions(tests []string) string {
 	return "^(" + strings.Join(distinct(names), "|") + ")$"
 }
 
-// fate is what became of a mutant; "" when its test failed, as it has to.
-type fate string
+// problem is why a mutant was not killed; "" when its test failed, as it has to.
+type problem string
 
 // mutated tries each mutant and prints a table, in the mutants' order.
 func (t *trial) mutated(ctx context.Context, all []mutant, out io.Writer) (killed int, err error) {
-	fates := make([]chan fate, len(all))
+	problems := make([]chan problem, len(all))
 	folders := map[string][]int{}
 	for i, m := range all {
-		fates[i] = make(chan fate, 1)
+		problems[i] = make(chan problem, 1)
 		folders[m.folder()] = append(folders[m.folder()], i)
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -62,11 +62,11 @@ func (t *trial) mutated(ctx context.Context, all []mutant, out io.Writer) (kille
 	group.Go(func() error {
 		for i, m := range all {
 			select {
-			case f := <-fates[i]:
-				if f == "" {
+			case why := <-problems[i]:
+				if why == "" {
 					killed++
 				}
-				_, _ = fmt.Fprint(out, row(m, f))
+				_, _ = fmt.Fprint(out, row(m, why))
 			case <-ctx.Done():
 				return nil
 			}
@@ -78,14 +78,14 @@ func (t *trial) mutated(ctx context.Context, all []mutant, out io.Writer) (kille
 		return cmp.Or(len(folders[b])-len(folders[a]), strings.Compare(a, b))
 	})
 	for _, folder := range names {
-		group.Go(func() error { return t.folder(ctx, folder, folders[folder], all, fates) })
+		group.Go(func() error { return t.folder(ctx, folder, folders[folder], all, problems) })
 	}
 	err = group.Wait()
 	return killed, err
 }
 
 // folder tries the mutants whose tests are in one folder.
-func (t *trial) folder(ctx context.Context, folder string, numbers []int, all []mutant, fates []chan fate) error {
+func (t *trial) folder(ctx context.Context, folder string, numbers []int, all []mutant, problems []chan problem) error {
 	p, err := t.build(ctx, folder, t.combined())
 	if err != nil {
 		return err
@@ -101,41 +101,41 @@ func (t *trial) folder(ctx context.Context, folder string, numbers []int, all []
 	if err != nil {
 		return err
 	}
-	within := patience(time.Since(begun))
+	within := timeoutFor(time.Since(begun))
 	for _, i := range numbers {
-		f := passes(all[i].test, unmutated)
-		if f == "" {
-			if f, err = t.try(ctx, p, i, all[i], within); err != nil {
+		why := passes(all[i].test, unmutated)
+		if why == "" {
+			if why, err = t.try(ctx, p, i, all[i], within); err != nil {
 				return err
 			}
 		}
-		fates[i] <- f
+		problems[i] <- why
 	}
 	return nil
 }
 
 // row is a line of the table, and more where something is wrong.
-func row(m mutant, f fate) string {
+func row(m mutant, why problem) string {
 	line := fmt.Sprintf("%-46s  %s %s\n", m.check, m.folder(), printed(m.test))
-	if f != "" {
-		line += fmt.Sprintf("  NOT KILLED: %s\n  %s: %q -> %q\n", f, m.file, m.old, m.broken)
+	if why != "" {
+		line += fmt.Sprintf("  NOT KILLED: %s\n  %s: %q -> %q\n", why, m.file, m.old, m.broken)
 	}
 	return line
 }
 
-// patience is how long a test may take with a mutant before it counts as hung: far longer
+// timeoutFor is how long a test may take with a mutant before it counts as hung: far longer
 // than all of its package's do without one.
-func patience(took time.Duration) time.Duration { return max(30*time.Second, 20*took) }
+func timeoutFor(took time.Duration) time.Duration { return max(30*time.Second, 20*took) }
 
-func (t *trial) try(ctx context.Context, p *program, i int, m mutant, within time.Duration) (fate, error) {
-	if said, ok := t.broken[i]; ok {
-		return fate("it does not compile: " + said), nil
+func (t *trial) try(ctx context.Context, p *program, i int, m mutant, within time.Duration) (problem, error) {
+	if message, ok := t.broken[i]; ok {
+		return problem("it does not compile: " + message), nil
 	}
 	number := strconv.Itoa(i)
 	if !slices.Contains(t.schemas[m.file].has, i) {
 		alone, err := t.build(ctx, m.folder(), t.overlay(number))
 		if err != nil {
-			return fate(err.Error()), ctx.Err()
+			return problem(err.Error()), ctx.Err()
 		}
 		defer alone.remove()
 		p = alone
@@ -148,26 +148,26 @@ func (t *trial) try(ctx context.Context, p *program, i int, m mutant, within tim
 }
 
 // passes says what is wrong with a test, by how it ends without a mutant.
-func passes(test string, o outcomes) fate {
+func passes(test string, o outcomes) problem {
 	switch how := o.of[printed(test)]; how {
 	case "pass":
 		return ""
 	case "":
 		return "there is no such test"
 	default:
-		return fate("without a mutant the test ends with " + how + ":\n" + tail(o.output))
+		return problem("without a mutant the test ends with " + how + ":\n" + tail(o.output))
 	}
 }
 
 // judge says what became of a mutant, by how its test ended.
-func judge(test string, o outcomes) fate {
+func judge(test string, o outcomes) problem {
 	switch how := o.of[printed(test)]; {
 	case how == "fail", how == unended:
 		return ""
 	case how != "":
-		return fate("the test ends with " + how)
+		return problem("the test ends with " + how)
 	case len(o.of) == 0:
-		return fate("no test ran:\n" + tail(o.output))
+		return problem("no test ran:\n" + tail(o.output))
 	default:
 		return "there is no such test"
 	}

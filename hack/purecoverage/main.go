@@ -94,7 +94,7 @@ func pure(config []byte) ([]string, error) {
 }
 
 // test runs the tests of packages, and returns what go test wrote of which statements ran.
-func test(ctx context.Context, root string, packages []string, said io.Writer) (string, error) {
+func test(ctx context.Context, root string, packages []string, output io.Writer) (string, error) {
 	dir, err := os.MkdirTemp("", "freshbind-coverage-")
 	if err != nil {
 		return "", fmt.Errorf("make folder: %w", err)
@@ -106,7 +106,7 @@ func test(ctx context.Context, root string, packages []string, said io.Writer) (
 		args = append(args, "./"+p)
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = root, said, said
+	cmd.Dir, cmd.Stdout, cmd.Stderr = root, output, output
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("run tests: %w", errors.Join(err, ctx.Err()))
 	}

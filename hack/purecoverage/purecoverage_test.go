@@ -81,14 +81,14 @@ github.com/freshbind/freshbind/b/x.go:20.2,23.3 1 0
 				t.Fatal(err)
 			}
 			var out strings.Builder
-			said := ""
+			message := ""
 			if err := report(&out, tc.packages, covered); err != nil {
-				said = err.Error()
+				message = err.Error()
 			}
 			if diff := cmp.Diff(tc.want, out.String()); diff != "" {
 				t.Errorf("printed (-want,+got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.err, said); diff != "" {
+			if diff := cmp.Diff(tc.err, message); diff != "" {
 				t.Errorf("error (-want,+got):\n%s", diff)
 			}
 		})

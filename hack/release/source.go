@@ -81,11 +81,11 @@ func isRepository(ctx context.Context, root string) bool {
 
 // head is the commit that is checked out, and when it was made.
 func head(ctx context.Context, root string) (string, time.Time, error) {
-	said, err := output(ctx, root, "git", "log", "-1", "--format=%H %ct")
+	line, err := output(ctx, root, "git", "log", "-1", "--format=%H %ct")
 	if err != nil {
 		return "", time.Time{}, err
 	}
-	commit, seconds, _ := strings.Cut(said, " ")
+	commit, seconds, _ := strings.Cut(line, " ")
 	at, err := strconv.ParseInt(seconds, 10, 64)
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("reading the commit's time: %w", err)
