@@ -65,7 +65,7 @@ func firing(t *testing.T, series []string, after time.Duration) []string {
 			}
 			for _, alert := range rule.ActiveAlerts() {
 				if alert.State == rules.StateFiring {
-					out = append(out, said(alert))
+					out = append(out, describe(alert))
 				}
 			}
 		}
@@ -74,8 +74,8 @@ func firing(t *testing.T, series []string, after time.Duration) []string {
 	return out
 }
 
-// said is an alert's name and labels, and its summary.
-func said(a *rules.Alert) string {
+// describe returns an alert's name and labels, and its summary.
+func describe(a *rules.Alert) string {
 	set := a.Labels.Map()
 	name := set[model.AlertNameLabel]
 	delete(set, model.AlertNameLabel)

@@ -134,8 +134,8 @@ func (r *replica) ahead(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	said, err := http.ParseTime(response.Header.Get("Date"))
-	return time.Until(said).Round(time.Minute), err
+	date, err := http.ParseTime(response.Header.Get("Date"))
+	return time.Until(date).Round(time.Minute), err
 }
 
 // clockJumps are what clocks are ahead, one after the other: both replicas jump by
@@ -177,7 +177,7 @@ func clockSteps(s *stage) (func(context.Context) (string, bool), func()) {
 					s.t.Errorf("replica %d ended %d times", i, n)
 				}
 			}
-			s.must(s.patiently(func() error { _, err := rolled.Rest(s.t.Context(), image, within); return err }))
+			s.must(s.retry(func() error { _, err := rolled.Rest(s.t.Context(), image, within); return err }))
 			s.eventually("the rollout is complete", func(ctx context.Context) (string, bool) { return rolloutState(ctx, rolled) })
 		}
 }

@@ -125,14 +125,14 @@ func persist(ctx context.Context, try func() error) error {
 // Requests may fail for a moment after a fault.
 func (s *stage) calm() error {
 	ctx := s.t.Context()
-	if err := s.patiently(func() error { return s.Served(ctx, within, s.claims...) }); err != nil {
+	if err := s.retry(func() error { return s.Served(ctx, within, s.claims...) }); err != nil {
 		return err
 	}
-	return s.patiently(func() error { _, err := s.Rest(ctx, s.image, within); return err })
+	return s.retry(func() error { _, err := s.Rest(ctx, s.image, within); return err })
 }
 
-// patiently repeats what fails otherwise than by coming too late.
-func (s *stage) patiently(try func() error) error {
+// retry repeats what fails otherwise than by coming too late.
+func (s *stage) retry(try func() error) error {
 	var last error
 	err := scenario.Poll(s.t.Context(), within, func(context.Context) (bool, error) {
 		last = try()
@@ -146,7 +146,7 @@ func (s *stage) patiently(try func() error) error {
 
 // convictions are what the auditor finds in the namespace, and what it says in all.
 func (s *stage) convictions() ([]checker.Bind, checker.Summary, error) {
-	if err := s.patiently(func() error { return s.w.record.CatchUp(s.t.Context()) }); err != nil {
+	if err := s.retry(func() error { return s.w.record.CatchUp(s.t.Context()) }); err != nil {
 		return nil, checker.Summary{}, err
 	}
 	report := s.w.record.Report()

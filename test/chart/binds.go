@@ -60,7 +60,7 @@ func (f failure) slow() bool {
 		"deadline exceeded", "could not decide", "Client.Timeout", "timed out", "i/o timeout", "handshake timeout", "in the time allotted",
 		// Nobody answered the ping of an HTTP/2 connection.
 		"http2: client connection lost",
-	}, func(said string) bool { return strings.Contains(f.text, said) })
+	}, func(message string) bool { return strings.Contains(f.text, message) })
 }
 
 // during tries bindRate binds a second while f runs, fewer when too many wait.

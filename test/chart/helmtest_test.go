@@ -27,8 +27,8 @@ func TestHelmTest(t *testing.T) {
 	b.bind(t.Context())
 	w.serving(t, len(w.replicas))
 	w.eventually(t, "the doctor finds nothing", func(context.Context) (string, bool) {
-		said, err := w.helmTest(t)
-		return said, err == nil
+		output, err := w.helmTest(t)
+		return output, err == nil
 	})
 	// Who injects the CA, and who closes webhooks, write it as well.
 	w.must(t, retry.RetryOnConflict(scenario.Conflicts, func() error {
@@ -40,8 +40,8 @@ func TestHelmTest(t *testing.T) {
 		return w.client.Update(t.Context(), &v)
 	}))
 	w.eventually(t, "the doctor misses a webhook", func(context.Context) (string, bool) {
-		said, err := w.helmTest(t)
-		return said, err != nil && strings.Contains(said, "coldstart.freshbind.dev")
+		output, err := w.helmTest(t)
+		return output, err != nil && strings.Contains(output, "coldstart.freshbind.dev")
 	})
 }
 
@@ -51,11 +51,11 @@ func (w *world) helmTest(t *testing.T) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
-	said := make(chan string, 1)
-	go func() { said <- w.playPods(ctx, "app.kubernetes.io/component=test") }()
+	output := make(chan string, 1)
+	go func() { output <- w.playPods(ctx, "app.kubernetes.io/component=test") }()
 	_, err := w.helm.run(ctx, "test", release, helmTimeout)
 	cancel()
-	text := <-said
+	text := <-output
 	if err != nil {
 		text += "\n" + err.Error()
 	}
@@ -65,16 +65,16 @@ func (w *world) helmTest(t *testing.T) (string, error) {
 // playPods waits for Pods of a hook, of which a Job makes another when one fails, and
 // runs them until ctx ends. It returns what they have said.
 func (w *world) playPods(ctx context.Context, selector string) string {
-	said := ""
+	output := ""
 	for {
 		pod, err := w.runningPod(ctx, selector)
-		if err != nil && said == "" {
+		if err != nil && output == "" {
 			return err.Error()
 		}
 		if err != nil {
-			return said
+			return output
 		}
-		said += w.playPod(ctx, pod)
+		output += w.playPod(ctx, pod)
 	}
 }
 

@@ -127,20 +127,20 @@ func (s *tutorial) shell(ctx context.Context, script string) (string, error) {
 // what was created by a run before is there in the next.
 func (s *tutorial) follow(c chapter, block string) {
 	s.t.Helper()
-	said := ""
+	output := ""
 	s.eventually(s.t, c.first, func(context.Context) (string, bool) {
 		ctx, cancel := context.WithTimeout(s.t.Context(), within)
 		defer cancel()
 		out, err := s.shell(ctx, block)
-		said += out
+		output += out
 		for _, want := range c.want {
-			if !strings.Contains(said, want) {
+			if !strings.Contains(output, want) {
 				return fmt.Sprintf("%v, without %q:\n%s", err, want, out), false
 			}
 		}
 		return fmt.Sprintf("%v:\n%s", err, out), c.fails == (err != nil)
 	})
-	s.t.Logf("%s\n%s", block, said)
+	s.t.Logf("%s\n%s", block, output)
 }
 
 // stopUpstream ends the controllers as a Deployment of no replicas does. Whatever

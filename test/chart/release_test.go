@@ -33,9 +33,9 @@ func TestFreshbindGoes(t *testing.T) {
 		stays int
 	}{
 		"helm uninstall": {func(t *testing.T, w *world, _ *scenario.Namespace, _ scenario.Pool) string {
-			said := w.leaveInOrder(t)
+			output := w.leaveInOrder(t)
 			w.nothingLeft(t)
-			return said
+			return output
 		}, 0},
 		"helm uninstall --no-hooks": {func(t *testing.T, w *world, _ *scenario.Namespace, _ scenario.Pool) string {
 			w.uninstall(t)
@@ -61,14 +61,14 @@ func TestFreshbindGoes(t *testing.T) {
 			w.hidden(t, ns, p, members-replaced)
 			others := w.claimsOnTheirWay(t)
 			others.come(t, 4)
-			said := tc.leave(t, w, ns, p)
+			output := tc.leave(t, w, ns, p)
 			others.come(t, 2)
 			w.hidden(t, ns, p, tc.stays)
 			if tc.stays > 0 {
-				said = w.releaseByHand(t)
+				output = w.releaseByHand(t)
 			}
-			if want := fmt.Sprintf("pool %s/%s: %d members shown", ns.Name, p.Name, tc.stays); !strings.Contains(said, want) {
-				t.Errorf("%q is not in\n%s", want, said)
+			if want := fmt.Sprintf("pool %s/%s: %d members shown", ns.Name, p.Name, tc.stays); !strings.Contains(output, want) {
+				t.Errorf("%q is not in\n%s", want, output)
 			}
 			w.hidden(t, ns, p, 0)
 			w.unmarked(t, ns)
@@ -244,8 +244,8 @@ func (w *world) leaveInOrder(t *testing.T) string {
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
 	pods := w.holdPods(ctx, t)
-	said := make(chan string, 1)
-	go func() { said <- w.playPods(ctx, "job-name="+release+"-release") }()
+	output := make(chan string, 1)
+	go func() { output <- w.playPods(ctx, "job-name="+release+"-release") }()
 	go func() { w.stopWithTheDeployment(ctx, t, pods) }()
 	var err error
 	w.leaves(func() {
@@ -253,7 +253,7 @@ func (w *world) leaveInOrder(t *testing.T) string {
 		w.stop(t)
 	})
 	cancel()
-	text := <-said
+	text := <-output
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}

@@ -26,12 +26,12 @@ import (
 
 const (
 	testPoll = 20 * time.Millisecond
-	patience = 10 * time.Minute
+	timeout  = 10 * time.Minute
 )
 
 func eventually(t *testing.T, what string, condition func() (bool, error)) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), testPoll, patience, true,
+	err := wait.PollUntilContextTimeout(t.Context(), testPoll, timeout, true,
 		func(context.Context) (bool, error) { return condition() })
 	if err != nil {
 		t.Fatalf("wait for %s: %v", what, err)

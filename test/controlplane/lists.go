@@ -33,16 +33,16 @@ const cutAfter = 64
 
 // SetLists makes lists of a resource arrive in another way, also those that are
 // on their way already: all of them, or those of the requests, as the API server
-// gets them, for which every subject is true. Subjects are called more than once
+// gets them, for which every filter is true. Filters are called more than once
 // for a request, possibly for several at once.
-func (p *Proxy) SetLists(group, resource string, lists Lists, subjects ...func(*http.Request) bool) {
-	p.pace.change(schema.GroupResource{Group: group, Resource: resource}, func(r *rule) { r.lists, r.subjects = lists, subjects })
+func (p *Proxy) SetLists(group, resource string, lists Lists, filters ...func(*http.Request) bool) {
+	p.pace.change(schema.GroupResource{Group: group, Resource: resource}, func(r *rule) { r.lists, r.filters = lists, filters })
 }
 
 // listsFor is what becomes of the answer to one request.
 func (r rule) listsFor(request *http.Request) Lists {
-	for _, subject := range r.subjects {
-		if !subject(request) {
+	for _, filter := range r.filters {
+		if !filter(request) {
 			return ListsWhole
 		}
 	}

@@ -237,7 +237,7 @@ func next(t *testing.T, w watch.Interface) watch.Event {
 			t.Fatal("the watch ended")
 		}
 		return event
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		t.Fatal("waited too long for an event")
 	}
 	return watch.Event{}

@@ -39,13 +39,13 @@ func tryLock(path string) (*fileLock, error) {
 // waitLock takes the lock on path, calling busy once when it has to wait.
 func waitLock(ctx context.Context, path string, busy func()) (*fileLock, error) {
 	var lock *fileLock
-	told := false
+	notified := false
 	err := wait.PollUntilContextCancel(ctx, lockPoll, true, func(context.Context) (bool, error) {
 		var err error
 		lock, err = tryLock(path)
-		if err == nil && lock == nil && !told {
+		if err == nil && lock == nil && !notified {
 			busy()
-			told = true
+			notified = true
 		}
 		return lock != nil, err
 	})

@@ -16,8 +16,8 @@ type rule struct {
 	delay time.Duration
 	held  bool
 	lists Lists
-	// subjects say which requests lists applies to.
-	subjects []func(*http.Request) bool
+	// filters say which requests lists applies to.
+	filters []func(*http.Request) bool
 	// cuts is how often the watches that were open have been broken off.
 	cuts int
 }

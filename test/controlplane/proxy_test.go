@@ -89,7 +89,7 @@ func arrive(t *testing.T, w watch.Interface, want ...string) {
 				t.Fatalf("event %s: %v", event.Type, apierrors.FromObject(event.Object))
 			}
 			got = append(got, accessor.GetName())
-		case <-time.After(patience):
+		case <-time.After(timeout):
 			t.Fatalf("waited too long, got only %v", got)
 		}
 	}
@@ -167,7 +167,7 @@ func testProxyInitial(t *testing.T, c *Cluster) {
 		select {
 		case event := <-secrets.ResultChan():
 			done = event.Type == watch.Bookmark
-		case <-time.After(patience):
+		case <-time.After(timeout):
 			t.Fatal("waited too long for the initial objects")
 		}
 	}

@@ -175,13 +175,13 @@ func (c *Cluster) askEtcd(ctx context.Context, method string, message any) (revi
 	if err != nil {
 		return 0, err
 	}
-	var said struct {
+	var parsed struct {
 		Header struct {
 			Revision int64 `json:"revision,string"`
 		} `json:"header"`
 	}
-	if err := json.Unmarshal(answer, &said); err != nil {
+	if err := json.Unmarshal(answer, &parsed); err != nil {
 		return 0, fmt.Errorf("read answer: %w", err)
 	}
-	return said.Header.Revision, nil
+	return parsed.Header.Revision, nil
 }

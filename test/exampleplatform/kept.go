@@ -107,8 +107,8 @@ func (Objects) DescribeMember(box *unstructured.Unstructured) platform.Descripti
 
 // readySince is when a Box became ready; zero when it is not.
 func readySince(box *unstructured.Unstructured) time.Time {
-	said, _, _ := unstructured.NestedString(box.Object, "status", "readySince")
-	at, err := time.Parse(time.RFC3339, said)
+	readySince, _, _ := unstructured.NestedString(box.Object, "status", "readySince")
+	at, err := time.Parse(time.RFC3339, readySince)
 	if err != nil {
 		return time.Time{}
 	}

@@ -146,9 +146,9 @@ func (w *world) complete(fleet *unstructured.Unstructured) error {
 	if err := w.user.Get(w.t.Context(), client.ObjectKeyFromObject(fleet), now); err != nil {
 		return err
 	}
-	said := now.GetAnnotations()
-	if said[settings.RolloutStateKey] != string(freshness.Complete) || said[settings.RolloutRevisionKey] != w.inForce(fleet).Hash() {
-		return fmt.Errorf("the fleet says: %v", said)
+	annotations := now.GetAnnotations()
+	if annotations[settings.RolloutStateKey] != string(freshness.Complete) || annotations[settings.RolloutRevisionKey] != w.inForce(fleet).Hash() {
+		return fmt.Errorf("the fleet says: %v", annotations)
 	}
 	return nil
 }

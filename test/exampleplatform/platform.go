@@ -128,15 +128,15 @@ func (p *Platform) read(ctx context.Context, w platform.Write, f *platform.Facts
 
 // poolInto adds the Fleet as pool, and returns what its owner says of injected paths.
 func poolInto(f *platform.Facts, fleet *unstructured.Unstructured) (injected string) {
-	said := settings.Pool(fleet.GetAnnotations())
-	f.Enforcement, f.Injected = said[settings.EnforcementKey], said.InjectedPaths()
+	annotations := settings.Pool(fleet.GetAnnotations())
+	f.Enforcement, f.Injected = annotations[settings.EnforcementKey], annotations.InjectedPaths()
 	f.Pool = &freshness.Pool{
 		Name: fleet.GetName(), UID: string(fleet.GetUID()), Deleting: fleet.GetDeletionTimestamp() != nil, Template: fleet.GetName(),
 		// A Fleet has no strategy of its own. Where its owner annotates none, stale Boxes are
 		// never wanted.
-		Strategy: settings.Defaults{Strategy: freshness.Recreate}.StrategyOf(said[settings.StrategyKey], "", ""), AdmitAny: said.AdmitsAny(), Restarted: said.Restarted(),
+		Strategy: settings.Defaults{Strategy: freshness.Recreate}.StrategyOf(annotations[settings.StrategyKey], "", ""), AdmitAny: annotations.AdmitsAny(), Restarted: annotations.Restarted(),
 	}
-	return said[settings.InjectedPathsKey]
+	return annotations[settings.InjectedPathsKey]
 }
 
 // renderInto adds the Fleet as template in force, and as it was before.

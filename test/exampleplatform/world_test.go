@@ -221,11 +221,11 @@ func (w *world) fleet(namespace, name, image string, annotations map[string]stri
 // patch: Freshbind writes to Fleets as well.
 func (w *world) edit(fleet *unstructured.Unstructured, image string) {
 	w.t.Helper()
-	said := map[string]any{}
+	annotations := map[string]any{}
 	for key, value := range fleet.GetAnnotations() {
-		said[key] = value
+		annotations[key] = value
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": said}, "spec": map[string]any{"box": spec(image)}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}, "spec": map[string]any{"box": spec(image)}})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -25,8 +25,8 @@ const (
 type claimController struct {
 	taker
 	queue queue
-	// said are the statuses that the cache has to show before a claim is looked at again.
-	said *seen
+	// expected are the statuses that the cache has to show before a claim is looked at again.
+	expected *seen
 }
 
 func (c *claimController) reconcile(ctx context.Context, key string) (time.Duration, error) {
@@ -34,8 +34,8 @@ func (c *claimController) reconcile(ctx context.Context, key string) (time.Durat
 	if claim == nil || claim.GetDeletionTimestamp() != nil {
 		return 0, nil
 	}
-	if patience := c.options.wait(patience); !c.said.satisfied(claim, patience) {
-		return patience, nil
+	if timeout := c.options.wait(cacheTimeout); !c.expected.satisfied(claim, timeout) {
+		return timeout, nil
 	}
 	phase, had := text(claim, "status", "phase"), number(claim, "status", "claimedReplicas")
 	if phase == phaseCompleted {
@@ -70,10 +70,10 @@ func (c *claimController) reconcile(ctx context.Context, key string) (time.Durat
 func (c *claimController) takeFor(ctx context.Context, claim *unstructured.Unstructured, n int) (got int) {
 	labels, _, _ := unstructured.NestedStringMap(claim.Object, "spec", "labels")
 	annotations, _, _ := unstructured.NestedStringMap(claim.Object, "spec", "annotations")
-	creates, said, _ := unstructured.NestedBool(claim.Object, "spec", "createOnNoStock")
+	creates, found, _ := unstructured.NestedBool(claim.Object, "spec", "createOnNoStock")
 	r := Request{
 		Namespace: claim.GetNamespace(), Set: text(claim, "spec", "templateName"), User: string(claim.GetUID()), Claim: claim.GetName(),
-		Labels: labels, Annotations: annotations, Image: text(claim, "spec", "inplaceUpdate", "image"), OnlyStock: said && !creates,
+		Labels: labels, Annotations: annotations, Image: text(claim, "spec", "inplaceUpdate", "image"), OnlyStock: found && !creates,
 	}
 	for range n {
 		if _, _, err := c.take(ctx, r); err != nil {
@@ -112,7 +112,7 @@ func (c *claimController) say(ctx context.Context, claim *unstructured.Unstructu
 	}
 	stored, err := c.in(Claims, claim.GetNamespace()).Patch(ctx, claim.GetName(), types.MergePatchType, raw, metav1.PatchOptions{}, "status")
 	if err == nil {
-		c.said.expect(stored, false)
+		c.expected.expect(stored, false)
 	}
 	return ignoreNotFound(err)
 }

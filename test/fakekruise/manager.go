@@ -17,8 +17,8 @@ func StartControllers(ctx context.Context, cfg *rest.Config, options Options) er
 		return fmt.Errorf("start controllers of OpenKruise Agents: %w", err)
 	}
 	sets := &setController{view: v, queue: newQueue(), made: map[types.UID]map[string]bool{}, gone: map[types.UID]map[string]bool{}}
-	boxes := &boxController{view: v, queue: newQueue(), said: newSeen()}
-	claims := &claimController{taker: taker{view: v, seen: newSeen()}, queue: newQueue(), said: newSeen()}
+	boxes := &boxController{view: v, queue: newQueue(), expected: newSeen()}
+	claims := &claimController{taker: taker{view: v, seen: newSeen()}, queue: newQueue(), expected: newSeen()}
 	err = errors.Join(
 		v.changed(Sets, sets.setChanged), v.changed(Sandboxes, sets.boxChanged),
 		v.changed(Sandboxes, boxes.changed), v.changed(pods, boxes.changed),

@@ -19,8 +19,8 @@ import (
 type boxController struct {
 	*view
 	queue queue
-	// said are the statuses that the cache has to show before a Sandbox is looked at again.
-	said *seen
+	// expected are the statuses that the cache has to show before a Sandbox is looked at again.
+	expected *seen
 }
 
 func (c *boxController) changed(_, obj *unstructured.Unstructured) { c.queue.Add(keyOf(obj)) }
@@ -30,8 +30,8 @@ func (c *boxController) reconcile(ctx context.Context, key string) (time.Duratio
 	if box == nil {
 		return 0, c.orphaned(ctx, pod)
 	}
-	if patience := c.options.wait(patience); !c.said.satisfied(box, patience) {
-		return patience, nil
+	if timeout := c.options.wait(cacheTimeout); !c.expected.satisfied(box, timeout) {
+		return timeout, nil
 	}
 	if box.GetDeletionTimestamp() != nil {
 		return 0, nil
@@ -161,7 +161,7 @@ func (c *boxController) patchStatus(ctx context.Context, box *unstructured.Unstr
 	}
 	stored, err := c.in(Sandboxes, box.GetNamespace()).Patch(ctx, box.GetName(), types.MergePatchType, raw, metav1.PatchOptions{}, "status")
 	if err == nil {
-		c.said.expect(stored, false)
+		c.expected.expect(stored, false)
 	}
 	return ignoreNotFound(err)
 }

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// patience is how long somebody waits for their cache to show a write.
-const patience = time.Minute
+// cacheTimeout is how long somebody waits for their cache to show a write.
+const cacheTimeout = time.Minute
 
 // seen remembers which version of an object a cache has to show before the object is
 // touched again.
@@ -36,7 +36,7 @@ func (s *seen) expect(obj metav1.Object, newer bool) {
 }
 
 // satisfied reports whether an object that the cache shows is not older than was expected.
-func (s *seen) satisfied(obj metav1.Object, patience time.Duration) bool {
+func (s *seen) satisfied(obj metav1.Object, timeout time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w, is := s.want[obj.GetUID()]
@@ -44,7 +44,7 @@ func (s *seen) satisfied(obj metav1.Object, patience time.Duration) bool {
 		return true
 	}
 	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), w.version)
-	if err == nil && (order > 0 || order == 0 && !w.newer) || time.Since(w.since) > patience {
+	if err == nil && (order > 0 || order == 0 && !w.newer) || time.Since(w.since) > timeout {
 		delete(s.want, obj.GetUID())
 		return true
 	}

@@ -74,8 +74,8 @@ func TestStatusesAreSeenFirst(t *testing.T) {
 		Sandboxes: {member("pool-1"), member("pool-2"), used},
 		Claims:    {objectOf("SandboxClaim", "claim", map[string]any{"templateName": "pool"}, map[string]any{"phase": phaseClaiming})},
 	})
-	claims := &claimController{taker: taker{view: v, seen: newSeen()}, queue: newQueue(), said: newSeen()}
-	boxes := &boxController{view: v, queue: newQueue(), said: newSeen()}
+	claims := &claimController{taker: taker{view: v, seen: newSeen()}, queue: newQueue(), expected: newSeen()}
+	boxes := &boxController{view: v, queue: newQueue(), expected: newSeen()}
 	for name, reconcile := range map[string]func() error{
 		"a claim":         func() error { _, err := claims.reconcile(t.Context(), "n/claim"); return err },
 		"what comes back": func() error { _, err := boxes.reconcile(t.Context(), "n/used"); return err },

@@ -70,7 +70,7 @@ func (t *taker) pick(r Request) (*unstructured.Unstructured, error) {
 		if len(found) >= candidates {
 			break
 		}
-		if t.seen.satisfied(box, t.options.wait(patience)) && box.GetAnnotations()[keyLock] == "" && stateOf(box, now) == available &&
+		if t.seen.satisfied(box, t.options.wait(cacheTimeout)) && box.GetAnnotations()[keyLock] == "" && stateOf(box, now) == available &&
 			text(box, "status", "podInfo", "podIP") != "" {
 			found = append(found, box)
 		}
@@ -111,7 +111,7 @@ func (t *taker) anyOf(boxes []*unstructured.Unstructured) *unstructured.Unstruct
 		if _, taken := t.picked.LoadOrStore(box.GetUID(), true); taken {
 			continue
 		}
-		if t.seen.satisfied(box, t.options.wait(patience)) {
+		if t.seen.satisfied(box, t.options.wait(cacheTimeout)) {
 			return box
 		}
 		t.picked.Delete(box.GetUID())

@@ -86,11 +86,11 @@ func (s *stage) written() map[string]string {
 		list, err := s.Resource(r).List(s.t.Context(), metav1.ListOptions{})
 		s.must(err)
 		for _, o := range list.Items {
-			said := o.GetAnnotations()
+			annotations := o.GetAnnotations()
 			for _, ours := range []string{settings.RolloutStatusKey, settings.RolloutStateKey, settings.RolloutReasonKey} {
-				delete(said, ours)
+				delete(annotations, ours)
 			}
-			out[r.Resource+"/"+o.GetName()] = fmt.Sprint(o.GetUID(), o.GetGeneration(), o.GetLabels(), said)
+			out[r.Resource+"/"+o.GetName()] = fmt.Sprint(o.GetUID(), o.GetGeneration(), o.GetLabels(), annotations)
 		}
 	}
 	ns, err := s.kube().CoreV1().Namespaces().Get(s.t.Context(), s.Name, metav1.GetOptions{})

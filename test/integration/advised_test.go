@@ -19,7 +19,7 @@ const adviceHook = "advise.freshbind.dev"
 // something on it, and returns how many calls the last time cost.
 func (w *world) advised(t *testing.T, do func()) (asked int) {
 	t.Helper()
-	for range patience {
+	for range maxAttempts {
 		before, unanswered := w.asked(t), w.unanswered(t, adviceHook)
 		do()
 		late := int(w.unanswered(t, adviceHook) - unanswered)
@@ -32,6 +32,6 @@ func (w *world) advised(t *testing.T, do func()) (asked int) {
 			return fmt.Sprintf("%d, %d of them late", n, late), n >= late
 		})
 	}
-	t.Fatalf("Freshbind did not answer in time, %d times", patience)
+	t.Fatalf("Freshbind did not answer in time, %d times", maxAttempts)
 	return 0
 }

@@ -71,17 +71,17 @@ func TestAuditChangesNothing(t *testing.T) {
 		named[b.Claim.Name+" "+b.Sandbox.Name] = true
 	}
 	audited.eventually("an event for each bind that would have been refused", func(ctx context.Context) (string, bool) {
-		told := map[string]bool{}
+		reported := map[string]bool{}
 		events, err := audited.kube().EventsV1().Events(audited.Name).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err.Error(), false
 		}
 		for _, e := range events.Items {
 			if e.Regarding.Kind == "SandboxClaim" && e.Related != nil && strings.HasPrefix(e.Note, "would be refused") {
-				told[e.Regarding.Name+" "+e.Related.Name] = true
+				reported[e.Regarding.Name+" "+e.Related.Name] = true
 			}
 		}
-		diff := cmp.Diff(named, told)
+		diff := cmp.Diff(named, reported)
 		return diff, diff == ""
 	})
 	if denied := w.metric(t, "freshbind_bind_verdicts_total", `operation="bind"`, `verdict="deny"`, `mode="audit"`); denied < 5 {

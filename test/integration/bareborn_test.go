@@ -190,14 +190,14 @@ func testBareEvents(t *testing.T, w *oldWorld) {
 	s.eventually("events on the claim and on the pool", func(ctx context.Context) (string, bool) {
 		list, err := s.kube().EventsV1().Events(s.Name).List(ctx, metav1.ListOptions{})
 		s.must(err)
-		told := map[string]string{}
+		notes := map[string]string{}
 		for _, e := range list.Items {
 			if e.Reason == "MemberTerminating" && e.Related != nil && e.Related.Name == member.GetName() {
-				told[e.Regarding.Kind+" "+e.Regarding.Name] = e.Note
+				notes[e.Regarding.Kind+" "+e.Regarding.Name] = e.Note
 			}
 		}
-		_, claim := told["SandboxClaim c1"]
-		return fmt.Sprint(told), claim && strings.HasPrefix(told["SandboxWarmPool python"], "claim c1: ")
+		_, claim := notes["SandboxClaim c1"]
+		return fmt.Sprint(notes), claim && strings.HasPrefix(notes["SandboxWarmPool python"], "claim c1: ")
 	})
 }
 

@@ -46,9 +46,9 @@ func TestKruiseCreates(t *testing.T) {
 	t.Parallel()
 	w := startKruise(t)
 	n := kruiseCreates
-	if said := os.Getenv("FRESHBIND_KRUISE_CREATES"); said != "" {
+	if value := os.Getenv("FRESHBIND_KRUISE_CREATES"); value != "" {
 		var err error
-		n, err = strconv.Atoi(said)
+		n, err = strconv.Atoi(value)
 		w.must(err)
 	}
 	w.asked(w.set(kruiseSpace, "probe", ""))
@@ -227,8 +227,8 @@ func (c *creates) ask(set *unstructured.Unstructured, user int64) created {
 		return out
 	}
 	out.runs, err = revisionOf(pod.Spec.Containers[0].Image)
-	said, also := revisionOf(boxImage(got.Sandbox))
-	out.stale = min(out.runs, said) < out.want
+	inSpec, also := revisionOf(boxImage(got.Sandbox))
+	out.stale = min(out.runs, inSpec) < out.want
 	out.err = errors.Join(err, also, c.server.Delete(ctx, got.Sandbox))
 	return out
 }

@@ -75,13 +75,13 @@ func (w *kruiseWorld) templateHistory(set *unstructured.Unstructured, name strin
 	w.recorded(snapshot, true)
 
 	// What the SandboxSet says beside its reference has a history, too.
-	said := w.hash(set)
-	w.recorded(set, false, said)
+	firstOfSet := w.hash(set)
+	w.recorded(set, false, firstOfSet)
 	w.changed(set, func(s *unstructured.Unstructured) {
 		s.Object["spec"].(map[string]any)["persistentContents"] = []any{"disk"}
 	})
-	w.recorded(set, false, said, w.hash(set))
-	w.named(stale, said)
+	w.recorded(set, false, firstOfSet, w.hash(set))
+	w.named(stale, firstOfSet)
 }
 
 // startKruise has Freshbind guard OpenKruise Agents in one namespace, and watch another.

@@ -56,10 +56,10 @@ func TestKruiseNodesAreEmptied(t *testing.T) {
 
 	inUse := got.Sandbox.GetName()
 	w.eventually("all but one sandbox to leave the node", func() error {
-		said, code := w.kubectl("drain", drainedNode, "--ignore-daemonsets", "--timeout=20s")
+		output, code := w.kubectl("drain", drainedNode, "--ignore-daemonsets", "--timeout=20s")
 		w.must(w.serves(set, kruiseSize-mayMiss))
 		if code == 0 {
-			t.Fatalf("the node is empty, and somebody has sandbox %s on it:\n%s", inUse, said)
+			t.Fatalf("the node is empty, and somebody has sandbox %s on it:\n%s", inUse, output)
 		}
 		if on := w.podsOn(drainedNode, set); len(on) != 1 || on[0] != inUse {
 			return fmt.Errorf("there are %q", on)
@@ -92,7 +92,7 @@ func TestKruiseNodesAreEmptied(t *testing.T) {
 		t.Fatalf("%d members by reference are on the node that is to be drained, want all: %q", len(on), on)
 	}
 	w.cordon(drainedNode, false)
-	if said, code := w.kubectl("drain", otherNode, "--ignore-daemonsets", "--timeout=120s"); code != 0 || !strings.Contains(said, "Freshbind replaces it") {
+	if output, code := w.kubectl("drain", otherNode, "--ignore-daemonsets", "--timeout=120s"); code != 0 || !strings.Contains(output, "Freshbind replaces it") {
 		t.Errorf("drain ends with %d, want 0, after it had to wait", code)
 	}
 	if on := append(w.podsOn(otherNode, set), w.podsOn(otherNode, referring)...); len(on) > 0 {
@@ -173,7 +173,7 @@ func (w *kruiseWorld) podsOn(node string, set *unstructured.Unstructured) []stri
 }
 
 // kubectl runs the real one.
-func (w *kruiseWorld) kubectl(args ...string) (said string, code int) {
+func (w *kruiseWorld) kubectl(args ...string) (output string, code int) {
 	w.t.Helper()
 	tools, err := controlplane.Tools(w.t.Context(), os.Stderr, controlplane.Kubectl)
 	w.must(err)

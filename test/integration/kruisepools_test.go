@@ -217,9 +217,9 @@ func (w *kruiseWorld) at(set *unstructured.Unstructured, name string) *unstructu
 // rolledOut says what a rollout lacks, by what Freshbind says of it on the SandboxSet.
 func (w *kruiseWorld) rolledOut(set *unstructured.Unstructured) error {
 	w.t.Helper()
-	said := w.stored(set).GetAnnotations()
-	if said[settings.RolloutStateKey] != string(freshness.Complete) || said[settings.RolloutRevisionKey] != w.hash(w.builtFrom(set)) {
-		return fmt.Errorf("SandboxSet %s says: %v", set.GetName(), said)
+	annotations := w.stored(set).GetAnnotations()
+	if annotations[settings.RolloutStateKey] != string(freshness.Complete) || annotations[settings.RolloutRevisionKey] != w.hash(w.builtFrom(set)) {
+		return fmt.Errorf("SandboxSet %s says: %v", set.GetName(), annotations)
 	}
 	return nil
 }

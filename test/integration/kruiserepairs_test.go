@@ -49,7 +49,7 @@ func TestKruiseRepairs(t *testing.T) {
 		if err := w.repaired(cold, note, tc.runs); err != nil {
 			t.Errorf("for %s: %v", tc.owner, err)
 		}
-		w.told(cold, "ColdStartRepaired")
+		w.waitEvent(cold, "ColdStartRepaired")
 	}
 	w.disguised(before, note)
 	w.notRepaired(before, asking)
@@ -84,7 +84,7 @@ func (w *kruiseWorld) referencesAreRepaired() {
 	cold := kruiseCold(before, "a-user", "")
 	w.later(func(ctx context.Context) error { return w.c.Delete(ctx, cold) })
 	w.must(refer(cold, note))
-	w.told(cold, "ColdStartRepaired")
+	w.waitEvent(cold, "ColdStartRepaired")
 
 	template := w.builtFrom(set)
 	old := w.hash(template)
@@ -132,8 +132,8 @@ func (w *kruiseWorld) repaired(cold *unstructured.Unstructured, note, image stri
 	return nil
 }
 
-// told waits for an event on a Sandbox.
-func (w *kruiseWorld) told(box *unstructured.Unstructured, reason string) {
+// waitEvent waits for an event on a Sandbox.
+func (w *kruiseWorld) waitEvent(box *unstructured.Unstructured, reason string) {
 	w.t.Helper()
 	w.eventually("event "+reason, func() error {
 		var list eventsv1.EventList

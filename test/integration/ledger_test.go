@@ -51,7 +51,7 @@ func TestTheLedgerNamesWhoIsPassedOver(t *testing.T) {
 			if tc.taken {
 				see(watch.Modified, bound(first, "next"), tc.wait+idleFor/2)
 			}
-			if diff := cmp.Diff(tc.want, l.passedOver()); diff != "" {
+			if diff := cmp.Diff(tc.want, l.skipped()); diff != "" {
 				t.Errorf("passed over (-want,+got):\n%s", diff)
 			}
 		})

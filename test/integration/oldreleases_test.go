@@ -219,7 +219,7 @@ func testOldUpdate(t *testing.T, w *oldWorld) {
 	s, before := w.stage(t, 4, scenario.Enforce()), refused()
 	image := ""
 	// Where Freshbind has deleted all old pods before any claim tries one, nothing has been shown yet.
-	for i := 2; i < 2+patience && refused() == before; i++ {
+	for i := 2; i < 2+maxAttempts && refused() == before; i++ {
 		if image != "" {
 			s.fullOf(image)
 		}
@@ -229,7 +229,7 @@ func testOldUpdate(t *testing.T, w *oldWorld) {
 		}
 	}
 	if refused() == before {
-		t.Errorf("no release of a pod was refused after %d updates: nothing was judged", patience)
+		t.Errorf("no release of a pod was refused after %d updates: nothing was judged", maxAttempts)
 	}
 	t.Logf("%.0f releases refused", refused()-before)
 

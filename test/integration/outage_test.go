@@ -160,8 +160,8 @@ func TestCertificateReplaced(t *testing.T) {
 	s.fresh(i + 2)
 }
 
-// patience is how often something is tried that a machine can be too slow for.
-const patience = 10
+// maxAttempts is how often something is tried that a machine can be too slow for.
+const maxAttempts = 10
 
 // A claim's sandbox survives the delete that its former pool's controller meant
 // for an idle member; its own end is not held up.
@@ -192,7 +192,7 @@ func (s *stage) notKilledByThePool(p scenario.Pool) {
 		s.must(err)
 		before := s.w.unanswered(t, "protect.freshbind.dev")
 		err = controllers.Delete(t.Context(), sandbox.GetName(), metav1.DeleteOptions{})
-		if err == nil && i < patience && s.w.unanswered(t, "protect.freshbind.dev") > before {
+		if err == nil && i < maxAttempts && s.w.unanswered(t, "protect.freshbind.dev") > before {
 			t.Logf("the sandbox of %s was deleted because Freshbind did not answer in time, as failurePolicy Ignore has it: another claim is tried", claim)
 			continue
 		}

@@ -130,7 +130,7 @@ func TestAUsedSandboxStaysUsedHoweverEnforceIsSaid(t *testing.T) {
 		EnforcedByDefault: true, Enforced: []metav1.LabelSelector{{MatchLabels: map[string]string{"tier": "prod"}}},
 	})
 	audit := map[string]string{settings.EnforcementKey: string(settings.Audit)}
-	unsaid, misspelt := s.namespace(t, nil), s.namespace(t, map[string]string{settings.EnforcementKey: "enforced"})
+	unset, misspelt := s.namespace(t, nil), s.namespace(t, map[string]string{settings.EnforcementKey: "enforced"})
 	inAudit := s.namespace(t, audit)
 	floor := s.namespace(t, map[string]string{settings.EnforcementKey: string(settings.Audit), "tier": "prod"})
 	byPool := func(b *builders.Sandbox) { b.Label(settings.EnforcementKey, string(settings.Enforce)) }
@@ -140,7 +140,7 @@ func TestAUsedSandboxStaysUsedHoweverEnforceIsSaid(t *testing.T) {
 		refused   bool
 	}{
 		"label":    {s.enforced, func(*builders.Sandbox) {}, true},
-		"default":  {unsaid, func(*builders.Sandbox) {}, true},
+		"default":  {unset, func(*builders.Sandbox) {}, true},
 		"misspelt": {misspelt, func(*builders.Sandbox) {}, true},
 		"floor":    {floor, func(*builders.Sandbox) {}, true},
 		"pool":     {inAudit, byPool, true},

@@ -91,7 +91,7 @@ func coldStartsAreRepaired(t *testing.T, w *world) {
 		if image := podImage(pod); image != "sandbox:v2" {
 			t.Errorf("claim %s runs in a pod of %s", name, image)
 		}
-		s.told(name, "ColdStartRepaired")
+		s.waitEvent(name, "ColdStartRepaired")
 	}
 	// One that was answered too late is tried, and counted, again.
 	most := len(names) + int(w.turnedDown(t)-unanswered)
@@ -155,8 +155,8 @@ func builtLike(sandbox *unstructured.Unstructured) like {
 	return got
 }
 
-// told waits for an event on a claim.
-func (s *stage) told(claim, reason string) {
+// waitEvent waits for an event on a claim.
+func (s *stage) waitEvent(claim, reason string) {
 	s.t.Helper()
 	events := s.w.dynamic.Resource(eventResource).Namespace(s.Name)
 	s.eventually("event "+reason+" on claim "+claim, func(ctx context.Context) (string, bool) {
@@ -165,9 +165,9 @@ func (s *stage) told(claim, reason string) {
 		var seen []string
 		for _, e := range list.Items {
 			about, _, _ := unstructured.NestedString(e.Object, "regarding", "name")
-			said, _, _ := unstructured.NestedString(e.Object, "reason")
+			has, _, _ := unstructured.NestedString(e.Object, "reason")
 			if about == claim {
-				seen = append(seen, said)
+				seen = append(seen, has)
 			}
 		}
 		return strings.Join(seen, " "), slices.Contains(seen, reason)
@@ -183,7 +183,7 @@ func TestAPoolWithoutRepairWaitsForTheCache(t *testing.T) {
 	see := s.hold(upstream.SandboxTemplates)
 	s.image(p, "sandbox:v2")
 	s.must(s.CreateClaims(t.Context(), p, "c1"))
-	s.told("c1", "StaleRevision")
+	s.waitEvent("c1", "StaleRevision")
 	see()
 	s.must(s.WaitClaims(t.Context(), within, "c1"))
 	sandbox, err := s.SandboxOf(t.Context(), "c1")
@@ -290,7 +290,7 @@ func TestSomebodysEditIsNotRepaired(t *testing.T) {
 	reads := func() float64 { return w.metric(t, "freshbind_live_reads_total", `resource="sandboxclaims"`) }
 	before, readBefore := refused(), reads()
 	s.must(s.CreateClaims(t.Context(), p, "c1"))
-	s.told("c1", "StaleRevision")
+	s.waitEvent("c1", "StaleRevision")
 	s.eventually("refused again and again", func(context.Context) (string, bool) {
 		n := refused() - before
 		return fmt.Sprintf("%v refused", n), n >= 10

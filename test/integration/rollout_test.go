@@ -40,9 +40,9 @@ func (s *stage) annotate(p scenario.Pool, pairs ...string) {
 func (s *stage) state(p scenario.Pool, state, was string) (revision string) {
 	s.t.Helper()
 	s.eventually("rollout "+state, func(context.Context) (string, bool) {
-		said := s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()
-		revision = said[settings.RolloutRevisionKey]
-		return said[settings.RolloutStatusKey], said[settings.RolloutStateKey] == state && revision != was
+		annotations := s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()
+		revision = annotations[settings.RolloutRevisionKey]
+		return annotations[settings.RolloutStatusKey], annotations[settings.RolloutStateKey] == state && revision != was
 	})
 	return revision
 }
@@ -170,8 +170,8 @@ func cannotStart(t *testing.T, s *stage) {
 
 	s.patch(upstream.SandboxTemplates, p.Template, `{"spec":{"podTemplate":{"spec":{"schedulerName":null}}}}`)
 	s.eventually("rolled back", func(context.Context) (string, bool) {
-		said := s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()
-		return said[settings.RolloutStatusKey], said[settings.RolloutStateKey] == "Complete" && said[settings.RolloutRevisionKey] == good
+		annotations := s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()
+		return annotations[settings.RolloutStatusKey], annotations[settings.RolloutStateKey] == "Complete" && annotations[settings.RolloutRevisionKey] == good
 	})
 	s.atRest(p)
 	s.claim(p, scenario.Names("d", 12)...)

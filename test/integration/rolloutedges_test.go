@@ -57,9 +57,9 @@ func TestANewerTemplateInMidRollout(t *testing.T) {
 	s.image(p, "sandbox:v3")
 	s.annotate(p, settings.MinReadySecondsKey, "1")
 	s.eventually("the third revision rolled out", func(context.Context) (string, bool) {
-		said := s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()
-		revision := said[settings.RolloutRevisionKey]
-		return said[settings.RolloutStatusKey], said[settings.RolloutStateKey] == "Complete" && revision != first && revision != second
+		annotations := s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()
+		revision := annotations[settings.RolloutRevisionKey]
+		return annotations[settings.RolloutStatusKey], annotations[settings.RolloutStateKey] == "Complete" && revision != first && revision != second
 	})
 	s.full(p, "sandbox:v3")
 	if low := ready.lowest(); low < 6 {
@@ -105,9 +105,9 @@ func TestGatedMembersAreLeftToWhoGatesThem(t *testing.T) {
 		s.must(err)
 	}
 	s.eventually("the newer template rolled out once the gates are lifted", func(context.Context) (string, bool) {
-		said := s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()
-		revision := said[settings.RolloutRevisionKey]
-		return said[settings.RolloutStatusKey], said[settings.RolloutStateKey] == "Complete" && revision != was && revision != queued
+		annotations := s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()
+		revision := annotations[settings.RolloutRevisionKey]
+		return annotations[settings.RolloutStatusKey], annotations[settings.RolloutStateKey] == "Complete" && revision != was && revision != queued
 	})
 	s.full(p, "sandbox:v2")
 }

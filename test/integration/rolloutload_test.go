@@ -119,12 +119,12 @@ func (l *ledger) see(event watch.EventType, sandbox *unstructured.Unstructured, 
 }
 
 // idleFor is how long a member that was known before the claim was made has to stand
-// there before and after the cold start to have been passed over: with less of it a
+// there before and after the cold start to have been skipped: with less of it a
 // claim was just being given it.
 const idleFor = time.Second
 
-// passedOver lists the cold starts of claims that a member was there for.
-func (l *ledger) passedOver() []string {
+// skipped lists the cold starts of claims that a member was there for.
+func (l *ledger) skipped() []string {
 	var out []string
 	for _, c := range l.cold {
 		for uid, since := range c.beside {
@@ -183,7 +183,7 @@ func rollsUnderLoad(t *testing.T, s *stage) {
 	if l.most > unavailable {
 		t.Errorf("%d members were deleted and not yet replaced at one time, want %d or fewer", l.most, unavailable)
 	}
-	for _, passed := range l.passedOver() {
+	for _, passed := range l.skipped() {
 		t.Errorf("%s", passed)
 	}
 	if sum.ColdBesideReady > 0 {

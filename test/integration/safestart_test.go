@@ -54,7 +54,7 @@ func TestNothingIsDoneBeforeTheViewIsWhole(t *testing.T) {
 // they were held for a while.
 type blindness struct {
 	resource schema.GroupResource
-	subject  func(*http.Request) bool
+	filter   func(*http.Request) bool
 	then     controlplane.Lists
 }
 
@@ -76,7 +76,7 @@ func (w *world) startBlind(t *testing.T, proxy *controlplane.Proxy, b blindness)
 	s.image(recreated, "sandbox:v2")
 	s.image(rolled, "sandbox:v2")
 
-	lists := func(l controlplane.Lists) { proxy.SetLists(b.resource.Group, b.resource.Resource, l, b.subject) }
+	lists := func(l controlplane.Lists) { proxy.SetLists(b.resource.Group, b.resource.Resource, l, b.filter) }
 	t.Cleanup(func() { lists(controlplane.ListsWhole) })
 	before := w.wantedAll(t, 0, b.resource, "watch")
 	lists(controlplane.ListsHeld)

@@ -18,7 +18,7 @@ import (
 func (p *player) ending() context.Context { return context.WithoutCancel(p.t.Context()) }
 
 // interfere does what the person of the story does.
-func (p *player) interfere(step model.Told) {
+func (p *player) interfere(step model.NamedStep) {
 	p.t.Helper()
 	switch step.Interference {
 	case model.MemberEdited:
@@ -40,7 +40,7 @@ func (p *player) interfere(step model.Told) {
 	}
 }
 
-func (p *player) toPool(step model.Told) bool {
+func (p *player) toPool(step model.NamedStep) bool {
 	p.t.Helper()
 	switch step.Interference {
 	case model.TemplateDeleted:
@@ -63,7 +63,7 @@ func (p *player) toPool(step model.Told) bool {
 	return true
 }
 
-func (p *player) toClaim(step model.Told) bool {
+func (p *player) toClaim(step model.NamedStep) bool {
 	p.t.Helper()
 	switch step.Interference {
 	case model.ClaimDeleted:
@@ -88,7 +88,7 @@ func (p *player) toClaim(step model.Told) bool {
 	return true
 }
 
-func (p *player) toPod(step model.Told) bool {
+func (p *player) toPod(step model.NamedStep) bool {
 	p.t.Helper()
 	only := *p.row
 	only.members = []*object{p.member(step)}

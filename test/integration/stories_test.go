@@ -96,7 +96,7 @@ func (w *faultWorld) player(t *testing.T, v model.Variant) *player {
 func (p *player) onlyJudged() {
 	p.t.Helper()
 	p.annotate(p.pool, settings.PausedKey, "true", settings.RepairKey, "false")
-	if slices.ContainsFunc(p.story.Steps, func(s model.Told) bool { return s.Act == model.Interferes }) {
+	if slices.ContainsFunc(p.story.Steps, func(s model.NamedStep) bool { return s.Act == model.Interferes }) {
 		p.forbidDeletes(p.members[0].GetName())
 	}
 }
@@ -161,7 +161,7 @@ func (p *player) nothingFound() {
 }
 
 // member is the one of that name, as it was before the story, or at its birth.
-func (p *player) member(step model.Told) *object {
+func (p *player) member(step model.NamedStep) *object {
 	p.t.Helper()
 	var i int
 	if _, err := fmt.Sscanf(step.Member, "m%d", &i); err != nil || i < 1 || i > len(p.members) {
@@ -170,7 +170,7 @@ func (p *player) member(step model.Told) *object {
 	return p.members[i-1]
 }
 
-func (p *player) claimOf(step model.Told) *object {
+func (p *player) claimOf(step model.NamedStep) *object {
 	if step.FormerUID() {
 		return p.former[step.Claim]
 	}
@@ -178,7 +178,7 @@ func (p *player) claimOf(step model.Told) *object {
 }
 
 // rendered is the template as of the step's revision.
-func (p *player) rendered(step model.Told) *object {
+func (p *player) rendered(step model.NamedStep) *object {
 	template := p.template
 	if p.switched != nil && !step.FormerTemplate() {
 		template = p.switched
@@ -186,11 +186,11 @@ func (p *player) rendered(step model.Told) *object {
 	return builders.TemplateFrom(template).Image(imageOf(step)).Obj()
 }
 
-func imageOf(step model.Told) string { return fmt.Sprintf("sandbox:v%d", step.Revision()) }
+func imageOf(step model.NamedStep) string { return fmt.Sprintf("sandbox:v%d", step.Revision()) }
 
 // do makes the step's write. A write is admitted and stored in one request: it is made
 // when it is admitted, unless the story ends where it is stored.
-func (p *player) do(step model.Told, wrong bool) error {
+func (p *player) do(step model.NamedStep, wrong bool) error {
 	p.t.Helper()
 	last := p.story.Steps[p.story.Wrong]
 	switch step.Act {
@@ -242,7 +242,7 @@ func (p *player) choose(claim *object, member string) error {
 // store writes onto the version that the first write on its way was admitted onto. When
 // somebody was faster who is not in the story, all that are on their way are admitted
 // again; but not the wrong one, which is to find another version.
-func (p *player) store(step model.Told, wrong bool) error {
+func (p *player) store(step model.NamedStep, wrong bool) error {
 	p.t.Helper()
 	put := func() error {
 		bound := builders.Bound(p.admitted[0], p.claimOf(step), p.template).Obj()
@@ -282,7 +282,7 @@ func (p *player) deleteByName(member *object, wrong bool) error {
 }
 
 // born is a member whose Pod is not made, as nobody sees it.
-func (p *player) born(step model.Told) error {
+func (p *player) born(step model.NamedStep) error {
 	p.t.Helper()
 	if step.Interference != model.PodNotYet {
 		p.t.Fatalf("nobody can play: %s", step.Text)
@@ -298,7 +298,7 @@ func (p *player) born(step model.Told) error {
 }
 
 // write is one that looks like a bind or a cold start.
-func (p *player) write(step model.Told) error {
+func (p *player) write(step model.NamedStep) error {
 	p.t.Helper()
 	claim := p.claimOf(step)
 	cold := func() *builders.Sandbox { return builders.MakeColdStart(claim, p.rendered(step)).UID("") }

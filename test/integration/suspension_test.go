@@ -30,10 +30,10 @@ func TestAForeignWebhookSuspendsAttribution(t *testing.T) {
 	deletes := s.countDeletes()
 	p := s.pool(scenario.Pool{Replicas: replicas, Strategy: scenario.Recreate})
 
-	var said map[string]string
+	var annotations map[string]string
 	s.eventually("attribution suspended", func(context.Context) (string, bool) {
-		said = s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()
-		return said[settings.RolloutStatusKey], said[settings.AttributionKey] != ""
+		annotations = s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()
+		return annotations[settings.RolloutStatusKey], annotations[settings.AttributionKey] != ""
 	})
 	s.atRest(p)
 	s.claim(p, scenario.Names("c", replicas)...)
@@ -54,15 +54,15 @@ func TestAForeignWebhookSuspendsAttribution(t *testing.T) {
 		t.Errorf("%d events say so, want 1", n)
 	}
 
-	copied := regexp.MustCompile(settings.InjectedPathsKey + `: ([^"\\ ]+)`).FindStringSubmatch(said[settings.RolloutStatusKey])
+	copied := regexp.MustCompile(settings.InjectedPathsKey + `: ([^"\\ ]+)`).FindStringSubmatch(annotations[settings.RolloutStatusKey])
 	if copied == nil {
-		t.Fatalf("the status names no path to copy: %s", said[settings.RolloutStatusKey])
+		t.Fatalf("the status names no path to copy: %s", annotations[settings.RolloutStatusKey])
 	}
 	before := deletes()
 	s.annotate(p, settings.InjectedPathsKey, copied[1])
 	s.eventually("attribution as before", func(context.Context) (string, bool) {
-		said = s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()
-		return said[settings.RolloutStatusKey], said[settings.AttributionKey] == "" && said[settings.RolloutReasonKey] == "MembersUpToDate"
+		annotations = s.get(upstream.SandboxWarmPools, p.Name).GetAnnotations()
+		return annotations[settings.RolloutStatusKey], annotations[settings.AttributionKey] == "" && annotations[settings.RolloutReasonKey] == "MembersUpToDate"
 	})
 	s.claim(p, scenario.Names("d", replicas)...)
 	if n := deletes() - before; n != 0 {

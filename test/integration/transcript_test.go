@@ -80,6 +80,6 @@ func (s *stage) printed(p *person, args []string) string {
 			args[i] = filepath.Join(p.home, arg)
 		}
 	}
-	said, _ := p.run(p.kubectl, "", args...)
-	return strings.NewReplacer(s.Name, "prod", p.home+"/", "").Replace(said)
+	output, _ := p.run(p.kubectl, "", args...)
+	return strings.NewReplacer(s.Name, "prod", p.home+"/", "").Replace(output)
 }

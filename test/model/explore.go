@@ -122,7 +122,7 @@ func (v *Variant) Explore(b Bounds) (Result, error) {
 		maps.Copy(out.Reasons, w.reasons)
 	}
 	if found != nil {
-		out.Broken, out.Story = found.promise, v.tell(b, all.path(found.at), *found)
+		out.Broken, out.Story = found.promise, v.narrate(b, all.path(found.at), *found)
 	}
 	out.Elapsed = time.Since(start)
 	return out, nil

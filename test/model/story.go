@@ -11,7 +11,7 @@ import (
 type Story struct {
 	// Name is the variant's.
 	Name  string
-	Steps []Told
+	Steps []NamedStep
 	// Breaks says what is wrong in the end.
 	Breaks Promise
 	// Wrong is the index of the first step that is refused where no safeguard is missing,
@@ -21,8 +21,8 @@ type Story struct {
 	Reason freshness.Reason
 }
 
-// Told is a step with the names that its objects keep through the story.
-type Told struct {
+// NamedStep is a step with the names that its objects keep through the story.
+type NamedStep struct {
 	Step
 	// Claim and Member are names, "" where the step is about none.
 	Claim, Member string
@@ -31,17 +31,17 @@ type Told struct {
 }
 
 // Write is the kind of the step's write, in the words of the replay.
-func (t Told) Write() string { return writeWords[t.write] }
+func (t NamedStep) Write() string { return writeWords[t.write] }
 
 // Revision is 1 or 2, of the template or of what the step is rendered from.
-func (t Told) Revision() int { return 1 + int(t.content) }
+func (t NamedStep) Revision() int { return 1 + int(t.content) }
 
 // FormerUID reports whether it is written for the claim that had the name before.
-func (t Told) FormerUID() bool { return t.formerUID }
+func (t NamedStep) FormerUID() bool { return t.formerUID }
 
 // FormerTemplate reports whether it is made from the template that the pool referred to
 // before.
-func (t Told) FormerTemplate() bool { return t.formerTemplate }
+func (t NamedStep) FormerTemplate() bool { return t.formerTemplate }
 
 // The kinds of writes.
 const (
@@ -89,23 +89,23 @@ func (s Story) String() string {
 	return b.String()
 }
 
-// tell plays the history again, with every member under one name, which the explorer
+// narrate plays the history again, with every member under one name, which the explorer
 // forgets where it makes no difference.
-func (v *Variant) tell(b Bounds, path []key, end finding) Story {
+func (v *Variant) narrate(b Bounds, path []key, end finding) Story {
 	e := v.explorer(b)
 	shipped := &Variant{}
 	out := Story{Name: v.Name, Breaks: end.promise, Wrong: -1}
 	n := names{}
 	n.start(b)
 	s := initial(b)
-	tell := func(step Step) {
+	add := func(step Step) {
 		if a := shipped.judgeOnce(s.ask(step.attempt)); step.Act == Admitted && !a.allowed && out.Wrong < 0 {
 			out.Wrong, out.Reason = len(out.Steps), a.reason
 		}
 		if step.Act == Born {
 			n.born(step.member)
 		}
-		out.Steps = append(out.Steps, n.told(step))
+		out.Steps = append(out.Steps, n.named(step))
 	}
 	for _, want := range path[1:] {
 		var next state
@@ -116,13 +116,13 @@ func (v *Variant) tell(b Bounds, path []key, end finding) Story {
 			}
 		}
 		e.successors(&s)
-		tell(*taken)
+		add(*taken)
 		s = next
 	}
-	// The last step is found again on the state as it is told.
+	// The last step is found again on the state as it is narrated.
 	e.found, e.visit = nil, func(Step, state) {}
 	e.successors(&s)
-	tell(e.found.step)
+	add(e.found.step)
 	if last := len(out.Steps) - 1; v.NoVersionLock || v.NoPreconditions {
 		out.Wrong = last
 	} else if v.Unprotected {
@@ -148,8 +148,8 @@ func (n *names) born(m uint8) {
 	n.members[m] = fmt.Sprintf("m%d", n.last)
 }
 
-func (n *names) told(step Step) Told {
-	t := Told{Step: step, Claim: fmt.Sprintf("c%d", step.claim+1), Member: n.members[step.member]}
+func (n *names) named(step Step) NamedStep {
+	t := NamedStep{Step: step, Claim: fmt.Sprintf("c%d", step.claim+1), Member: n.members[step.member]}
 	switch {
 	case step.Act == Edits:
 		t.Claim, t.Member = "", ""
@@ -167,7 +167,7 @@ func (n *names) told(step Step) Told {
 	return t
 }
 
-func (t Told) words() string {
+func (t NamedStep) words() string {
 	switch t.Act {
 	case Edits:
 		return fmt.Sprintf("Somebody edits the template: revision %d is in force", t.Revision())
@@ -196,7 +196,7 @@ func (t Told) words() string {
 	return t.interferes()
 }
 
-func (t Told) admitted() string {
+func (t NamedStep) admitted() string {
 	former := ""
 	if t.formerUID {
 		former = " as it was before it was created again"
@@ -248,7 +248,7 @@ var interferenceWords = map[Interference]string{
 	Orphaned:          "takes member %s out of its pool",
 }
 
-func (t Told) interferes() string {
+func (t NamedStep) interferes() string {
 	words := interferenceWords[t.Interference]
 	if strings.Contains(words, "%s") {
 		words = fmt.Sprintf(words, t.Member+t.Claim)

@@ -70,11 +70,11 @@ func (b browser) look(t *testing.T, scheme, page string, selectors ...string) vi
 	}
 	cmd := exec.CommandContext(t.Context(), b.program, append([]string{"-chromium", b.chromium, "-page", path, "-scheme", scheme}, selectors...)...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
-	var said bytes.Buffer
-	cmd.Stderr = &said
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("look at the page: %v\n%s", err, said.String())
+		t.Fatalf("look at the page: %v\n%s", err, stderr.String())
 	}
 	var seen view
 	if err := json.Unmarshal(out, &seen); err != nil {

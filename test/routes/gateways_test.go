@@ -97,8 +97,8 @@ func startNginx(t *testing.T, w *world) *realNginx {
 		_ = command.Process.Signal(os.Interrupt)
 		err := <-ended
 		if t.Failed() {
-			said, _ := os.ReadFile(filepath.Join(dir, "error.log"))
-			t.Logf("nginx: %v: %s", err, said[:min(len(said), 4096)])
+			errorLog, _ := os.ReadFile(filepath.Join(dir, "error.log"))
+			t.Logf("nginx: %v: %s", err, errorLog[:min(len(errorLog), 4096)])
 		}
 	})
 	for {
@@ -109,9 +109,9 @@ func startNginx(t *testing.T, w *world) *realNginx {
 		}
 		select {
 		case err := <-ended:
-			said, _ := os.ReadFile(filepath.Join(dir, "error.log"))
+			errorLog, _ := os.ReadFile(filepath.Join(dir, "error.log"))
 			ended <- err
-			t.Fatalf("nginx ended: %v\n%s", err, said)
+			t.Fatalf("nginx ended: %v\n%s", err, errorLog)
 		case <-t.Context().Done():
 			t.Fatal("nginx does not listen")
 		case <-time.After(20 * time.Millisecond):

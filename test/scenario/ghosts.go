@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// bursts are those of a probe, unless it has more patience. One should do; a claim of
+	// bursts are those of a probe, unless it goes on for longer. One should do; a claim of
 	// the first that is not served out of the pool leaves a member to the second.
 	bursts = 3
 	// probeWithin bounds one step of a probe: the pool at rest, a burst ready.
@@ -31,9 +31,9 @@ type Probe struct {
 // Drained is a pool that a probe drains.
 type Drained struct {
 	Replicas int
-	// Patience is for how long bursts go on, where a member that is refused because nobody
+	// Duration is for how long bursts go on, where a member that is refused because nobody
 	// could decide is given to nobody until Freshbind offers it again.
-	Patience time.Duration
+	Duration time.Duration
 	// Rest waits until all members are there, ready and shown; Members are those
 	// that there are.
 	Rest    func(ctx context.Context, within time.Duration) ([]Member, error)
@@ -67,7 +67,7 @@ func (d Drained) Ghosts(ctx context.Context, prefix string) (Probe, error) {
 		return Probe{}, fmt.Errorf("probe for ghosts: %w", err)
 	}
 	probe := Probe{Members: len(waiting)}
-	for began, made := time.Now(), 0; made < bursts || time.Since(began) < d.Patience; made++ {
+	for began, made := time.Now(), 0; made < bursts || time.Since(began) < d.Duration; made++ {
 		burst := Names(prefix, (made+1)*d.Replicas)[made*d.Replicas:]
 		probe.Claims += len(burst)
 		cold, err := d.Take(ctx, burst)

@@ -24,18 +24,18 @@ import (
 	"github.com/freshbind/freshbind/test/upstream"
 )
 
-// A member that is given away late is no ghost for who has patience.
+// A member that is given away late is no ghost for who waits long enough.
 func TestPatientProbes(t *testing.T) {
 	cases := map[string]struct {
-		patience time.Duration
+		duration time.Duration
 		// given is the burst in which the member is given away.
 		given int
 		want  Probe
 	}{
 		"at once":              {given: 1, want: Probe{Members: 1, Claims: 1}},
 		"late":                 {given: bursts + 2, want: Probe{Members: 1, Claims: bursts, Ghosts: []string{"m"}}},
-		"late, with patience":  {patience: time.Hour, given: bursts + 2, want: Probe{Members: 1, Claims: bursts + 2}},
-		"never, with patience": {patience: time.Nanosecond, given: bursts + 1, want: Probe{Members: 1, Claims: bursts, Ghosts: []string{"m"}}},
+		"late, with patience":  {duration: time.Hour, given: bursts + 2, want: Probe{Members: 1, Claims: bursts + 2}},
+		"never, with patience": {duration: time.Nanosecond, given: bursts + 1, want: Probe{Members: 1, Claims: bursts, Ghosts: []string{"m"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestPatientProbes(t *testing.T) {
 				return member, nil
 			}
 			got, err := Drained{
-				Replicas: 1, Patience: tc.patience, Members: list,
+				Replicas: 1, Duration: tc.duration, Members: list,
 				Rest: func(context.Context, time.Duration) ([]Member, error) { return member, nil },
 				Take: func(_ context.Context, names []string) (int, error) {
 					for _, name := range names {

@@ -30,16 +30,16 @@ type follower struct {
 	mu sync.Mutex
 	// there are the pods as they are.
 	there map[types.UID]*corev1.Pod
-	// bound are the pods that ever had a node, told the refusals that were said.
-	bound map[types.UID]string
-	told  map[types.UID]corev1.PodCondition
-	// waited are the pods that had no node when the first refusal was said.
+	// bound are the pods that ever had a node, refusals the conditions that say so.
+	bound    map[types.UID]string
+	refusals map[types.UID]corev1.PodCondition
+	// waited are the pods that had no node at the first refusal.
 	waited map[types.UID]*corev1.Pod
 }
 
 func (s *stage) follow() *follower {
 	s.t.Helper()
-	f := &follower{there: map[types.UID]*corev1.Pod{}, bound: map[types.UID]string{}, told: map[types.UID]corev1.PodCondition{}}
+	f := &follower{there: map[types.UID]*corev1.Pod{}, bound: map[types.UID]string{}, refusals: map[types.UID]corev1.PodCondition{}}
 	pods := s.w.kube.CoreV1().Pods(s.Name)
 	list, err := pods.List(s.t.Context(), metav1.ListOptions{})
 	s.must(err)
@@ -74,11 +74,11 @@ func (f *follower) see(event watch.EventType, pod *corev1.Pod) {
 	if !strings.Contains(c.Message, scheduler.StaleMember) {
 		return
 	}
-	if len(f.told) == 0 {
+	if len(f.refusals) == 0 {
 		f.waited = maps.Clone(f.there)
 		maps.DeleteFunc(f.waited, func(_ types.UID, pod *corev1.Pod) bool { return pod.Spec.NodeName != "" })
 	}
-	f.told[pod.UID] = c
+	f.refusals[pod.UID] = c
 }
 
 // view is for looks at what it has noted.
@@ -134,7 +134,7 @@ func TestTemplateChangesWhile200PodsArePending(t *testing.T) {
 			}
 		}
 		revisions := 0
-		for _, c := range f.told {
+		for _, c := range f.refusals {
 			if c.Reason != corev1.PodReasonUnschedulable {
 				t.Errorf("condition %s: %q, want %s", c.Reason, c.Message, corev1.PodReasonUnschedulable)
 			}
@@ -144,7 +144,7 @@ func TestTemplateChangesWhile200PodsArePending(t *testing.T) {
 			}
 		}
 		if revisions == 0 {
-			t.Errorf("none of %d conditions names the pod's revision and the one in force", len(f.told))
+			t.Errorf("none of %d conditions names the pod's revision and the one in force", len(f.refusals))
 		}
 	})
 }
@@ -173,7 +173,7 @@ func TestRollbackBringsRefusedPodsToRun(t *testing.T) {
 	s.waitMetric(noPreemptions, kept)
 	s.waitSome("refused", func(pod *corev1.Pod) bool { return strings.Contains(scheduled(pod).Message, scheduler.StaleMember) })
 	f.view(func() {
-		for uid := range f.told {
+		for uid := range f.refusals {
 			if f.bound[uid] != "" {
 				t.Errorf("a refused pod is on %s", f.bound[uid])
 			}
@@ -182,7 +182,7 @@ func TestRollbackBringsRefusedPodsToRun(t *testing.T) {
 	start := time.Now()
 	s.move(p, "old")
 	refusedBefore := func(pod *corev1.Pod) (was bool) {
-		f.view(func() { _, was = f.told[pod.UID] })
+		f.view(func() { _, was = f.refusals[pod.UID] })
 		return was
 	}
 	s.waitPods("that were refused and do not run", 0, func(pod *corev1.Pod) bool {

@@ -105,9 +105,9 @@ func (s *ends) live(e checker.Event) {
 func (s *ends) hear(e checker.Event) {
 	key := types.NamespacedName{Namespace: e.Object.GetNamespace(), Name: e.Object.GetName()}
 	serves := e.Object.GetAnnotations()[settings.AdmitKey] == string(freshness.AdmitAny)
-	said := s.pools[key]
-	if len(said) == 0 || said[len(said)-1].serves != serves {
-		s.pools[key] = append(said, say{checker.RV(e.Object.GetResourceVersion()), serves, e.SeenAt})
+	history := s.pools[key]
+	if len(history) == 0 || history[len(history)-1].serves != serves {
+		s.pools[key] = append(history, say{checker.RV(e.Object.GetResourceVersion()), serves, e.SeenAt})
 	}
 }
 

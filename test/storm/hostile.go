@@ -44,8 +44,8 @@ type tenant struct {
 	*runner
 	pool
 	pods corev1.PodInterface
-	// ways are how each attack is made here.
-	ways map[attack]way
+	// attackFuncs are how each attack is made here.
+	attackFuncs map[attack]attackFunc
 	// now is what the template asks for.
 	now content
 	// claims are those of the raid that goes on; made counts all.
@@ -53,8 +53,8 @@ type tenant struct {
 	made   int
 }
 
-// way is how an attack is made on some members of the pool.
-type way func(ctx context.Context, members []scenario.Member, pick uint64) error
+// attackFunc is how an attack is made on some members of the pool.
+type attackFunc func(ctx context.Context, members []scenario.Member, pick uint64) error
 
 // hostile is the tenant with all its namespaces.
 type hostile struct {
@@ -90,7 +90,7 @@ func (w *world) newHostile(ctx context.Context, o options) (*hostile, error) {
 			return nil, err
 		}
 		t := &tenant{pods: client.CoreV1().Pods(name), now: firstContent()}
-		if t.ways, err = w.platform.newWays(ctx, w, o, p, t); err != nil {
+		if t.attackFuncs, err = w.platform.newAttackFuncs(ctx, w, o, p, t); err != nil {
 			return nil, err
 		}
 		h.tenants[i] = t
@@ -138,7 +138,7 @@ func (t *tenant) attack(ctx context.Context, r raid) error {
 		return err
 	}
 	slices.SortFunc(members, func(a, b scenario.Member) int { return cmp.Compare(a.Name, b.Name) })
-	if err := t.ways[r.do](ctx, members[:1+r.pick%2], r.pick/2); err != nil {
+	if err := t.attackFuncs[r.do](ctx, members[:1+r.pick%2], r.pick/2); err != nil {
 		return err
 	}
 	names := t.names(harvest)

@@ -27,17 +27,17 @@ func (*kruiseAgents) attacks() []attack {
 	return []attack{attackByHand, attackImage, attackDebug, attackReuse, attackEdit, attackOvertake, attackEditedReturn}
 }
 
-func (k *kruiseAgents) newWays(ctx context.Context, _ *world, _ options, o warmpool.PoolOptions, of *tenant) (map[attack]way, error) {
+func (k *kruiseAgents) newAttackFuncs(ctx context.Context, _ *world, _ options, o warmpool.PoolOptions, of *tenant) (map[attack]attackFunc, error) {
 	p, err := k.CreateSet(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	of.pool = p
-	return (&setTenant{of, p}).ways(), nil
+	return (&setTenant{of, p}).attackFuncs(), nil
 }
 
-func (t *setTenant) ways() map[attack]way {
-	return map[attack]way{
+func (t *setTenant) attackFuncs() map[attack]attackFunc {
+	return map[attack]attackFunc{
 		attackByHand:       t.byHand,
 		attackImage:        t.image,
 		attackDebug:        t.debug,

@@ -179,11 +179,11 @@ func TestPlanBoundsRaces(t *testing.T) {
 // Whatever the seed, every attack is made, and in a long storm in every place.
 func TestPlanRaids(t *testing.T) {
 	for name, tc := range map[string]struct {
-		attacks []attack
-		ways    map[attack]way
+		attacks     []attack
+		attackFuncs map[attack]attackFunc
 	}{
-		"agent-sandbox":     {(&agentSandbox{}).attacks(), (&sandboxTenant{}).ways()},
-		"OpenKruise Agents": {(&kruiseAgents{}).attacks(), (&setTenant{}).ways()},
+		"agent-sandbox":     {(&agentSandbox{}).attacks(), (&sandboxTenant{}).attackFuncs()},
+		"OpenKruise Agents": {(&kruiseAgents{}).attacks(), (&setTenant{}).attackFuncs()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(100) {
@@ -191,7 +191,7 @@ func TestPlanRaids(t *testing.T) {
 				for at, raids := range planRaids(seed, minClaims, tc.attacks) {
 					for _, r := range raids {
 						short[r.do]++
-						if tc.ways[r.do] == nil {
+						if tc.attackFuncs[r.do] == nil {
 							t.Fatalf("nobody knows how to make the attack %s", r.do)
 						}
 					}

@@ -22,7 +22,7 @@ type platform interface {
 	// attacks are those that are made on it. newWays creates the tenant's pool, which is
 	// not yet full, and says how the tenant makes them on it.
 	attacks() []attack
-	newWays(ctx context.Context, w *world, storm options, o warmpool.PoolOptions, t *tenant) (map[attack]way, error)
+	newAttackFuncs(ctx context.Context, w *world, storm options, o warmpool.PoolOptions, t *tenant) (map[attack]attackFunc, error)
 }
 
 // ids tell of versions of objects which request wrote them.

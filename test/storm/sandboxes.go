@@ -38,7 +38,7 @@ func (*agentSandbox) attacks() []attack {
 	}
 }
 
-func (a *agentSandbox) newWays(ctx context.Context, w *world, storm options, o warmpool.PoolOptions, of *tenant) (map[attack]way, error) {
+func (a *agentSandbox) newAttackFuncs(ctx context.Context, w *world, storm options, o warmpool.PoolOptions, of *tenant) (map[attack]attackFunc, error) {
 	p, err := a.CreatePool(ctx, o)
 	if err != nil {
 		return nil, err
@@ -52,11 +52,11 @@ func (a *agentSandbox) newWays(ctx context.Context, w *world, storm options, o w
 	if t.flood, err = a.floodOf(ctx, w, storm); err != nil {
 		return nil, err
 	}
-	return t.ways(), nil
+	return t.attackFuncs(), nil
 }
 
-func (t *sandboxTenant) ways() map[attack]way {
-	return map[attack]way{
+func (t *sandboxTenant) attackFuncs() map[attack]attackFunc {
+	return map[attack]attackFunc{
 		attackDisguise:       t.disguise,
 		attackDisguisedBirth: t.disguisedBirth,
 		attackTwoClaims:      t.twoClaims,

@@ -131,8 +131,8 @@ var denials = []string{
 func (t *trail) refused(f func(request) bool) int {
 	n := 0
 	for _, r := range t.requests {
-		said := func(words string) bool { return strings.Contains(r.message, words) }
-		if r.code < 500 && f(r) && slices.ContainsFunc(denials, said) {
+		contains := func(words string) bool { return strings.Contains(r.message, words) }
+		if r.code < 500 && f(r) && slices.ContainsFunc(denials, contains) {
 			n++
 		}
 	}

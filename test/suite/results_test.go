@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// told is what go test -json says of some tests of test/a.
-const told = `{"Time":"2026-11-01T10:00:00Z","Action":"start","Package":"example.com/freshbind/freshbind/test/a"}
+// testEvents is what go test -json prints of some tests of test/a.
+const testEvents = `{"Time":"2026-11-01T10:00:00Z","Action":"start","Package":"example.com/freshbind/freshbind/test/a"}
 {"Time":"2026-11-01T10:00:00Z","Action":"run","Package":"example.com/freshbind/freshbind/test/a","Test":"TestReleases"}
 {"Time":"2026-11-01T10:00:00Z","Action":"run","Package":"example.com/freshbind/freshbind/test/a","Test":"TestReleases/v0.9.0"}
 {"Time":"2026-11-01T10:00:00Z","Action":"run","Package":"example.com/freshbind/freshbind/test/a","Test":"TestReleases/v0.9.0/late"}
@@ -71,7 +71,7 @@ func TestResults(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			rs := results{}
-			if err := rs.read(strings.NewReader(told)); err != nil {
+			if err := rs.read(strings.NewReader(testEvents)); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, rs.of(tc.row), cmp.AllowUnexported(result{})); diff != "" {
@@ -134,7 +134,7 @@ releases b TestNever once why
 	}
 	dir := t.TempDir()
 	var files []string
-	for name, events := range map[string]string{"test.json": told, "matrix-v1.30.14.json": again} {
+	for name, events := range map[string]string{"test.json": testEvents, "matrix-v1.30.14.json": again} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(events), 0o600); err != nil {
 			t.Fatal(err)

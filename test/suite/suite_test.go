@@ -82,9 +82,9 @@ short,matrix c TestCore - core
 	if diff := cmp.Diff([]string{"-run", "^TestSame$|^TestCore$", "./test/b", "./test/c"}, argsOf(rows, isMatrix)); diff != "" {
 		t.Errorf("matrix (-want,+got):\n%s", diff)
 	}
-	said := leftOut(rows)
-	if !strings.HasPrefix(said, "left out: 4 tests") || !strings.Contains(said, "two words") || strings.Contains(said, "TestShort") {
-		t.Errorf("left out:\n%s", said)
+	output := leftOut(rows)
+	if !strings.HasPrefix(output, "left out: 4 tests") || !strings.Contains(output, "two words") || strings.Contains(output, "TestShort") {
+		t.Errorf("left out:\n%s", output)
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 const (
 	testNamespace = "default"
 	poll          = 50 * time.Millisecond
-	patience      = 10 * time.Minute
+	timeout       = 10 * time.Minute
 )
 
 func TestReleases(t *testing.T) {
@@ -193,7 +193,7 @@ func (w *world) sandboxOf(claim string) string {
 
 func (w *world) eventually(what string, condition func(context.Context) (bool, error)) {
 	w.t.Helper()
-	err := wait.PollUntilContextTimeout(w.t.Context(), poll, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(w.t.Context(), poll, timeout, true, func(ctx context.Context) (bool, error) {
 		if err := w.err(); err != nil {
 			return false, err
 		}

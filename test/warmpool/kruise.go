@@ -179,12 +179,12 @@ func (k *Kruise) CreateSet(ctx context.Context, o PoolOptions) (*SetPool, error)
 
 // Holder is who has a Sandbox of OpenKruise Agents, and has not let go of it.
 func Holder(sandbox *unstructured.Unstructured) []string {
-	said := sandbox.GetAnnotations()
-	if sandbox.GroupVersionKind().Group != fakekruise.Group || said[KeyOwner] == "" || said[KeyLetGo] == "true" || OfPool(sandbox) {
+	annotations := sandbox.GetAnnotations()
+	if sandbox.GroupVersionKind().Group != fakekruise.Group || annotations[KeyOwner] == "" || annotations[KeyLetGo] == "true" || OfPool(sandbox) {
 		return nil
 	}
 	if claim := sandbox.GetLabels()[LabelClaim]; claim != "" {
 		return []string{claim}
 	}
-	return []string{said[KeyOwner]}
+	return []string{annotations[KeyOwner]}
 }

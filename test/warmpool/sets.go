@@ -275,7 +275,7 @@ func (p *SetPool) Unserved(ctx context.Context) (scenario.Probe, error) {
 		take   func(context.Context, []string) (int, error)
 	}{{"probe-e2b-", p.takeByE2B}, {"probe-claim-", p.takeByClaims}} {
 		one, err := scenario.Drained{
-			Replicas: p.size, Members: p.Idle, Take: as.take, Patience: askedAgain,
+			Replicas: p.size, Members: p.Idle, Take: as.take, Duration: askedAgain,
 			Rest: func(ctx context.Context, within time.Duration) ([]scenario.Member, error) {
 				return p.Rest(ctx, "", within)
 			},

@@ -27,13 +27,13 @@ func main() {
 
 func binds() error {
 	for _, v := range model.Variants() {
-		if err := tell(v); err != nil {
+		if err := narrate(v); err != nil {
 			return err
 		}
 	}
 	fmt.Print("What no admission can exclude, with all safeguards:\n\n")
 	for _, v := range model.Gaps() {
-		if err := tell(v); err != nil {
+		if err := narrate(v); err != nil {
 			return err
 		}
 	}
@@ -49,8 +49,8 @@ func binds() error {
 	return nil
 }
 
-// tell prints a shortest story of what happens in the variant.
-func tell(v model.Variant) error {
+// narrate prints a shortest story of what happens in the variant.
+func narrate(v model.Variant) error {
 	r, err := v.Explore(v.Bounds())
 	if err != nil {
 		return err

@@ -175,7 +175,7 @@ func (v *Variant) Explore(b Bounds, share Share, most int) Result {
 	out.States, out.Depth = len(all.nodes), out.Depth-1
 	switch {
 	case found != nil:
-		out.Broken, out.Story = found.promise, workers[0].tell(all.path(found.at), found)
+		out.Broken, out.Story = found.promise, workers[0].narrate(all.path(found.at), found)
 	case out.Whole:
 		out.Broken, out.Story = all.lasting(workers[0])
 	}

@@ -13,14 +13,14 @@ func (s *space) lasting(e *explorer) (Promise, Story) {
 		out.first[i+1] += out.first[i]
 	}
 	if at := s.stuck(); at >= 0 {
-		return Ends, e.tell(s.path(at), nil)
+		return Ends, e.narrate(s.path(at), nil)
 	}
 	if loop := out.loop(); loop != nil {
 		path := s.path(loop[0])
 		for _, at := range loop[1:] {
 			path = append(path, s.nodes[at].key)
 		}
-		story := e.tell(path, nil)
+		story := e.narrate(path, nil)
 		story.Breaks, story.Again = Steady, len(loop)-1
 		return Steady, story
 	}

@@ -63,7 +63,7 @@ func (s *state) pack() key {
 		p.put(m.content, 2)
 		p.flags(m.seen.there, m.seen.ready, m.seen.shown)
 		p.put(uint8(m.since), 2)
-		p.put(uint8(m.standing), 2)
+		p.put(uint8(m.lastPlan), 2)
 		p.flags(m.wasCurrent, m.leaving, m.readied, m.reshown)
 	}
 	for _, c := range s.pending {
@@ -73,7 +73,7 @@ func (s *state) pack() key {
 	p.put(s.edits, 2)
 	p.put(s.shown, 2)
 	p.put(s.read, 2)
-	p.put(s.readSaid, 2)
+	p.put(s.readStored, 2)
 	p.flags(s.back, s.broken, s.paused, s.planned, s.unseen, s.stalled, s.gone.fresh)
 	p.put(s.gone.filled, 2)
 	p.put(s.gone.lost, 2)
@@ -105,7 +105,7 @@ func (k key) unpack() state {
 		m := &s.members[i]
 		m.content = u.take(2)
 		u.flags(&m.seen.there, &m.seen.ready, &m.seen.shown)
-		m.since, m.standing = age(u.take(2)), standing(u.take(2))
+		m.since, m.lastPlan = age(u.take(2)), planStatus(u.take(2))
 		u.flags(&m.wasCurrent, &m.leaving, &m.readied, &m.reshown)
 		m.stored = m.seen
 	}
@@ -118,7 +118,7 @@ func (k key) unpack() state {
 			m.stored = m.stored.becomes(c.what)
 		}
 	}
-	s.edits, s.shown, s.read, s.readSaid = u.take(2), u.take(2), u.take(2), u.take(2)
+	s.edits, s.shown, s.read, s.readStored = u.take(2), u.take(2), u.take(2), u.take(2)
 	u.flags(&s.back, &s.broken, &s.paused, &s.planned, &s.unseen, &s.stalled, &s.gone.fresh)
 	s.gone.filled, s.gone.lost = u.take(2), u.take(2)
 	s.others, s.cause, s.admit = u.take(2), u.take(3), u.take(2)

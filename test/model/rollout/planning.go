@@ -157,11 +157,11 @@ func (s *state) observe(v *Variant, g *glance, n int) {
 		unseen = unseen || m.leaving
 		switch {
 		case m.leaving:
-		case available && m.standing != plannedReady:
+		case available && m.lastPlan != plannedReady:
 			if is.class == isCurrent {
 				filled++
 			}
-		case !available && m.standing == plannedReady:
+		case !available && m.lastPlan == plannedReady:
 			lost++
 		}
 	}
@@ -179,15 +179,15 @@ func (g *gone) note(m *member) {
 	switch {
 	case m.leaving:
 		return
-	case m.standing == plannedReady:
+	case m.lastPlan == plannedReady:
 		g.lost++
-	case m.standing == plannedUnready && m.readied && m.wasCurrent:
+	case m.lastPlan == plannedUnready && m.readied && m.wasCurrent:
 		// It was of use, and is lost: more than there are places makes no difference.
 		g.filled = min(g.filled+1, replicas)
-	case m.standing == unplanned && m.readied:
+	case m.lastPlan == unplanned && m.readied:
 		g.filled = min(g.filled+1, replicas)
 		return
-	case m.standing == plannedUnready && m.readied:
+	case m.lastPlan == plannedUnready && m.readied:
 		g.lost++
 	default:
 		return

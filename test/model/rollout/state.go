@@ -35,11 +35,11 @@ const (
 	lately
 )
 
-// standing is what a member was when the last plan was made.
-type standing uint8
+// planStatus is what a member was when the last plan was made.
+type planStatus uint8
 
 const (
-	unplanned standing = iota
+	unplanned planStatus = iota
 	plannedUnready
 	plannedReady
 )
@@ -51,9 +51,9 @@ type member struct {
 	content      uint8
 	stored, seen sight
 	since        age
-	// standing and wasCurrent are of the last plan, leaving and readied what the leader
+	// lastPlan and wasCurrent are of the last plan, leaving and readied what the leader
 	// knows of it since.
-	standing                     standing
+	lastPlan                     planStatus
 	wasCurrent, leaving, readied bool
 	// reshown: Freshbind has hidden and shown it again, though nothing else has changed.
 	reshown bool
@@ -103,11 +103,11 @@ type state struct {
 	// shows. back: the second edit brought the first revision back. broken: no member of
 	// the second revision gets ready.
 	edits, shown uint8
-	// read is which of these the leader has planned on, readSaid which one the pool says.
-	read, readSaid uint8
-	back, broken   bool
-	paused         bool
-	memory, stored progress
+	// read is which of these the leader has planned on, readStored which one the pool says.
+	read, readStored uint8
+	back, broken     bool
+	paused           bool
+	memory, stored   progress
 	// cause and admit are what the pool says beside that.
 	cause, admit uint8
 	// planned: the leader compares the next plan with its last. unseen: some of its deletes
@@ -297,8 +297,8 @@ func (s *state) tidy(b *Bounds) [slots]int {
 	if s.read <= s.shown {
 		s.read = 0
 	}
-	if s.readSaid <= s.shown || !b.Leaders {
-		s.readSaid = 0
+	if s.readStored <= s.shown || !b.Leaders {
+		s.readStored = 0
 	}
 	s.simplifyGone()
 	return from
@@ -334,8 +334,8 @@ func (s *state) simplify(m *member, b *Bounds) {
 	}
 	switch {
 	case !s.planned, m.leaving:
-		m.standing, m.wasCurrent, m.readied = unplanned, false, false
-	case m.standing == plannedReady:
+		m.lastPlan, m.wasCurrent, m.readied = unplanned, false, false
+	case m.lastPlan == plannedReady:
 		m.readied = false
 	}
 	switch rests := s.memory.says(freshness.Complete) && s.memory.awaited() == 0; {

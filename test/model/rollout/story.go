@@ -30,8 +30,8 @@ func (s Story) String() string {
 	return b.String()
 }
 
-// teller knows members by the order of their births.
-type teller struct {
+// narrator knows members by the order of their births.
+type narrator struct {
 	*explorer
 	state state
 	// numbers are those of members, from 1.
@@ -39,9 +39,9 @@ type teller struct {
 	last    int
 }
 
-// tell plays a history again, and its end where that is a step.
-func (e *explorer) tell(path []key, end *finding) Story {
-	t := newTeller(e)
+// narrate plays a history again, and its end where that is a step.
+func (e *explorer) narrate(path []key, end *finding) Story {
+	t := newNarrator(e)
 	out := Story{Name: e.variant.Name, Breaks: Ends}
 	for _, want := range path[1:] {
 		out.Steps = append(out.Steps, t.take(func(_ step, next state, _ Promise) bool {
@@ -58,8 +58,8 @@ func (e *explorer) tell(path []key, end *finding) Story {
 	return out
 }
 
-func newTeller(e *explorer) *teller {
-	t := &teller{explorer: e, state: initial()}
+func newNarrator(e *explorer) *narrator {
+	t := &narrator{explorer: e, state: initial()}
 	for i := range replicas {
 		t.name(i)
 	}
@@ -67,7 +67,7 @@ func newTeller(e *explorer) *teller {
 }
 
 // take takes the first such step, and says what it is.
-func (t *teller) take(which func(step, state, Promise) bool) string {
+func (t *narrator) take(which func(step, state, Promise) bool) string {
 	was := t.state
 	var taken step
 	found := false
@@ -89,12 +89,12 @@ func (t *teller) take(which func(step, state, Promise) bool) string {
 	return text
 }
 
-func (t *teller) name(slot int) {
+func (t *narrator) name(slot int) {
 	t.last++
 	t.numbers[slot] = t.last
 }
 
-func (t *teller) called(slot int) string { return fmt.Sprintf("m%d", t.numbers[slot]) }
+func (t *narrator) called(slot int) string { return fmt.Sprintf("m%d", t.numbers[slot]) }
 
 var actWords = [...]string{
 	edits:          "Somebody edits the template: revision %d is in force",
@@ -124,7 +124,7 @@ var changeWords = [...]string{
 	wasShown: "is shown",
 }
 
-func (t *teller) words(of step, was *state) string {
+func (t *narrator) words(of step, was *state) string {
 	words := actWords[of.act]
 	switch of.act {
 	case edits, editsBroken, editsBack:
@@ -145,7 +145,7 @@ func (t *teller) words(of step, was *state) string {
 }
 
 // did is what a plan has changed, and what the pool says of it.
-func (t *teller) did(was *state) string {
+func (t *narrator) did(was *state) string {
 	deleted, hidden, shown := t.written(was, &t.state)
 	var out []string
 	for _, did := range []struct {
@@ -160,18 +160,18 @@ func (t *teller) did(was *state) string {
 			out = append(out, text)
 		}
 	}
-	said := fmt.Sprintf("says %s of revision %d", outcomes[t.state.stored.state], t.state.stored.revision+1)
+	status := fmt.Sprintf("says %s of revision %d", outcomes[t.state.stored.state], t.state.stored.revision+1)
 	if n := t.state.memory.deleted(); n > 0 {
-		said += fmt.Sprintf(" with %d in replacement", n)
+		status += fmt.Sprintf(" with %d in replacement", n)
 	}
 	if t.state.admit == admitsAny {
-		said += ", and admits older members"
+		status += ", and admits older members"
 	}
-	return strings.Join(append(out, said), ", ")
+	return strings.Join(append(out, status), ", ")
 }
 
 // written are the numbers of members that were written to between two states.
-func (t *teller) written(was, is *state) (deleted, hidden, shown []int) {
+func (t *narrator) written(was, is *state) (deleted, hidden, shown []int) {
 	for i := range was.members {
 		before, now := was.members[i].stored, is.members[i].stored
 		switch {

@@ -50,7 +50,7 @@ type Planned struct {
 // comes to something else than in the model. Nothing that takes long is part of it: no
 // deadline passes.
 func Walk(b Bounds, share Share, seed uint64, steps int, p Player) error {
-	w := walk{teller: newTeller(newExplorer(&Variant{}, &b, share)), random: rand.New(rand.NewPCG(seed, 0)), player: p}
+	w := walk{narrator: newNarrator(newExplorer(&Variant{}, &b, share)), random: rand.New(rand.NewPCG(seed, 0)), player: p}
 	for range steps {
 		if err := w.step(); err != nil {
 			return fmt.Errorf("seed %d: %w, after\n%s", seed, err, strings.Join(w.story, "\n"))
@@ -60,7 +60,7 @@ func Walk(b Bounds, share Share, seed uint64, steps int, p Player) error {
 }
 
 type walk struct {
-	*teller
+	*narrator
 	random *rand.Rand
 	player Player
 	story  []string
@@ -142,7 +142,7 @@ func (w *walk) plan(options []option) error {
 		want := w.planned(&o.next)
 		if want.Edits = got.Edits; !cmp.Equal(want, got) {
 			diff = cmp.Diff(want, got)
-		} else if chosen == nil || int(o.next.readSaid) == got.Edits {
+		} else if chosen == nil || int(o.next.readStored) == got.Edits {
 			chosen = &o
 		}
 	}

@@ -25,7 +25,7 @@ func (e *explorer) carryOut(from *state) []carriedOut {
 	quiet := s
 	offered := s.publish(e.variant, plan)
 	var out []carriedOut
-	says := s.stored != quiet.stored || s.readSaid != quiet.readSaid
+	says := s.stored != quiet.stored || s.readStored != quiet.readStored
 	if e.bounds.Leaders && says && len(plan.Delete) == 0 && s.words() == quiet.words() {
 		out = append(out, e.write(plansQuietly, quiet, &g, plan, len(plan.Delete), over))
 	}
@@ -60,7 +60,7 @@ func (s *state) keep(g *glance, plan *freshness.Plan) {
 	s.planned = r.Replacing.Awaited() > 0
 	for i := range s.members {
 		m := &s.members[i]
-		m.readied, m.standing, m.wasCurrent = false, unplanned, false
+		m.readied, m.lastPlan, m.wasCurrent = false, unplanned, false
 	}
 	if !s.planned {
 		return
@@ -71,29 +71,29 @@ func (s *state) keep(g *glance, plan *freshness.Plan) {
 		}
 		m := &s.members[g.at[k]]
 		m.wasCurrent = is.class == isCurrent
-		if m.standing = plannedUnready; is.since != neverReady && !is.leaving {
-			m.standing = plannedReady
+		if m.lastPlan = plannedUnready; is.since != neverReady && !is.leaving {
+			m.lastPlan = plannedReady
 		}
 	}
 }
 
 // publish writes onto the pool how its rollout goes, before anything is deleted.
 func (s *state) publish(v *Variant, plan *freshness.Plan) Promise {
-	said, broken := s.admit, Kept
+	was, broken := s.admit, Kept
 	if s.admit = admitsNothing; plan.Admit == freshness.AdmitFresh {
 		s.admit = admitsFresh
 	} else if plan.Admit == freshness.AdmitAny {
 		s.admit = admitsAny
-		if said != admitsAny {
+		if was != admitsAny {
 			broken = s.offered()
 		}
 	}
-	if (said == admitsAny) != (s.admit == admitsAny) {
+	if (was == admitsAny) != (s.admit == admitsAny) {
 		s.startOver()
 	}
 	s.cause = indexOf(causes, plan.Cause)
 	r := plan.Rollout
-	s.stored, s.readSaid = progressOf(&r), s.read
+	s.stored, s.readStored = progressOf(&r), s.read
 	s.stored.heldUp, s.stored.freshLongAgo, s.stored.await, s.stored.inherited = false, false, false, false
 	if v.StoresNothing {
 		s.stored.groups = [maxGroups]group{}
@@ -187,14 +187,14 @@ func (s *state) takeOver(v *Variant, shown uint8) {
 	}
 	for i := range s.members {
 		m := &s.members[i]
-		m.leaving, m.readied, m.standing, m.wasCurrent = false, false, unplanned, false
+		m.leaving, m.readied, m.lastPlan, m.wasCurrent = false, false, unplanned, false
 		if s.stored.overdue && !s.memory.overdue && m.since != neverReady {
 			m.since = lately
 		}
 	}
 	s.shown, s.planned, s.unseen, s.gone = shown, false, false, gone{}
 	s.stalled = s.stored.says(freshness.Failed)
-	s.memory, s.read = s.stored, s.readSaid
+	s.memory, s.read = s.stored, s.readStored
 	s.memory.heldUp = causes[s.cause] == freshness.Queued
 	r := s.memory.asRollout().Resume()
 	s.memory.await, s.memory.inherited = r.AwaitMissing, r.Inherited && !v.InheritsNothing
