@@ -246,7 +246,7 @@ func TestAuditCheckFormats(t *testing.T) {
 		if err := <-r.done; auditExitCode(err) != exitFailed {
 			t.Errorf("ended with %v, want exit code 1", err)
 		}
-		for _, column := range []string{"DUPLICATE", "COLD-BESIDE-READY", "STALE-BIRTHS"} {
+		for _, column := range []string{"DUPLICATE", "COLD-BESIDE-READY", "STALE-NEW"} {
 			if !strings.Contains(r.out.String(), column) {
 				t.Errorf("no column %s:\n%s", column, r.out.String())
 			}
