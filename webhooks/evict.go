@@ -52,6 +52,6 @@ func (e *Evict) Handle(ctx context.Context, req admission.Request) admission.Res
 	}
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests,
-		Message: fmt.Sprintf("sandbox %s is idle, and its node is to be empty: Freshbind replaces it, as soon as its pool can do without", member),
+		Message: fmt.Sprintf("sandbox %s is idle, and its node is being emptied: Freshbind replaces it as soon as its pool can do without it", member),
 	}}}
 }

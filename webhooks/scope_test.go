@@ -74,8 +74,8 @@ func TestFailurePoliciesOfBindsAndColdStarts(t *testing.T) {
 
 var service = Endpoint{ServiceName: "s", ServiceNamespace: "n", ServicePort: 443}
 
-// Whichever way enforce is said, a bind is asked about once, and waits for the answer
-// there and nowhere else.
+// However you enforce, a bind is asked about once, and waits for the answer there and
+// nowhere else.
 func TestABindWaitsWhereEnforceIsSaid(t *testing.T) {
 	const label = settings.EnforcementKey
 	floor := func(requirements ...string) metav1.LabelSelector {

@@ -23,7 +23,7 @@ import (
 	"github.com/freshbind/freshbind/webhooks"
 )
 
-// interval is how often it is looked whether somebody has replaced an object.
+// interval is how often we check whether somebody has replaced an object.
 const interval = time.Minute
 
 // Anchor makes a namespace the owner of objects.

@@ -27,7 +27,7 @@ import (
 	"github.com/freshbind/freshbind/webhooks"
 )
 
-// again is how often it is looked whether somebody has replaced the configuration.
+// again is how often we check whether somebody has replaced the configuration.
 const again = 10 * time.Second
 
 // Controller closes the configuration, on the leader.

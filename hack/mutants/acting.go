@@ -259,7 +259,7 @@ var closing = slices.Concat(at("webhooks/closing.go", []mutant{
 	{check: "closing: what was taken off audit comes back", old: `return m.Name == NoPoolCondition`, broken: `return false`, test: "TestPoolsCloseAsTheySayNow"},
 }), at("controllers/closing/controller.go", []mutant{
 	{check: "closing: by pools that enforce", old: `if settings.Pool(pools.Items[i].GetAnnotations()).Enforces() {`, broken: `if pools.Items[i].GetAnnotations()[settings.EnforcementKey] != "" {`, test: "TestTheConfigurationIsAsThePoolsSay/pools that audit"},
-	{check: "closing: it is looked again", old: `	return reconcile.Result{RequeueAfter: again}, nil
+	{check: "closing: it checks again", old: `	return reconcile.Result{RequeueAfter: again}, nil
 }`, broken: `	return reconcile.Result{}, nil
 }`, test: "TestTheConfigurationIsAsThePoolsSay/pools that enforce"},
 }))

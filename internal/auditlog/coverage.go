@@ -109,7 +109,7 @@ func (c *coverage) missing(platform string) Missing {
 	}
 	if c.complete == 0 && c.early > 0 {
 		m.Judgeable = false
-		note("Stage ResponseComplete is omitted: it alone says what was stored. Take it from omitStages of the audit policy. Nothing is judged.")
+		note("Stage ResponseComplete is omitted, and only that stage says what was stored. Remove it from omitStages of the audit policy. Nothing is judged.")
 	}
 	for _, r := range append(checker.Resources(), checker.Namespaces) {
 		k := kindOf(platform, r)
@@ -121,7 +121,7 @@ func (c *coverage) missing(platform string) Missing {
 		}
 		switch {
 		case lost > 0 && r != checker.Namespaces:
-			note("%s of %s %s without what was stored (%s): it takes level RequestResponse. %s", plural(lost, "write"), k.Plural,
+			note("%s of %s %s without what was stored (%s): this needs level RequestResponse. %s", plural(lost, "write"), k.Plural,
 				be(lost), strings.Join(why, "; "), consequence(k))
 		case whole == 0:
 			note("No write to %s is in the log. %s", k.Plural, consequence(k))
@@ -142,10 +142,10 @@ func (c *coverage) unread() (notes []string) {
 		if c.cut > len(c.cutIn) {
 			where += " …"
 		}
-		note("%s: %s. What stood there is not judged.", plural(c.cut, "event")+" "+be(c.cut)+" not whole", where)
+		note("%s: %s.", plural(c.cut, "event")+" "+be(c.cut)+" not whole and not judged", where)
 	}
 	if c.others > 0 {
-		note("%s no audit event of Kubernetes and %s passed over.", plural(c.others, "line")+" "+be(c.others), was(c.others))
+		note("%s not an audit event of Kubernetes and %s skipped.", plural(c.others, "line")+" "+be(c.others), was(c.others))
 	}
 	return notes
 }
@@ -157,18 +157,18 @@ func consequence(k *checker.Kind) string {
 		case checker.Templates:
 			return "Binds of SandboxSets that refer to one are not judged."
 		case checker.Pools:
-			return "Binds are not judged where it is not known what a SandboxSet said."
+			return "Binds are not judged where the SandboxSet's content is not known."
 		case checker.Claims:
-			return "Binds for SandboxClaims are not judged; those of users of E2B, who have none, are."
+			return "Binds for SandboxClaims are not judged; those for users of E2B, who have none, are."
 		}
 	}
 	switch k.Resource {
 	case checker.Templates:
-		return "Binds are not judged where it is not known what a template said."
+		return "Binds are not judged where the template's content is not known."
 	case checker.Pools:
 		return "Binds are not judged where it is not known which template a pool referred to."
 	case checker.Claims:
-		return "Binds are not judged whose claim is not known."
+		return "Binds whose claim is not known are not judged."
 	case checker.Sandboxes:
 		return "Binds among them are not seen, so the absence of findings proves nothing."
 	case checker.Pods:

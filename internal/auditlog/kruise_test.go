@@ -243,11 +243,11 @@ func TestWhatIsMissingOfKruise(t *testing.T) {
 		judgeable bool
 	}{
 		"a user of E2B, and no claim": {judgeable: true, want: []string{kruiseUser + ": Fresh"}, keep: func(string) bool { return true },
-			notes: []string{noTemplates, "No write to sandboxclaims is in the log. Binds for SandboxClaims are not judged; those of users of E2B, who have none, are.", noNamespaces}},
+			notes: []string{noTemplates, "No write to sandboxclaims is in the log. Binds for SandboxClaims are not judged; those for users of E2B, who have none, are.", noNamespaces}},
 		"claims that the policy leaves out": {claims: true, judgeable: true, want: []string{"c: Unjudged"}, keep: not(about("sandboxclaims")),
-			notes: []string{noTemplates, "No write to sandboxclaims is in the log. Binds for SandboxClaims are not judged; those of users of E2B, who have none, are.", noNamespaces}},
+			notes: []string{noTemplates, "No write to sandboxclaims is in the log. Binds for SandboxClaims are not judged; those for users of E2B, who have none, are.", noNamespaces}},
 		"no SandboxSet": {claims: true, judgeable: true, want: []string{"c: Unjudged"}, keep: not(about("sandboxsets")),
-			notes: []string{noTemplates, "No write to sandboxsets is in the log. Binds are not judged where it is not known what a SandboxSet said.", noNamespaces}},
+			notes: []string{noTemplates, "No write to sandboxsets is in the log. Binds are not judged where the SandboxSet's content is not known.", noNamespaces}},
 		"no Sandbox": {claims: true, keep: not(about("sandboxes")),
 			notes: []string{noTemplates, "No write to sandboxes is in the log. Binds among them are not seen, so the absence of findings proves nothing.", noNamespaces}},
 	} {

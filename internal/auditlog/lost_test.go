@@ -95,7 +95,7 @@ func TestCoverageIsBounded(t *testing.T) {
 		t.Errorf("%d causes are kept, want 1", n)
 	}
 	if notes := strings.Join(l.coverage.missing(checker.AgentSandbox).Notes, "\n"); !strings.Contains(notes, "10: no level that is known") ||
-		!strings.Contains(notes, "10 events are not whole: audit-1.log: line 1, audit-1.log: line 2, audit-1.log: line 3 …. What") {
+		!strings.Contains(notes, "10 events are not whole and not judged: audit-1.log: line 1, audit-1.log: line 2, audit-1.log: line 3 ….") {
 		t.Errorf("notes: %s", notes)
 	}
 }

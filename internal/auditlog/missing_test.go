@@ -64,8 +64,8 @@ func TestWhatIsMissing(t *testing.T) {
 				return keep(c.lines, not(about("pods")))
 			}},
 		"the update of the template at level Metadata": {judgeable: true, want: []string{"c1: Unjudged"},
-			notes: []string{"1 write of sandboxtemplates is without what was stored (1: level Metadata): it takes level RequestResponse. " +
-				"Binds are not judged where it is not known what a template said.", noNamespaces},
+			notes: []string{"1 write of sandboxtemplates is without what was stored (1: level Metadata): this needs level RequestResponse. " +
+				"Binds are not judged where the template's content is not known.", noNamespaces},
 			text: func(t *testing.T) string {
 				c := newCast(t)
 				c.level = "Metadata"
@@ -76,7 +76,7 @@ func TestWhatIsMissing(t *testing.T) {
 				return c.text()
 			}},
 		"no template": {judgeable: true, want: []string{"c1: Unjudged"},
-			notes: []string{"No write to sandboxtemplates is in the log. Binds are not judged where it is not known what a template said.", noNamespaces},
+			notes: []string{"No write to sandboxtemplates is in the log. Binds are not judged where the template's content is not known.", noNamespaces},
 			text: func(t *testing.T) string {
 				c := newCast(t)
 				c.serve("c1")
@@ -90,15 +90,15 @@ func TestWhatIsMissing(t *testing.T) {
 				return keep(c.lines, not(about("sandboxwarmpools")))
 			}},
 		"no claim": {want: []string{"c1: Unjudged"},
-			notes: []string{"No write to sandboxclaims is in the log. Binds are not judged whose claim is not known.", noNamespaces},
+			notes: []string{"No write to sandboxclaims is in the log. Binds whose claim is not known are not judged.", noNamespaces},
 			text: func(t *testing.T) string {
 				c := newCast(t)
 				c.serve("c1")
 				return keep(c.lines, not(about("sandboxclaims")))
 			}},
 		"a cut object": {judgeable: true, want: []string{"c1: Unjudged"},
-			notes: []string{"1 write of sandboxtemplates is without what was stored (1: cut by the API server or the provider): it takes level RequestResponse. " +
-				"Binds are not judged where it is not known what a template said.", noNamespaces},
+			notes: []string{"1 write of sandboxtemplates is without what was stored (1: cut by the API server or the provider): this needs level RequestResponse. " +
+				"Binds are not judged where the template's content is not known.", noNamespaces},
 			text: func(t *testing.T) string {
 				c := newCast(t)
 				c.update("sandbox:v2")
@@ -212,7 +212,7 @@ func TestCutMessage(t *testing.T) {
 	if diff := cmp.Diff([]string{"c1: Fresh"}, got); diff != "" {
 		t.Errorf("verdicts (-want,+got):\n%s", diff)
 	}
-	want := []string{noNamespaces, "1 event is not whole: audit-0.log: line 10. What stood there is not judged."}
+	want := []string{noNamespaces, "1 event is not whole and not judged: audit-0.log: line 10."}
 	if diff := cmp.Diff(want, missing.Notes); diff != "" {
 		t.Errorf("notes (-want,+got):\n%s", diff)
 	}

@@ -98,8 +98,8 @@ type Listener struct {
 // Metrics says where and to whom metrics are served.
 type Metrics struct {
 	Listener `json:",inline"`
-	// Secure serves them over TLS, with the webhooks' certificate, and only to who
-	// shows a token of the cluster and may get the nonResourceURL /metrics.
+	// Secure serves them over TLS, with the webhooks' certificate, and only to clients
+	// that present a cluster token and may get the nonResourceURL /metrics.
 	Secure bool `json:"secure"`
 }
 

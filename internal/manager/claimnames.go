@@ -86,7 +86,7 @@ func (c *claimNames) nameOf(ctx context.Context, namespace, uid string) string {
 	}
 	name, err := c.find(ctx, namespace, uid)
 	if err != nil {
-		logf.FromContext(ctx).Error(err, "Only the pool is told of a refusal", "claimUID", uid)
+		logf.FromContext(ctx).Error(err, "Cannot find the name of a refused claim: only its pool gets an event", "claimUID", uid)
 		return ""
 	}
 	if name != "" {

@@ -260,7 +260,7 @@ func judgeByReference(s freshness.Snapshot, pod *unstructured.Unstructured) (fre
 	}
 	return freshness.Verdict{
 		Reason: freshness.PodNotYet, Expected: v.Expected,
-		Detail: "no pod of sandbox " + s.Member.Name + " is seen, and nothing else tells what it is built from",
+		Detail: "sandbox " + s.Member.Name + " has no Pod that can be seen, and nothing else shows what it is built from",
 	}, nil
 }
 

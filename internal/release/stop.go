@@ -47,7 +47,7 @@ type Guard struct {
 	// Suffixes are how the names of what the API server is told of each platform end, by
 	// platform.Admission; empty for the one that has the plain names.
 	Suffixes []string
-	// Poll is how often it is looked whether the Pods are gone, Timeout how long.
+	// Poll is how often we check whether the Pods are gone, Timeout how long.
 	Poll, Timeout time.Duration
 }
 

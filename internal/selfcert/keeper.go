@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// every is how often it is looked whether something is due, or somebody has emptied
+	// every is how often we check whether something is due, or somebody has emptied
 	// what the API server trusts; again is the pause after a failure.
 	every = time.Minute
 	again = time.Second

@@ -66,7 +66,7 @@ func TestSimulate(t *testing.T) {
 				"  spec.podTemplate.spec.restartPolicyy: unknown field\nerror: 1 of 1 would be refused\n"},
 		{name: "refused", stdin: text(t, bad), code: 1, want: at("SandboxWarmPool", "bad", ": would be refused") +
 			"  metadata.annotations[freshbind.dev/paused]: Unsupported value: \"yes\": supported values: \"true\", \"false\"\nerror: 1 of 1 would be refused\n"},
-		{name: "other kinds", stdin: "kind: ConfigMap\napiVersion: v1\n---\n" + text(t, old), want: "standard input: document 1: nothing to tell of kind \"ConfigMap\" of apiVersion \"v1\"\n" +
+		{name: "other kinds", stdin: "kind: ConfigMap\napiVersion: v1\n---\n" + text(t, old), want: "standard input: document 1: skipped: simulate does not cover kind \"ConfigMap\" of apiVersion \"v1\"\n" +
 			at("SandboxTemplate", "python", " ("+v1+"): has the content that is stored: nothing becomes stale")},
 		{name: "YAML", stdin: text(t, claims[2]), args: []string{"-o", "yaml"}, want: "apiVersion: cli.freshbind.dev/v1alpha1\nitems:\n- kind: SandboxClaim\n  name: waits\n  namespace: " + s.Name +
 			"\n  outcome: Waits\n  says: 'this claim waits: pool missing does not exist'\n  stored: false\n  warnings:\n  - 'this claim waits: pool missing does not exist'\nkind: SimulationList\n"},

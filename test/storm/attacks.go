@@ -76,7 +76,7 @@ const (
 	tier, prod = "storm-tier", "prod"
 )
 
-// place is a namespace of the hostile tenant's, by how enforcement is said there.
+// place is a namespace of the hostile tenant's, by how it enforces.
 type place struct {
 	how string
 	// labels are the namespace's, pool the pool's annotations.

@@ -2,7 +2,7 @@
 // wrong sandbox: three pools under three strategies, templates that change all
 // the while, caches that are late, pods and idle members that are deleted,
 // claims in bursts, and Freshbind killed and started again. Beside that a hostile
-// tenant tries, where enforcement is said in four ways, whatever could give a claim
+// tenant tries, in namespaces that enforce in four ways, whatever could give a claim
 // a stale or a used sandbox. Everything is judged from the watch history and from
 // the API server's audit log.
 //

@@ -56,7 +56,7 @@ func TestAuditCheckReadsAuditLogs(t *testing.T) {
 		"OpenKruise Agents":    {args: []string{"-f", "-"}, in: box, want: "No write to sandboxsets is in the log."},
 		"two platforms":        {args: []string{"-f", "-"}, in: claim + box, want: "the log holds writes of agent-sandbox and of openkruise-agents", code: exitUsage},
 		"one of two": {args: []string{"-f", "-", "--platform", "openkruise-agents"}, in: claim + box,
-			want: "No write to sandboxclaims is in the log. Binds for SandboxClaims are not judged; those of users of E2B, who have none, are."},
+			want: "No write to sandboxclaims is in the log. Binds for SandboxClaims are not judged; those for users of E2B, who have none, are."},
 		"another platform":    {args: []string{"-f", "-", "--platform", "other"}, in: claim, want: "--platform other: use agent-sandbox or openkruise-agents", code: exitUsage},
 		"a recording has one": {args: []string{"-f", file(`{"type":"SYNCED"}`), "--platform", "agent-sandbox"}, want: "a recording is of one warm-pool system", code: exitUsage},
 		"a recording beside":  {args: []string{"-f", "-", "-f", file(`{"type":"SYNCED"}`)}, in: claim, want: "a recording is judged alone", code: exitUsage},

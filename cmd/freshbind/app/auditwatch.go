@@ -252,7 +252,7 @@ func (t *auditReporter) finish(rec *recorder.Recorder, report *checker.Report) e
 		if !reported || class == b.Class {
 			continue
 		}
-		if _, err := fmt.Fprintf(t.out, "Corrected, told as %s before late events arrived:\n%s\n", class, b); err != nil {
+		if _, err := fmt.Fprintf(t.out, "Corrected: it was reported as %s before late events arrived:\n%s\n", class, b); err != nil {
 			return fmt.Errorf("write output: %w", err)
 		}
 	}

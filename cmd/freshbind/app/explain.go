@@ -22,7 +22,7 @@ type explain struct {
 func newExplainCommand(r env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain",
-		Short: "Tell why a claim got what it has, or why a member can be claimed or not",
+		Short: "Explain why a claim got its sandbox, or why a member can or cannot be claimed",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  needsSubcommand, FParseErrWhitelist: anyFlags,
 	}

@@ -75,7 +75,7 @@ func (o *ManagerOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ProfileAddress, "pprof-bind-address", o.ProfileAddress, "Address of this host only, as 127.0.0.1:6060, that serves /debug/pprof, which shows what is in memory; 0 for none.")
 	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress, "Address that serves /metrics; 0 for none.")
 	fs.BoolVar(&o.MetricsSecure, "metrics-secure", o.MetricsSecure,
-		"Serve /metrics over TLS, with the webhooks' certificate, and only to who shows a token of the cluster and may get /metrics (RBAC nonResourceURLs).")
+		"Serve /metrics over TLS, with the webhooks' certificate, and only to clients that present a cluster token and may get /metrics (RBAC nonResourceURLs).")
 	fs.DurationVar(&o.GracePeriod, "grace-period", o.GracePeriod, "How long running requests may take after a stop signal.")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Elect a leader, which runs the controllers; all replicas serve webhooks.")
 	fs.StringVar(&o.LeaderElectNamespace, "leader-election-namespace", o.LeaderElectNamespace, "Namespace of the lease; empty for the namespace this runs in.")
@@ -88,7 +88,7 @@ func (o *ManagerOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.RevisionLimit, "revision-history-limit", o.RevisionLimit, "How many revisions of a template to keep, not counting those in use.")
 	fs.BoolVar(&o.RevisionDigests, "revision-digests", o.RevisionDigests,
 		"Keep digests of a revision's values in mode enforce, too, as everywhere in mode audit: stale members are still named, but a rollout cannot be undone from history.")
-	fs.IntVar(&o.Budget, "replacement-budget", o.Budget, "How many members may be in replacement at once, over all pools. After as many deletes a fifth of them go each second.")
+	fs.IntVar(&o.Budget, "replacement-budget", o.Budget, "How many members may be in replacement at once, over all pools. After that many deletes, the pace is a fifth of that number per second.")
 	fs.BoolVar(&o.kruise, "platform-kruise", o.kruise, "Guard the sandboxes of OpenKruise Agents, too.")
 	fs.StringSliceVar(&o.Namespaces, "namespaces", o.Namespaces, "The only namespaces to look at; all if empty.")
 	fs.BoolVar(&o.SelfTest.Enabled, "self-test", o.SelfTest.Enabled, "Ask the API server regularly, in dry runs, for what has to be refused.")

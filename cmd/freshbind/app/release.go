@@ -29,8 +29,8 @@ type releaseOptions struct {
 
 	dry        cli.DryRun
 	deployment types.NamespacedName
-	// poll is how often it is looked whether the Pods are gone, pause how long it
-	// is waited before what failed is tried again.
+	// poll is how often we check whether the Pods are gone, pause how long we
+	// wait before we try again what failed.
 	poll, pause time.Duration
 }
 

@@ -25,8 +25,8 @@ func newRolloutHistoryCommand(r env) *cobra.Command {
 		Short: "List the revisions that a template has had",
 		Long: "History lists the recorded revisions of the template (of the pool's template), the oldest first. A revision that came\n" +
 			"into force again has a new number. With --revision it prints the template's spec of that revision.\n\n" +
-			"Of a pool that refers to a SandboxTemplate, where it could be its own, and of that, it is the one that was changed last.\n" +
-			"sandboxset/NAME and sandboxtemplate/NAME say which.\n\n" + exitCodes,
+			"If a SandboxSet refers to a SandboxTemplate, history lists whichever of the two changed last. To choose, name\n" +
+			"sandboxset/NAME or sandboxtemplate/NAME.\n\n" + exitCodes,
 		Example: "  freshbind rollout history template/python\n" +
 			"  freshbind rollout history template/python --revision=7",
 		Args:              resourceArgs,
@@ -163,8 +163,8 @@ func newRolloutUndoCommand(r env) *cobra.Command {
 		Short: "Go back to an earlier revision of a template",
 		Long: "Undo writes the spec of an earlier revision into the template (into the pool's template), which then rolls out to all\n" +
 			"of its pools. Members of that revision that still exist are fresh again at once.\n\n" +
-			"Of a pool that refers to a SandboxTemplate, where it could be its own, and of that, it undoes what was changed last: the\n" +
-			"template, or to which one the pool refers. sandboxset/NAME and sandboxtemplate/NAME say which.\n\n" +
+			"If a SandboxSet refers to a SandboxTemplate, undo restores whichever changed last: the template, or the SandboxSet's\n" +
+			"reference. To choose, name sandboxset/NAME or sandboxtemplate/NAME.\n\n" +
 			"It warns if Argo CD or Flux manages the template and would revert the change. It cannot restore revisions that were\n" +
 			"kept as digests (mode audit, or manager --revision-digests).\n\n" + exitCodes,
 		Example: "  freshbind rollout undo template/python --dry-run=server\n" +

@@ -36,8 +36,8 @@ func NewSimulateCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			"a template, or a SandboxSet of OpenKruise Agents, would make stale, pool by pool, and what happens to them; what a claim\n" +
 			"would get; which inputs would be refused. It only reads (get, list), compares members by content, and does not need\n" +
 			"Freshbind in the cluster.\n\n" +
-			"It takes each document as the whole object to be stored, with the defaults of the cluster's CRDs, and compares it\n" +
-			"with the cluster by itself: what another document of the same file would create does not exist yet.\n\n" +
+			"It takes each document as the whole object to be stored, with the defaults of the cluster's CRDs, and compares each\n" +
+			"with the cluster on its own: what another document of the same file would create does not count.\n\n" +
 			"Exit codes: 0 done, 1 an input would be refused or something could not be read, 2 wrong usage.",
 		Example: "  freshbind simulate -f template.yaml -n prod\n" +
 			"  kustomize build prod | freshbind simulate -f - -o json",
@@ -119,14 +119,14 @@ func (o *simulateOptions) read() ([]document, error) {
 				out = append(out, d)
 				continue
 			}
-			if _, err := fmt.Fprintf(o.streams.ErrOut, "%s: nothing to tell of kind %q of apiVersion %q\n",
+			if _, err := fmt.Fprintf(o.streams.ErrOut, "%s: skipped: simulate does not cover kind %q of apiVersion %q\n",
 				d.position, d.object.GetKind(), d.object.GetAPIVersion()); err != nil {
 				return nil, fmt.Errorf("write output: %w", err)
 			}
 		}
 	}
 	if len(out) == 0 {
-		return nil, errors.New("no document to tell of: accepted are SandboxTemplate, SandboxWarmPool and SandboxClaim of " +
+		return nil, errors.New("found no document that simulate covers: it accepts SandboxTemplate, SandboxWarmPool and SandboxClaim of " +
 			templateKind.Group + ", SandboxSet of " + kruiseKinds().Pool.Group + ", and Namespace")
 	}
 	return out, nil

@@ -27,7 +27,7 @@ func TestSimulateUsage(t *testing.T) {
 	if err := os.WriteFile(none, []byte("# nothing\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const accepted = "no document to tell of: accepted are SandboxTemplate, SandboxWarmPool and SandboxClaim of extensions.agents.x-k8s.io, SandboxSet of agents.kruise.io, and Namespace"
+	const accepted = "found no document that simulate covers: it accepts SandboxTemplate, SandboxWarmPool and SandboxClaim of extensions.agents.x-k8s.io, SandboxSet of agents.kruise.io, and Namespace"
 	cases := map[string]struct {
 		args       []string
 		stdin      string
@@ -48,7 +48,7 @@ func TestSimulateUsage(t *testing.T) {
 		"no YAML":          {args: []string{"-f", "-"}, stdin: "a: b: c", want: "standard input: document 1: is not YAML", code: 1},
 		"other kinds alone": {
 			args: []string{"-f", "-"}, stdin: "kind: Secret\napiVersion: v1", want: accepted, code: 1,
-			wantStderr: `standard input: document 1: nothing to tell of kind "Secret" of apiVersion "v1"` + "\n",
+			wantStderr: `standard input: document 1: skipped: simulate does not cover kind "Secret" of apiVersion "v1"` + "\n",
 		},
 	}
 	for name, tc := range cases {

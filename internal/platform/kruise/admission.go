@@ -79,10 +79,10 @@ func Admission() platform.Admission {
 			Name: "freshbind-used", Conditions: platform.When("comes-back", returns),
 			Validations: []admissionregistrationv1.Validation{{
 				Expression: wantsCleanup,
-				Message:    "metadata.ownerReferences: this sandbox is no member, and its pool does not recycle: nobody can tell whether it was used, and it can never be a member again",
+				Message:    "metadata.ownerReferences: this sandbox is not a member, and the pool does not recycle: the sandbox may have been used, so it cannot become a member again",
 			}, {
 				Expression: isRecycling,
-				Message:    "metadata.ownerReferences: somebody has this sandbox, and has not let go of it: only one in phase Recycling goes back to its pool",
+				Message:    "metadata.ownerReferences: this sandbox is still in use: only a sandbox in phase Recycling can go back to its pool",
 			}},
 		}},
 		Own: platform.OwnWrites{
