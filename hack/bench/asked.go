@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/scheduler"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
@@ -44,7 +45,7 @@ func (a asked) row() row {
 	// The spread is that of thirds of all requests.
 	for third := range 3 {
 		part := a.took[third*len(a.took)/3 : (third+1)*len(a.took)/3]
-		r.figures = append(r.figures, 1000*percentile(part, 50).Seconds())
+		r.figures = append(r.figures, 1000*checker.Percentile(part, 50).Seconds())
 	}
 	return r
 }
@@ -89,7 +90,7 @@ func askAboutMembers(ctx context.Context, w *scenario.World, o options, out io.W
 				a.took = append(a.took, time.Since(start))
 			}
 			found = append(found, a)
-			_, _ = fmt.Fprintf(out, "%s, %d nodes, %d members: p50 %s, p99 %s\n", a.verb, nodes, o.members, percentile(a.took, 50), percentile(a.took, 99))
+			_, _ = fmt.Fprintf(out, "%s, %d nodes, %d members: p50 %s, p99 %s\n", a.verb, nodes, o.members, checker.Percentile(a.took, 50), checker.Percentile(a.took, 99))
 		}
 	}
 	return found, nil

@@ -316,15 +316,3 @@ func TestUsage(t *testing.T) {
 		}
 	}
 }
-
-func TestPercentile(t *testing.T) {
-	took := []time.Duration{5, 1, 4, 2, 3}
-	for p, want := range map[int]time.Duration{50: 3, 99: 5, 20: 1, 100: 5} {
-		if got := percentile(took, p); got != want {
-			t.Errorf("percentile %d is %d, want %d", p, got, want)
-		}
-	}
-	if got := percentile(nil, 99); got != 0 {
-		t.Errorf("of nothing %d, want 0", got)
-	}
-}

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/exposition"
 	"github.com/freshbind/freshbind/test/fixture"
@@ -66,7 +67,7 @@ type bindCost struct {
 func against(of map[string][][]time.Duration, side, floor string, p int) []float64 {
 	var out []float64
 	for i, took := range of[side] {
-		out = append(out, percentile(took, p).Seconds()/percentile(of[floor][i], p).Seconds())
+		out = append(out, checker.Percentile(took, p).Seconds()/checker.Percentile(of[floor][i], p).Seconds())
 	}
 	return out
 }
@@ -109,7 +110,7 @@ func (b bindCost) faults() []string { return missed(b.rows()) }
 func (b bindCost) line() string {
 	text := []string{"bench bind:"}
 	for _, side := range sides {
-		text = append(text, fmt.Sprintf("%s p50=%s rate=%.0f/s", side, percentile(slices.Concat(b.serial[side]...), 50).Round(10*time.Microsecond), slices.Max(b.rates[side])))
+		text = append(text, fmt.Sprintf("%s p50=%s rate=%.0f/s", side, checker.Percentile(slices.Concat(b.serial[side]...), 50).Round(10*time.Microsecond), slices.Max(b.rates[side])))
 	}
 	return strings.Join(text, " ")
 }

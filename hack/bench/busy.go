@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -168,9 +169,9 @@ func (w *world) rollPairs(ctx context.Context, o options, c, elsewhere *crowd, b
 			return err
 		}
 		b.cores = append(b.cores, used.Seconds()/window.Seconds())
-		b.ratios = append(b.ratios, percentile(loud, 99).Seconds()/percentile(quiet, 99).Seconds())
+		b.ratios = append(b.ratios, checker.Percentile(loud, 99).Seconds()/checker.Percentile(quiet, 99).Seconds())
 		_, _ = fmt.Fprintf(out, "pair %d/%d  binds elsewhere: p99 %s in quiet (%d), %s while %d pools roll (%d); %.2f cores\n", i+1, o.pairs,
-			percentile(quiet, 99).Round(100*time.Microsecond), len(quiet), percentile(loud, 99).Round(100*time.Microsecond), b.pools, len(loud), b.cores[i])
+			checker.Percentile(quiet, 99).Round(100*time.Microsecond), len(quiet), checker.Percentile(loud, 99).Round(100*time.Microsecond), b.pools, len(loud), b.cores[i])
 		// Back again, most members are what they should be.
 		if _, err := c.ns.SetImage(ctx, crowdTemplate, "sandbox:v1"); err != nil {
 			return err

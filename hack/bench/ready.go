@@ -76,8 +76,7 @@ func (b *burst) String() string {
 
 // percentile of the times until claims were ready, in seconds.
 func (b *burst) percentile(percent int) float64 {
-	sorted := slices.Sorted(slices.Values(b.ready))
-	return sorted[min(len(sorted)-1, len(sorted)*percent/100)].Seconds()
+	return checker.Percentile(b.ready, percent).Seconds()
 }
 
 // readiness is the result.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/webhooks"
@@ -76,7 +77,7 @@ func (s sustained) rows() (rows []row) {
 	}
 	if lasted := s[byItself].lasted; len(lasted) > 0 {
 		what := fmt.Sprintf("%s: %d binds a second for %s: ", byItself, wantedRate, lasting)
-		rows = append(rows, row{what: what + "p99", unit: "ms", figures: []float64{1000 * percentile(lasted, 99).Seconds()}},
+		rows = append(rows, row{what: what + "p99", unit: "ms", figures: []float64{1000 * checker.Percentile(lasted, 99).Seconds()}},
 			row{what: what + "not answered in time", figures: []float64{float64(unanswered(lasted))}})
 	}
 	rows = append(rows, row{what: fmt.Sprintf("replicas for %d binds in a second, each as here", wantedRate), figures: replicas(s[byItself].held)})
@@ -234,7 +235,7 @@ func (r *replica) measure(ctx context.Context, guard *fixture.Freshbind) error {
 	if err != nil {
 		return err
 	}
-	half := percentile(took, 99)
+	half := checker.Percentile(took, 99)
 	held := 0.0
 	if half <= maxHeld {
 		held = greatest / 2
@@ -244,7 +245,7 @@ func (r *replica) measure(ctx context.Context, guard *fixture.Freshbind) error {
 		if err != nil {
 			return err
 		}
-		if percentile(took, 99) <= maxHeld {
+		if checker.Percentile(took, 99) <= maxHeld {
 			held = share * greatest
 			break
 		}

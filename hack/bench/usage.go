@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -113,13 +112,4 @@ func heapInUse(ctx context.Context, f *fixture.Freshbind) (float64, error) {
 		return 0, err
 	}
 	return metric(text, liveHeap)
-}
-
-// percentile is nearest-rank; 0 of nothing.
-func percentile(took []time.Duration, p int) time.Duration {
-	if len(took) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(took))
-	return sorted[max(0, (len(sorted)*p+99)/100-1)]
 }

@@ -174,42 +174,23 @@ func TestBindInFull(t *testing.T) {
 	}
 }
 
-func TestPriceLine(t *testing.T) {
-	dear := row{Summary: summary(40, nil)}
+func TestPriceLines(t *testing.T) {
+	cheap, dear := row{Summary: summary(40, nil)}, row{Summary: summary(40, nil)}
 	dear.ReadyP50 = checker.Seconds(2070 * time.Millisecond)
-	cases := map[string]struct {
-		lag  time.Duration
-		want string
-	}{
+	for name, tc := range map[string]struct{ got, want string }{
 		"late": {
-			1500 * time.Millisecond,
+			priceLine(cheap, dear, 1500*time.Millisecond),
 			"price of freshness here: +1.90 s until a claim is ready (p50), with templates seen 1.5 s late; with another lag: DEMO_LAG=10 make demo",
 		},
-		"not late": {0, "price of freshness here: +1.90 s until a claim is ready (p50)"},
-	}
-	for name, tc := range cases {
+		"not late": {priceLine(cheap, dear, 0), "price of freshness here: +1.90 s until a claim is ready (p50)"},
+		"slower after an update": {
+			coldLine(dear, 1820*time.Millisecond), "a cold start with no update before it took 1.82 s (p50): those after an update took +0.25 s",
+		},
+		"faster": {coldLine(dear, 2170*time.Millisecond), "a cold start with no update before it took 2.17 s (p50): those after an update took -0.10 s"},
+	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, priceLine(row{Summary: summary(40, nil)}, dear, tc.lag)); diff != "" {
-				t.Errorf("priceLine() (-want,+got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestColdLine(t *testing.T) {
-	guarded := row{Summary: summary(40, nil)}
-	guarded.ReadyP50 = checker.Seconds(2070 * time.Millisecond)
-	cases := map[string]struct {
-		cold time.Duration
-		want string
-	}{
-		"slower after an update": {1820 * time.Millisecond, "a cold start with no update before it took 1.82 s (p50): those after an update took +0.25 s"},
-		"faster":                 {2170 * time.Millisecond, "a cold start with no update before it took 2.17 s (p50): those after an update took -0.10 s"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, coldLine(guarded, tc.cold)); diff != "" {
-				t.Errorf("coldLine() (-want,+got):\n%s", diff)
+			if diff := cmp.Diff(tc.want, tc.got); diff != "" {
+				t.Errorf("(-want,+got):\n%s", diff)
 			}
 		})
 	}
@@ -234,6 +215,10 @@ func TestHalfReady(t *testing.T) {
 				claim("ns", "q-1", 3*time.Second), claim("ns", "q-2", time.Second), claim("ns", "q-3", 2*time.Second),
 			},
 			want: 2 * time.Second,
+		},
+		"an even number, as the table's p50": {
+			claims: []checker.ClaimRecord{claim("ns", "q-1", 3*time.Second), claim("ns", "q-2", time.Second)},
+			want:   time.Second,
 		},
 		"others beside them": {
 			claims: []checker.ClaimRecord{

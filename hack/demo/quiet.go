@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 const (
 	// quietPool is a pool of no members in the guarded namespace, whose template never changes.
 	quietPool = "quiet"
-	// quietPrefix begins the names of the claims of that round.
+	// quietPrefix begins the names of its claims.
 	quietPrefix = "quiet-"
 )
 
@@ -23,16 +22,29 @@ func (p *play) quiet() scenario.Pool {
 	return scenario.Pool{Name: quietPool, Template: quietPool, Image: p.image(0), Strategy: scenario.Recreate}
 }
 
-// coldStarts makes one more burst of claims in both namespaces, with no update before it:
-// the guarded ones have to start cold, the others find warm members as ever. It returns
-// the p50 of the cold ones, 0 when not all of them got ready in time.
+// coldStarts makes as many bursts of claims in both namespaces as there were rounds, with
+// no update before them: the guarded ones have to start cold, the others find warm
+// members as ever. It returns the p50 of the cold ones, 0 when not all of them got ready
+// in time.
 func (p *play) coldStarts(ctx context.Context) (time.Duration, error) {
-	err := p.both(func(s *side) error { return p.rest(ctx, s, p.image(p.rounds)) })
+	for number := 1; number <= p.rounds; number++ {
+		if err := p.quietRound(ctx, scenario.Names(fmt.Sprintf("%s%d-", quietPrefix, number), size)); err != nil {
+			return 0, err
+		}
+	}
+	judged, err := p.recording.Judge(ctx)
 	if err != nil {
 		return 0, err
 	}
-	names := scenario.Names(quietPrefix, size)
-	err = p.both(func(s *side) error {
+	return halfReady(judged.Claims, p.guarded.Name, quietPrefix), nil
+}
+
+func (p *play) quietRound(ctx context.Context, names []string) error {
+	err := p.both(func(s *side) error { return p.rest(ctx, s, p.image(p.rounds)) })
+	if err != nil {
+		return err
+	}
+	return p.both(func(s *side) error {
 		pool := s.pool
 		if s.ns == p.guarded {
 			pool = p.quiet()
@@ -42,17 +54,9 @@ func (p *play) coldStarts(ctx context.Context) (time.Duration, error) {
 		}
 		return s.tolerated(ctx, s.ns.WaitClaims(ctx, p.timeout, names...))
 	})
-	if err != nil {
-		return 0, err
-	}
-	judged, err := p.recording.Judge(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return halfReady(judged.Claims, p.guarded.Name, quietPrefix), nil
 }
 
-// halfReady is after what time half of a burst of claims were ready; 0 when one was not.
+// halfReady is after what time half of the claims were ready; 0 when one was not.
 func halfReady(claims []checker.ClaimRecord, namespace, prefix string) time.Duration {
 	var ready []time.Duration
 	for _, c := range claims {
@@ -64,11 +68,7 @@ func halfReady(claims []checker.ClaimRecord, namespace, prefix string) time.Dura
 		}
 		ready = append(ready, c.ReadySeen.Sub(c.CreatedSeen))
 	}
-	if len(ready) == 0 {
-		return 0
-	}
-	slices.Sort(ready)
-	return ready[len(ready)/2]
+	return checker.Percentile(ready, 50)
 }
 
 // coldLine says how much of the price is what any cold start takes: cold is what

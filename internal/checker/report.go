@@ -214,18 +214,18 @@ func (m summaries) finish() []Summary {
 	out := make([]Summary, 0, len(m))
 	for _, ns := range sortedKeys(m) {
 		s := m[ns]
-		slices.Sort(s.latencies)
-		s.ReadyP50, s.ReadyP99 = Seconds(percentile(s.latencies, 50)), Seconds(percentile(s.latencies, 99))
+		s.ReadyP50, s.ReadyP99 = Seconds(Percentile(s.latencies, 50)), Seconds(Percentile(s.latencies, 99))
 		out = append(out, *s)
 	}
 	return out
 }
 
-// percentile is the nearest-rank percentile of sorted values, 0 for none.
-func percentile(sorted []time.Duration, p int) time.Duration {
-	if len(sorted) == 0 {
+// Percentile is the nearest-rank percentile p, from 1 to 100, of values in any order; 0 for none.
+func Percentile(values []time.Duration, p int) time.Duration {
+	if len(values) == 0 {
 		return 0
 	}
+	sorted := slices.Sorted(slices.Values(values))
 	return sorted[(len(sorted)*p+99)/100-1]
 }
 

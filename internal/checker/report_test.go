@@ -261,12 +261,13 @@ func TestPercentile(t *testing.T) {
 		"none":              {p: 50},
 		"one":               {values: hundred[:1], p: 99, want: 1},
 		"two, median":       {values: hundred[:2], p: 50, want: 1},
+		"in any order":      {values: []time.Duration{5, 1, 4, 2, 3}, p: 50, want: 3},
 		"a hundred, median": {values: hundred, p: 50, want: 50},
 		"a hundred, p99":    {values: hundred, p: 99, want: 99},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := percentile(tc.values, tc.p); got != tc.want {
+			if got := Percentile(tc.values, tc.p); got != tc.want {
 				t.Errorf("got %d, want %d", got, tc.want)
 			}
 		})

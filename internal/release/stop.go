@@ -44,8 +44,8 @@ type Guard struct {
 	Printf func(format string, args ...any)
 	// Leases are deleted once nobody renews them.
 	Leases []string
-	// Suffixes are how the names of what the API server is told of each platform end, by
-	// platform.Admission; empty for the one that has the plain names.
+	// Suffixes of the names of webhook configurations and policies, as each platform's
+	// platform.Admission has it: empty for the one with the plain names.
 	Suffixes []string
 	// Poll is how often we check whether the Pods are gone, Timeout how long.
 	Poll, Timeout time.Duration

@@ -52,7 +52,8 @@ func guarded(withKruise bool) []*manager.Guarded {
 	return all
 }
 
-// suffixes end the names of what the API server was told, whichever platforms were guarded.
+// suffixes are what the names of webhook configurations and policies can end with: an
+// uninstall does not know which platforms were guarded.
 func suffixes() []string {
 	var out []string
 	for _, g := range guarded(true) {

@@ -46,8 +46,8 @@ func (p *Platform) begin(ctx context.Context, all guesses, of guess) {
 	})
 }
 
-// read returns what was guessed, and reads everything else: as that takes another round,
-// the namespace is read in it too. Somebody may ask for it afterwards.
+// read returns what was guessed, and reads everything else. That takes another round, so
+// the namespace is read in it, too: a refusal needs its mode, and would take a third.
 func (g *readGroup) read(gr schema.GroupResource, namespace, name string) (*unstructured.Unstructured, error) {
 	if begun, ok := g.guesses[guess{gr, namespace, name}]; ok {
 		return begun()

@@ -178,7 +178,7 @@ type readGroup struct {
 	p         *Platform
 	namespace string
 	guesses   guesses
-	// labels of the namespace begin to be read with what nobody guessed.
+	// labels are the namespace's. Their read begins with that of what nobody guessed.
 	labels platform.Namespace
 	mu     sync.Mutex
 }
