@@ -57,7 +57,7 @@ func (w *world) playOld(t *testing.T, r schema.GroupResource) {
 	losses := s.losses("sandbox:v2")
 	defer func() {
 		if lost := losses(); len(lost) > 0 {
-			t.Errorf("fresh members were deleted or hidden: %v", lost)
+			t.Errorf("fresh members were deleted or hidden: %v; Freshbind wrote: %v", lost, w.writes(t, 1, s.Name, time.Time{}))
 		}
 	}()
 	s.image(recreated, "sandbox:v2")
