@@ -43,7 +43,7 @@ build: ## Build the freshbind program into bin/, with its names as a plugin of k
 	@ln -sf freshbind $(BIN)/kubectl_complete-freshbind
 
 .PHONY: demo
-demo: ## The main job, on an embedded real control plane (DEMO_LAG, DEMO_ROUNDS, DEMO_UPSTREAM, DEMO_KEEP, DEMO_PLATFORM; KUBE_CONTEXT, DEMO_IMAGES, DEMO_WEBHOOK_HOST).
+demo: ## The main job, on an embedded real control plane (DEMO_LAG, DEMO_LAG_ON, DEMO_ROUNDS, DEMO_UPSTREAM, DEMO_KEEP, DEMO_PLATFORM; KUBE_CONTEXT, DEMO_IMAGES, DEMO_WEBHOOK_HOST).
 	@echo "demo: Go compiles it first, from empty caches for a minute or two, and then tells what else it builds"
 	@$(GO) run ./hack/demo
 

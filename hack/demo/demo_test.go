@@ -20,72 +20,6 @@ func message(err error) string {
 	return err.Error()
 }
 
-func TestParseOptions(t *testing.T) {
-	byDefault := options{lag: 1500 * time.Millisecond, rounds: 4, upstream: "v1.0.3"}
-	with := func(change func(*options)) options {
-		o := byDefault
-		change(&o)
-		return o
-	}
-	cases := map[string]struct {
-		env  map[string]string
-		want options
-		err  string
-	}{
-		"nothing set": {want: byDefault},
-		"all of the demo's own cluster": {
-			env: map[string]string{envLag: "3", envRounds: "2", envUpstream: "v0.5.5", envKeep: "1", envImages: "a:1,a:2"},
-			want: options{
-				lag: 3 * time.Second, rounds: 2, upstream: "v0.5.5", keep: true, images: []string{"a:1", "a:2"},
-			},
-		},
-		"no lag":           {env: map[string]string{envLag: "0"}, want: with(func(o *options) { o.lag = 0 })},
-		"explicitly not":   {env: map[string]string{envKeep: "0"}, want: byDefault},
-		"a bad lag":        {env: map[string]string{envLag: "soon"}, err: `DEMO_LAG: "soon" is neither a duration (1.5s) nor a number of seconds (1.5)`},
-		"no rounds":        {env: map[string]string{envRounds: "0"}, err: `DEMO_ROUNDS: "0" is not a whole number of 1 or more`},
-		"unknown release":  {env: map[string]string{envUpstream: "v9"}, err: `DEMO_UPSTREAM: "v9" is not a release that is here: use one of v1.0.3, v0.5.6, v0.5.5, v0.4.6`},
-		"keep what":        {env: map[string]string{envKeep: "maybe"}, err: `DEMO_KEEP: "maybe" is neither 1 nor 0`},
-		"one image":        {env: map[string]string{envImages: "a:1"}, err: `DEMO_IMAGES: "a:1" is not a list of two or more images, separated by commas`},
-		"the same image":   {env: map[string]string{envImages: "a:1,b:1,a:1"}, err: "DEMO_IMAGES: a:1 follows itself: an update has to change the image"},
-		"host, no context": {env: map[string]string{envWebhookHost: "10.0.0.1"}, err: "DEMO_WEBHOOK_HOST: only with KUBE_CONTEXT: the demo's own cluster calls 127.0.0.1"},
-		"a cluster of the user's": {
-			env:  map[string]string{envContext: "kind-x", envWebhookHost: "10.0.0.1", envRounds: "1"},
-			want: options{rounds: 1, context: "kind-x", webhookHost: "10.0.0.1", images: []string{"nginx:1.28-alpine", "nginx:1.29-alpine"}},
-		},
-		"a lag there":     {env: map[string]string{envContext: "kind-x", envLag: "1"}, err: "DEMO_LAG: not with KUBE_CONTEXT: that cluster's own agent-sandbox is used, as it is; unset one of them"},
-		"a release there": {env: map[string]string{envContext: "kind-x", envUpstream: "v1.0.3"}, err: "DEMO_UPSTREAM: not with KUBE_CONTEXT: that cluster's own agent-sandbox is used, as it is; unset one of them"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got, err := parseOptions(func(name string) string { return tc.env[name] })
-			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(options{})); diff != "" || message(err) != tc.err {
-				t.Errorf("parseOptions() error %q, want %q (-want,+got):\n%s", message(err), tc.err, diff)
-			}
-		})
-	}
-}
-
-func TestImage(t *testing.T) {
-	cases := map[string]struct {
-		options options
-		want    []string
-	}{
-		"made up":     {options{}, []string{"sandbox:v1", "sandbox:v2", "sandbox:v3"}},
-		"two in turn": {options{images: []string{"a", "b"}}, []string{"a", "b", "a"}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			var got []string
-			for i := range tc.want {
-				got = append(got, tc.options.image(i))
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("image() (-want,+got):\n%s", diff)
-			}
-		})
-	}
-}
-
 // summary is of a namespace with so many claims, all of them warm and ready.
 func summary(claims int, classes map[checker.Class]int) checker.Summary {
 	return checker.Summary{
@@ -179,10 +113,14 @@ func TestPriceLines(t *testing.T) {
 	dear.ReadyP50 = checker.Seconds(2070 * time.Millisecond)
 	for name, tc := range map[string]struct{ got, want string }{
 		"late": {
-			priceLine(cheap, dear, 1500*time.Millisecond),
+			options{lag: 1500 * time.Millisecond, lagOn: []string{"templates"}}.priceLine(cheap, dear),
 			"price of freshness here: +1.90 s until a claim is ready (p50), with templates seen 1.5 s late; with another lag: DEMO_LAG=10 make demo",
 		},
-		"not late": {priceLine(cheap, dear, 0), "price of freshness here: +1.90 s until a claim is ready (p50)"},
+		"all late": {
+			options{lag: time.Second, lagOn: []string{"templates", "pools", "sandboxes"}}.priceLine(cheap, dear),
+			"price of freshness here: +1.90 s until a claim is ready (p50), with templates, pools and sandboxes seen 1.0 s late; with another lag: DEMO_LAG=10 make demo",
+		},
+		"not late": {options{lagOn: []string{"templates"}}.priceLine(cheap, dear), "price of freshness here: +1.90 s until a claim is ready (p50)"},
 		"slower after an update": {
 			coldLine(dear, 1820*time.Millisecond), "a cold start with no update before it took 1.82 s (p50): those after an update took +0.25 s",
 		},

@@ -310,7 +310,7 @@ func (p *kruisePlay) conclude(ctx context.Context) (kruiseOutcome, error) {
 	if err := writeTable(p.out, result.unguarded, result.guarded); err != nil {
 		return result, err
 	}
-	p.say("%s", priceLine(result.unguarded, result.guarded, p.lag))
+	p.say("%s", p.priceLine(result.unguarded, result.guarded))
 	if binds := stale(judged.Findings); len(binds) > 0 {
 		p.say("first stale bind in full")
 		for _, line := range bindInFull(binds[0]) {

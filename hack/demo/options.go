@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
 )
@@ -14,6 +16,7 @@ import (
 // The variables that shape the demo.
 const (
 	envLag         = "DEMO_LAG"
+	envLagOn       = "DEMO_LAG_ON"
 	envRounds      = "DEMO_ROUNDS"
 	envUpstream    = "DEMO_UPSTREAM"
 	envKeep        = "DEMO_KEEP"
@@ -35,8 +38,10 @@ const (
 // options are what the environment asks for.
 type options struct {
 	// kruise: OpenKruise Agents are played instead.
-	kruise   bool
-	lag      time.Duration
+	kruise bool
+	lag    time.Duration
+	// lagOn names what the controllers see that late, in the order of caches.
+	lagOn    []string
 	rounds   int
 	upstream string
 	// keep leaves everything running until Ctrl-C.
@@ -52,7 +57,7 @@ type options struct {
 // parseOptions reads the environment. An error names the variable.
 func parseOptions(getenv func(string) string) (options, error) {
 	o := options{
-		lag: defaultLag, rounds: defaultRounds, upstream: defaultUpstream,
+		lag: defaultLag, lagOn: []string{cacheTemplates}, rounds: defaultRounds, upstream: defaultUpstream,
 		context: getenv(envContext), webhookHost: getenv(envWebhookHost),
 	}
 	for _, parse := range []struct {
@@ -60,6 +65,7 @@ func parseOptions(getenv func(string) string) (options, error) {
 		into func(string) error
 	}{
 		{envLag, func(text string) (err error) { o.lag, err = scenario.ParseLag(text); return err }},
+		{envLagOn, func(text string) (err error) { o.lagOn, err = parseLagOn(text); return err }},
 		{envRounds, func(text string) (err error) { o.rounds, err = scenario.ParseCount(text); return err }},
 		{envUpstream, func(text string) (err error) { o.upstream, err = parseRelease(text); return err }},
 		{envPlatform, func(text string) (err error) { o.kruise, err = parsePlatform(text); return err }},
@@ -78,7 +84,7 @@ func parseOptions(getenv func(string) string) (options, error) {
 // complete checks what the variables mean together.
 func (o options) complete(getenv func(string) string) (options, error) {
 	if o.kruise {
-		for _, name := range []string{envContext, envUpstream} {
+		for _, name := range []string{envContext, envUpstream, envLagOn} {
 			if getenv(name) != "" {
 				return options{}, fmt.Errorf("%s: not with %s=%s, which plays that system on the demo's own cluster; unset one of them", name, envPlatform, platformKruise)
 			}
@@ -90,12 +96,12 @@ func (o options) complete(getenv func(string) string) (options, error) {
 		}
 		return o, nil
 	}
-	for _, name := range []string{envLag, envUpstream} {
+	for _, name := range []string{envLag, envLagOn, envUpstream} {
 		if getenv(name) != "" {
 			return options{}, fmt.Errorf("%s: not with %s: that cluster's own agent-sandbox is used, as it is; unset one of them", name, envContext)
 		}
 	}
-	o.lag, o.upstream = 0, ""
+	o.lag, o.lagOn, o.upstream = 0, nil, ""
 	if len(o.images) == 0 {
 		o.images = strings.Split(defaultImages, ",")
 	}
@@ -113,6 +119,56 @@ func parsePlatform(text string) (isKruise bool, err error) {
 		return false, fmt.Errorf("%q is no platform: use %s or %s", text, platformAgentSandbox, platformKruise)
 	}
 	return text == platformKruise, nil
+}
+
+// What the controllers of the demo's own cluster can be made to see late.
+const (
+	cacheTemplates = "templates"
+	cachePools     = "pools"
+	cacheSandboxes = "sandboxes"
+)
+
+// caches are all of them, in the order in which they are named.
+var caches = []struct {
+	name     string
+	resource schema.GroupResource
+}{
+	{cacheTemplates, upstream.SandboxTemplates}, {cachePools, upstream.SandboxWarmPools}, {cacheSandboxes, upstream.Sandboxes},
+}
+
+func parseLagOn(text string) ([]string, error) {
+	asked := strings.Split(text, ",")
+	var on, known []string
+	for _, c := range caches {
+		known = append(known, c.name)
+		if slices.Contains(asked, c.name) {
+			on = append(on, c.name)
+		}
+	}
+	if len(on) != len(asked) {
+		return nil, fmt.Errorf("%q is not a list of some of %s, each once, separated by commas", text, strings.Join(known, ", "))
+	}
+	return on, nil
+}
+
+// delays are what is seen late, and how late.
+func (o options) delays() map[schema.GroupResource]time.Duration {
+	delays := map[schema.GroupResource]time.Duration{}
+	for _, c := range caches {
+		if slices.Contains(o.lagOn, c.name) {
+			delays[c.resource] = o.lag
+		}
+	}
+	return delays
+}
+
+// seenLate names what is seen late: "templates, pools and sandboxes".
+func (o options) seenLate() string {
+	first, last := o.lagOn[:len(o.lagOn)-1], o.lagOn[len(o.lagOn)-1]
+	if len(first) == 0 {
+		return last
+	}
+	return strings.Join(first, ", ") + " and " + last
 }
 
 func parseRelease(text string) (string, error) {

@@ -112,7 +112,7 @@ func (p *play) conclude(result outcome, judged *checker.Report, cold time.Durati
 	if err := writeTable(p.out, result.unguarded, result.guarded); err != nil {
 		return err
 	}
-	p.say("%s", priceLine(result.unguarded, result.guarded, p.lag))
+	p.say("%s", p.priceLine(result.unguarded, result.guarded))
 	if cold > 0 {
 		p.say("%s", coldLine(result.guarded, cold))
 	}

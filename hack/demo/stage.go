@@ -8,13 +8,11 @@ import (
 	"os"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
-	"github.com/freshbind/freshbind/test/upstream"
 )
 
 // builtTimeout is long for fake nodes, also on a machine that has more to do.
@@ -87,7 +85,7 @@ func builtStage(ctx context.Context, o options, out io.Writer) (*stage, error) {
 	start := time.Now()
 	world, err := scenario.StartWorld(ctx, scenario.WorldOptions{
 		Release: o.upstream,
-		Delay:   map[schema.GroupResource]time.Duration{upstream.SandboxTemplates: o.lag},
+		Delay:   o.delays(),
 		Cluster: controlplane.Options{Dir: s.dir, Log: os.Stderr},
 	})
 	if err != nil {
@@ -105,7 +103,7 @@ func builtStage(ctx context.Context, o options, out io.Writer) (*stage, error) {
 	}
 	sees := "it sees templates as soon as they change"
 	if o.lag > 0 {
-		sees = fmt.Sprintf("it sees templates %.1f s late", o.lag.Seconds())
+		sees = fmt.Sprintf("it sees %s %.1f s late", o.seenLate(), o.lag.Seconds())
 	}
 	_, _ = fmt.Fprintf(out, "control plane  etcd %s, kube-apiserver %s, kwok %s at %s; all up in %.0f s\n",
 		versions.Etcd, versions.Kubernetes, versions.Kwok, s.admin.Host, time.Since(start).Seconds())

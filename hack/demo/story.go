@@ -82,11 +82,11 @@ func bindInFull(b checker.Bind) []string {
 }
 
 // priceLine says what freshness cost.
-func priceLine(unguarded, guarded row, lag time.Duration) string {
+func (o options) priceLine(unguarded, guarded row) string {
 	price := guarded.p50() - unguarded.p50()
 	line := fmt.Sprintf("price of freshness here: %+.2f s until a claim is ready (p50)", price.Seconds())
-	if lag > 0 {
-		line += fmt.Sprintf(", with templates seen %.1f s late; with another lag: %s=10 make demo", lag.Seconds(), envLag)
+	if o.lag > 0 {
+		line += fmt.Sprintf(", with %s seen %.1f s late; with another lag: %s=10 make demo", o.seenLate(), o.lag.Seconds(), envLag)
 	}
 	return line
 }
