@@ -80,6 +80,8 @@ type Guard struct {
 	Retries     *RetryLimiter
 	// KnownRefusals knows of cold starts that are refused; nil for none.
 	KnownRefusals *RefusalCache
+	// Existing is told of sandboxes that are let be created for claims; nil for nobody.
+	Existing *ExistingNames
 	// PoolSkipped is told of a cold start for a claim that any member of the pool
 	// would have done for; nil when nobody wants to know.
 	PoolSkipped func(namespace, pool string)
@@ -281,6 +283,9 @@ func (g *Guard) hint(w platform.Write, o outcome) {
 // passes takes note of a write that is let through.
 func (g *Guard) passes(w platform.Write, o outcome) {
 	g.RecentBinds.note(w)
+	if o.mode == settings.Enforce {
+		g.Existing.note(w)
+	}
 	if o.repaired != "" && w.Claim.Name != "" {
 		g.Observer.Repaired(w, o.repaired)
 	}

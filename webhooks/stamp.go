@@ -9,9 +9,12 @@ import (
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -43,6 +46,8 @@ type Stamp struct {
 	SchedulerName string
 	// KnownRefusals is told of cold starts that are going to be refused; nil for nobody.
 	KnownRefusals *RefusalCache
+	// Existing knows which sandboxes may be there already; nil for none.
+	Existing *ExistingNames
 }
 
 var _ admission.Handler = (*Stamp)(nil)
@@ -60,6 +65,8 @@ func (s *Stamp) Handle(ctx context.Context, req admission.Request) admission.Res
 	find, isPod := s.Revisions.NewSandbox, kindOf(req) == podKind
 	if isPod {
 		find = s.Revisions.PodRevision
+	} else if s.exists(ctx, req, obj.GetName()) {
+		return alreadyExists(req, obj.GetName())
 	}
 	stamp, err := find(ctx, obj)
 	if err != nil {
@@ -86,6 +93,22 @@ func (s *Stamp) Handle(ctx context.Context, req admission.Request) admission.Res
 		patch = append(patch, s.sendPatch(obj)...)
 	}
 	return admission.Patched("", patch...)
+}
+
+// exists reports whether a sandbox that is to be created for a claim is there already.
+func (s *Stamp) exists(ctx context.Context, req admission.Request, name string) bool {
+	return !s.Birth && s.Modes.lastKnown(ctx, req.Namespace) == settings.Enforce &&
+		s.Existing.has(ctx, resourceOf(req), types.NamespacedName{Namespace: req.Namespace, Name: name})
+}
+
+// alreadyExists is what the API server itself would say in the end.
+func alreadyExists(req admission.Request, name string) admission.Response {
+	status := apierrors.NewAlreadyExists(resourceOf(req), name).Status()
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
+}
+
+func resourceOf(req admission.Request) schema.GroupResource {
+	return schema.GroupResource{Group: req.Resource.Group, Resource: req.Resource.Resource}
 }
 
 // repairPatch returns the operations that rewrite a cold start.

@@ -60,7 +60,18 @@ var repairing = slices.Concat(at("internal/freshness/repair.go", []mutant{
 	{check: "refusal cache: once", old: `f.refusals.Remove(question)`, broken: ``, test: "TestRefusalCache/a second time"},
 	{check: "refusal cache: for a moment", old: `known && f.clock.Since(r.at) < refusalKeptFor`, broken: `known`, test: "TestRefusalCache/too late"},
 	{check: "refusal cache: refusals only", old: `if f == nil || v.Allowed {`, broken: `if f == nil {`, test: "TestRefusalCache/what is allowed"},
+}), at("webhooks/existingnames.go", []mutant{
+	{check: "what exists: it is there now", old: `return err == nil && obj != nil`, broken: `return true`, test: "TestStampAnswersThatASandboxExists/gone"},
+	{check: "what exists: could be read", old: `return err == nil && obj != nil`, broken: `return err != nil || obj != nil`, test: "TestStampAnswersThatASandboxExists/unreadable"},
+	{check: "what exists: what is gone is forgotten", old: `e.names.Remove(key)`, broken: ``, test: "TestStampAnswersThatASandboxExists/gone"},
+	{check: "what exists: names that come again", old: `|| w.New.GetGenerateName() != ""`, broken: ``, test: "TestGuardRemembersWhatMayExist/a generated name"},
+	{check: "what exists: sandboxes of claims", old: `w.Operation != freshness.ColdStart && w.Operation != freshness.WarmStart ||`, broken: ``, test: "TestGuardRemembersWhatMayExist/a bind"},
+}), at("webhooks/guard.go", []mutant{
+	{check: "what exists: in mode enforce only", old: `if o.mode == settings.Enforce { g.Existing.note(w)`, broken: `if true {
+		g.Existing.note(w)`, test: "TestGuardRemembersWhatMayExist/audited"},
 }), at("webhooks/stamp.go", []mutant{
+	{check: "what exists: not where nothing is denied", old: `s.Modes.lastKnown(ctx, req.Namespace) == settings.Enforce &&`, broken: `true &&`, test: "TestStampAnswersThatASandboxExists/audit"},
+	{check: "what exists: no births", old: `return !s.Birth &&`, broken: `return`, test: "TestStampAnswersThatASandboxExists/a birth"},
 	{check: "repair: in mode enforce only", old: `err != nil || mode != settings.Enforce {
 		return admission.Allowed("")`, broken: `err != nil && mode != settings.Enforce {
 		return admission.Allowed("")`, test: "TestStamp/to be repaired, audit"},

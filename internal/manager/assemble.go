@@ -31,9 +31,10 @@ type assembly struct {
 	served
 	Connected
 
-	mgr   manager.Manager
-	modes *webhooks.Modes
-	reg   prometheus.Registerer
+	mgr    manager.Manager
+	stored platform.Stored
+	modes  *webhooks.Modes
+	reg    prometheus.Registerer
 }
 
 // assemble connects platform, webhooks and controllers to the manager.
@@ -47,7 +48,8 @@ func (o *process) assemble(mgr manager.Manager, platformServed served, store *me
 	}
 	a := &assembly{
 		process: o, served: platformServed, Connected: platformServed.Connect(sources), mgr: mgr, reg: reg,
-		modes: &webhooks.Modes{Live: sources.NamespaceLabels, Cached: sources.CachedNamespaces, Defaults: o.Defaults},
+		stored: sources.Stored,
+		modes:  &webhooks.Modes{Live: sources.NamespaceLabels, Cached: sources.CachedNamespaces, Defaults: o.Defaults},
 	}
 	// Informers that the handlers read from have to be filled before the first
 	// request, not by it.
@@ -222,13 +224,14 @@ func (a *assembly) register(to hints, binds *webhooks.RecentBinds) {
 	m := webhooks.NewMetrics(a.reg)
 	retries := webhooks.NewRetryLimiter(clock.RealClock{})
 	refusals := webhooks.NewRefusalCache(clock.RealClock{})
+	existing := webhooks.NewExistingNames(a.stored.Get)
 	hooks := append(webhooks.Judged(), webhooks.BirthHook)
 	for _, hook := range webhooks.Judged() {
 		hooks = append(hooks, hook.Opened())
 	}
 	for _, hook := range hooks {
 		server.Register(a.Admission.PathPrefix+hook.Path, webhooks.NewReviews(&webhooks.Guard{
-			Platform: a.Guard, Modes: a.modes, Metrics: m, Observer: to, RecentBinds: binds, Retries: retries, KnownRefusals: refusals,
+			Platform: a.Guard, Modes: a.modes, Metrics: m, Observer: to, RecentBinds: binds, Retries: retries, KnownRefusals: refusals, Existing: existing,
 			PoolSkipped: to.poolSkipped, Released: to.released, ReturnRefused: to.returnRefused,
 			Clock: clock.RealClock{}, Turns: a.turns, Timeout: hook.HandlerTimeout(), FailOpen: hook.FailOpen,
 		}))
@@ -236,7 +239,7 @@ func (a *assembly) register(to hints, binds *webhooks.RecentBinds) {
 	for _, hook := range []webhooks.Hook{webhooks.StampHook, webhooks.StampBirthHook} {
 		server.Register(a.Admission.PathPrefix+hook.Path, webhooks.NewReviews(&webhooks.Stamp{
 			Revisions: a.Guard, Modes: a.modes, Timeout: hook.HandlerTimeout(), SchedulerName: a.Scheduling.sendsTo(), KnownRefusals: refusals,
-			Birth: hook.Path == webhooks.StampBirthHook.Path,
+			Existing: existing, Birth: hook.Path == webhooks.StampBirthHook.Path,
 		}))
 	}
 	if a.Keep != nil {

@@ -41,6 +41,7 @@ func TestEveryGuardHasWhatItNeeds(t *testing.T) {
 	}
 	var retries *webhooks.RetryLimiter
 	var refusals *webhooks.RefusalCache
+	var existing *webhooks.ExistingNames
 	for _, hook := range hooks {
 		admission, ok := server.byPath[hook.Path].(*webhooks.Reviews)
 		if !ok {
@@ -53,9 +54,9 @@ func TestEveryGuardHasWhatItNeeds(t *testing.T) {
 			continue
 		}
 		if retries == nil {
-			retries, refusals = guard.Retries, guard.KnownRefusals
+			retries, refusals, existing = guard.Retries, guard.KnownRefusals, guard.Existing
 		}
-		if guard.RecentBinds != binds || guard.Retries != retries || guard.KnownRefusals != refusals {
+		if guard.RecentBinds != binds || guard.Retries != retries || guard.KnownRefusals != refusals || guard.Existing != existing {
 			t.Errorf("%s remembers by itself what all guards have to", hook.Path)
 		}
 		if guard.FailOpen != hook.FailOpen || guard.Timeout != hook.HandlerTimeout() {
@@ -69,6 +70,9 @@ func TestEveryGuardHasWhatItNeeds(t *testing.T) {
 	}
 	for _, hook := range []webhooks.Hook{webhooks.StampHook, webhooks.StampBirthHook} {
 		stamp := server.byPath[hook.Path].(*webhooks.Reviews).Handler.(*webhooks.Stamp)
+		if stamp.Existing != existing {
+			t.Errorf("%s knows nothing of what guards let be created", hook.Path)
+		}
 		if stamp.KnownRefusals != refusals {
 			t.Errorf("%s tells no guard what it predicts", hook.Path)
 		}

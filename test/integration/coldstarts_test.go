@@ -1,9 +1,14 @@
 package integration
 
 import (
+	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
@@ -50,4 +55,36 @@ func TestColdStartsByCause(t *testing.T) {
 	if got := since()["Refused"]; got == 0 {
 		t.Errorf("cold starts are %v: none of a claim that was refused a stale member", since())
 	}
+}
+
+// A controller that does not see what it has created creates it again and again. It is
+// told so without a verdict, until that sandbox is gone.
+func TestACreateOfWhatExistsCostsNoVerdict(t *testing.T) {
+	w := sharedWorld(t)
+	s := w.enforced(t)
+	none := s.pool(scenario.Pool{Name: "none", Strategy: scenario.Recreate})
+	s.claim(none, "c1")
+	sandbox, err := s.SandboxOf(t.Context(), "c1")
+	s.must(err)
+
+	s.hold(upstream.SandboxClaims)
+	reads := func() float64 { return w.metric(t, "freshbind_live_reads_total", `resource="sandboxclaims"`) }
+	before := reads()
+	again := builders.MakeColdStart(s.get(upstream.SandboxClaims, "c1"), s.get(upstream.SandboxTemplates, none.Template)).Obj()
+	sandboxes := w.controllers(t).Resource(upstream.Sandboxes.WithVersion(s.Version)).Namespace(s.Name)
+	for range 10 {
+		_, err := sandboxes.Create(t.Context(), again, metav1.CreateOptions{})
+		if !apierrors.IsAlreadyExists(err) || !strings.Contains(err.Error(), "stamp.freshbind.dev") {
+			t.Fatalf("creating it once more: %v; want AlreadyExists, from the webhook that stamps", err)
+		}
+	}
+	if read := reads() - before; read > 0 {
+		t.Errorf("the claim was read %v times for what exists", read)
+	}
+	s.must(s.Resource(upstream.Sandboxes).Delete(t.Context(), sandbox.GetName(), metav1.DeleteOptions{}))
+	// Its Pod may be in the way for a while, as a verdict says then.
+	s.eventually("a verdict once more", func(ctx context.Context) (string, bool) {
+		_, err := sandboxes.Create(ctx, again, metav1.CreateOptions{})
+		return fmt.Sprint(err), err == nil || !strings.Contains(err.Error(), "stamp.freshbind.dev")
+	})
 }
