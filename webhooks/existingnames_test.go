@@ -105,11 +105,14 @@ func TestStampAnswersThatASandboxExists(t *testing.T) {
 // Only what is let through for good, and under a name that comes again, is remembered.
 func TestGuardRemembersWhatMayExist(t *testing.T) {
 	cold := builders.MakeColdStart(claim, template).Obj()
+	bind := facts(func(*platform.Facts) {})
+	bound := builders.SandboxFrom(builders.Bound(member, claim, template).Obj()).Unset("metadata", "generateName").Obj()
 	fresh := facts(func(f *platform.Facts) {
 		f.Member.Controller = freshness.Owner{Kind: freshness.OwnedByClaim, Name: claim.GetName(), UID: string(claim.GetUID())}
 	})
 	cases := map[string]struct {
 		req     admission.Request
+		of      *platform.Facts
 		refused bool
 		err     error
 		mode    settings.Mode
@@ -122,11 +125,14 @@ func TestGuardRemembersWhatMayExist(t *testing.T) {
 		"refused":          {req: sandboxRequest(t, cold), refused: true, mode: settings.Enforce},
 		"undecided":        {req: sandboxRequest(t, cold), err: errors.New("etcd is away"), mode: settings.Enforce},
 		"a generated name": {req: sandboxRequest(t, builders.SandboxFrom(cold).Set("c1-", "metadata", "generateName").Obj()), mode: settings.Enforce},
-		"a bind":           {req: bindRequest(t), mode: settings.Enforce},
+		"a bind":           {req: request(t, admissionv1.Update, member, bound), of: &bind, mode: settings.Enforce},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			f := &fakePlatform{facts: fresh, err: tc.err}
+			if tc.of != nil {
+				f.facts = *tc.of
+			}
 			if tc.refused {
 				f.facts.Claim = &freshness.Claim{UID: "another"}
 			}
