@@ -36,7 +36,7 @@ func NewExistingNames(get func(ctx context.Context, gr schema.GroupResource, nam
 // note takes note of a write that passes. Whether it is stored in the end is not
 // known here. What the API server names is never created twice.
 func (e *ExistingNames) note(w platform.Write) {
-	if e == nil || w.Operation != freshness.ColdStart && w.Operation != freshness.WarmStart || w.New.GetGenerateName() != "" {
+	if e == nil || w.Operation != freshness.ColdStart || w.New.GetGenerateName() != "" {
 		return
 	}
 	key := types.NamespacedName{Namespace: w.New.GetNamespace(), Name: w.New.GetName()}

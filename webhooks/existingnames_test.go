@@ -150,7 +150,7 @@ func TestGuardRemembersWhatMayExist(t *testing.T) {
 func TestExistingNamesAreBoundedInBytes(t *testing.T) {
 	e, cold := NewExistingNames((&storedSandboxes{}).get), builders.MakeColdStart(claim, template)
 	for i := range 10_000 {
-		e.note(platform.Write{Operation: freshness.WarmStart, New: cold.Name(strings.Repeat("x", 200) + strconv.Itoa(i)).Obj()})
+		e.note(platform.Write{Operation: freshness.ColdStart, New: cold.Name(strings.Repeat("x", 200) + strconv.Itoa(i)).Obj()})
 	}
 	if n := e.names.Bytes(); n > existingBytes || n < existingBytes/2 {
 		t.Errorf("%d bytes are remembered, want up to %d", n, existingBytes)

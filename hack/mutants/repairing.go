@@ -65,7 +65,7 @@ var repairing = slices.Concat(at("internal/freshness/repair.go", []mutant{
 	{check: "what exists: could be read", old: `return err == nil && obj != nil`, broken: `return err != nil || obj != nil`, test: "TestStampAnswersThatASandboxExists/unreadable"},
 	{check: "what exists: what is gone is forgotten", old: `e.names.Remove(key)`, broken: ``, test: "TestStampAnswersThatASandboxExists/gone"},
 	{check: "what exists: names that come again", old: `|| w.New.GetGenerateName() != ""`, broken: ``, test: "TestGuardRemembersWhatMayExist/a generated name"},
-	{check: "what exists: sandboxes of claims", old: `w.Operation != freshness.ColdStart && w.Operation != freshness.WarmStart ||`, broken: ``, test: "TestGuardRemembersWhatMayExist/a bind"},
+	{check: "what exists: sandboxes of claims", old: `w.Operation != freshness.ColdStart ||`, broken: ``, test: "TestGuardRemembersWhatMayExist/a bind"},
 }), at("webhooks/guard.go", []mutant{
 	{check: "what exists: in mode enforce only", old: `if o.mode == settings.Enforce { g.Existing.note(w)`, broken: `if true {
 		g.Existing.note(w)`, test: "TestGuardRemembersWhatMayExist/audited"},
