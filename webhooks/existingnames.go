@@ -17,19 +17,22 @@ const existingBytes = 1 << 20
 
 // ExistingNames remembers under which names a sandbox was lately let be created for a
 // claim. A controller whose cache does not show that sandbox yet creates it again at
-// once: agent-sandbox v0.5.6, with Sandboxes seen 1.5 s late, six times a claim. The API
+// once: agent-sandbox v0.5.6, with Sandboxes seen 1.5 s late, six or seven times a claim. The API
 // server says that it exists only after all webhooks, and each kind makes a round of
 // reads. So the first one says it, after one live read. What is remembered is a
 // hint where to look, and nothing is let through for it. A nil *ExistingNames remembers
 // nothing.
 type ExistingNames struct {
-	get   func(ctx context.Context, gr schema.GroupResource, namespace, name string) (*unstructured.Unstructured, error)
+	get   GetStored
 	names *bounded.Cache[types.NamespacedName, struct{}]
 }
 
-// NewExistingNames returns one without names. get reads an object as it is stored now;
-// nil when it does not exist.
-func NewExistingNames(get func(ctx context.Context, gr schema.GroupResource, namespace, name string) (*unstructured.Unstructured, error)) *ExistingNames {
+// GetStored reads an object as it is stored now; nil when it does not exist. An error says
+// that it could not be read.
+type GetStored func(ctx context.Context, gr schema.GroupResource, namespace, name string) (*unstructured.Unstructured, error)
+
+// NewExistingNames returns one without names.
+func NewExistingNames(get GetStored) *ExistingNames {
 	return &ExistingNames{get, bounded.NewCache[types.NamespacedName, struct{}](existingBytes)}
 }
 
@@ -43,8 +46,8 @@ func (e *ExistingNames) note(w platform.Write) {
 	e.names.Add(key, struct{}{}, len(key.Namespace)+len(key.Name))
 }
 
-// has reports whether a sandbox of that name was let be created, and is there now. It is
-// not asked for where it could not be read: then it is judged like any other.
+// has reports whether a sandbox of that name was let be created, and is there now. One
+// that cannot be read is not said to be there: a verdict follows, as for any other.
 func (e *ExistingNames) has(ctx context.Context, gr schema.GroupResource, key types.NamespacedName) bool {
 	if e == nil {
 		return false

@@ -66,6 +66,7 @@ func (s *Stamp) Handle(ctx context.Context, req admission.Request) admission.Res
 	if isPod {
 		find = s.Revisions.PodRevision
 	} else if s.exists(ctx, req, obj.GetName()) {
+		logf.FromContext(ctx).V(2).Info("Sandbox exists already", "sandbox", obj.GetName())
 		return alreadyExists(req, obj.GetName())
 	}
 	stamp, err := find(ctx, obj)

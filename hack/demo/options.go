@@ -162,6 +162,20 @@ func (o options) delays() map[schema.GroupResource]time.Duration {
 	return delays
 }
 
+// settleMargin is for what a controller does with what it sees.
+const settleMargin = time.Second
+
+// settling is how long agent-sandbox may take to see that a pool is at rest. Until its
+// cache shows the addresses of new members a claim waits for them (v1.0.3,
+// warmCandidatesPendingError in extensions/controllers/sandboxclaim_controller.go): what
+// it takes then is nobody's price but that cache's.
+func (o options) settling() time.Duration {
+	if o.lag == 0 || !slices.Contains(o.lagOn, cacheSandboxes) {
+		return 0
+	}
+	return o.lag + settleMargin
+}
+
 // seenLate names what is seen late: "templates, pools and sandboxes".
 func (o options) seenLate() string {
 	first, last := o.lagOn[:len(o.lagOn)-1], o.lagOn[len(o.lagOn)-1]

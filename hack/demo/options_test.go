@@ -72,6 +72,25 @@ func TestDelays(t *testing.T) {
 	}
 }
 
+func TestSettling(t *testing.T) {
+	cases := map[string]struct {
+		options options
+		want    time.Duration
+	}{
+		"sandboxes are late":     {options{lag: 3 * time.Second, lagOn: []string{"pools", "sandboxes"}}, 4 * time.Second},
+		"sandboxes are not late": {options{lag: 3 * time.Second, lagOn: []string{"templates", "pools"}}, 0},
+		"no lag":                 {options{lagOn: []string{"sandboxes"}}, 0},
+		"another's cluster":      {options{}, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.options.settling(); got != tc.want {
+				t.Errorf("settling() = %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestImage(t *testing.T) {
 	cases := map[string]struct {
 		options options

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 	"time"
 
@@ -19,8 +18,6 @@ const (
 	poolName = "python"
 	// lateWithin is the patience with a pool that exhausted it before.
 	lateWithin = time.Second
-	// settleMargin is for what a cache does with what it sees.
-	settleMargin = time.Second
 )
 
 // side is one of the two namespaces and what went wrong in it so far.
@@ -117,26 +114,7 @@ func (p *play) rest(ctx context.Context, s *side, image string) error {
 	if err != nil {
 		return s.tolerated(ctx, err)
 	}
-	return p.settle(ctx)
-}
-
-// settle lets agent-sandbox see that the pool is at rest, where it sees
-// sandboxes late. Until its cache shows the addresses of new members, a claim
-// waits for them (v1.0.3, warmCandidatesPendingError in
-// extensions/controllers/sandboxclaim_controller.go): what it then takes is
-// nobody's price but that cache's.
-func (p *play) settle(ctx context.Context) error {
-	if p.lag == 0 || !slices.Contains(p.lagOn, cacheSandboxes) {
-		return nil
-	}
-	seen := time.NewTimer(p.lag + settleMargin)
-	defer seen.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-seen.C:
-		return nil
-	}
+	return scenario.Pause(ctx, p.settling())
 }
 
 func (p *play) burst(ctx context.Context, s *side, image string, names []string) error {
