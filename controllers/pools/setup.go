@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -31,6 +32,11 @@ import (
 // batchPeriod is how long the events of one pool's members are gathered before they
 // are looked at together.
 const batchPeriod = 50 * time.Millisecond
+
+// urgentRate is how many pools a second, of all tenants, are looked at without that delay,
+// because their template was edited: claims that come right after it try the old members
+// until those are hidden or gone.
+const urgentRate = 20
 
 // poolWorkers is how many pools are brought a step further at once.
 const poolWorkers = 8
@@ -76,24 +82,26 @@ func Setup(mgr manager.Manager, o Options) (*Dispositions, error) {
 	b := ctrl.NewControllerManagedBy(mgr).Named("pools").
 		WithOptions(controller.Options{MaxConcurrentReconciles: poolWorkers})
 	type watch struct {
-		kind  *unstructured.Unstructured
-		pools func(context.Context, client.Object) []types.NamespacedName
+		kind   *unstructured.Unstructured
+		pools  func(context.Context, client.Object) []types.NamespacedName
+		urgent flowcontrol.PassiveRateLimiter
 	}
+	edits := flowcontrol.NewTokenBucketPassiveRateLimiter(urgentRate, urgentRate)
 	watches := []watch{
-		{object(view.kinds.Pools), enqueueSelf},
-		{object(view.kinds.Templates), view.poolsOfTemplate("")},
-		{object(nodeKind), view.poolsOnNode},
+		{object(view.kinds.Pools), enqueueSelf, nil},
+		{object(view.kinds.Templates), view.poolsOfTemplate(""), edits},
+		{object(nodeKind), view.poolsOnNode, nil},
 	}
 	if shared := view.kinds.SharedTemplates; !shared.Empty() {
-		watches = append(watches, watch{object(shared), view.poolsOfTemplate(shared.Kind)})
+		watches = append(watches, watch{object(shared), view.poolsOfTemplate(shared.Kind), edits})
 	}
 	for _, watch := range watches {
-		b = b.WatchesRawSource(source.Kind(view.informers, client.Object(watch.kind), enqueuePools(watch.pools)))
+		b = b.WatchesRawSource(source.Kind(view.informers, client.Object(watch.kind), enqueuePools(watch.pools, watch.urgent)))
 	}
 	b = b.WatchesRawSource(changes[members.Member]{view.store, view.store.HandleSandboxes, p.poolsOfMember}).
 		WatchesRawSource(changes[members.Pod]{view.store, view.store.HandlePods, view.poolsOfPod})
 	b = b.WatchesRawSource(source.TypedFunc[reconcile.Request](turns.Feed))
-	b = b.WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&corev1.Namespace{}), enqueuePools(view.poolsIn),
+	b = b.WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&corev1.Namespace{}), enqueuePools(view.poolsIn, nil),
 		predicate.LabelChangedPredicate{}))
 	if err := b.Complete(p); err != nil {
 		return nil, fmt.Errorf("setting up the controller of pools: %w", err)
@@ -109,24 +117,31 @@ func budgetOf(size int, c clock.PassiveClock, turns hints.Queue[reconcile.Reques
 	})
 }
 
-// enqueuePools asks for the pools that an object has to do with, now or before.
-func enqueuePools(pools func(context.Context, client.Object) []types.NamespacedName) handler.EventHandler {
-	add := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], objs ...client.Object) {
+// enqueuePools asks for the pools that an object has to do with, now or before. Those of a
+// changed spec are not gathered as far as urgent goes; nil for never.
+func enqueuePools(pools func(context.Context, client.Object) []types.NamespacedName, urgent flowcontrol.PassiveRateLimiter) handler.EventHandler {
+	add := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], edited bool, objs ...client.Object) {
+		keys := sets.New[types.NamespacedName]()
 		for _, obj := range objs {
-			for _, key := range pools(ctx, obj) {
-				q.AddAfter(reconcile.Request{NamespacedName: key}, batchPeriod)
+			keys.Insert(pools(ctx, obj)...)
+		}
+		for key := range keys {
+			after := batchPeriod
+			if edited && urgent != nil && urgent.TryAccept() {
+				after = 0
 			}
+			q.AddAfter(reconcile.Request{NamespacedName: key}, after)
 		}
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			add(ctx, q, e.Object)
+			add(ctx, q, false, e.Object)
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			add(ctx, q, e.ObjectOld, e.ObjectNew)
+			add(ctx, q, e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration(), e.ObjectOld, e.ObjectNew)
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			add(ctx, q, e.Object)
+			add(ctx, q, false, e.Object)
 		},
 	}
 }

@@ -172,6 +172,9 @@ var settling = slices.Concat(at("controllers/pools/slowstart.go", []mutant{
 	{check: "a Pod that v0.1.0 took just now stays", old: `case claim == "" && !fault && !overdue:`, broken: `case false:`, test: "TestSettlingARefusedPod/released and not marked, a moment ago"},
 	{check: "a Pod that left its pool is given time", old: `p.hints.Note(overdue, released)`, broken: `p.hints.Note(overdue, 0)`, test: "TestWhenPodsAreLookedAt/released"},
 }), at("controllers/pools/setup.go", []mutant{
+	{check: "pools: an edited template waits for nothing", old: `after = 0`, broken: `after = batchPeriod`, test: "TestPoolsOfAnEditedTemplateAreLookedAtAtOnce/edited"},
+	{check: "pools: what is no edit waits", old: `if edited && urgent`, broken: `if urgent`, test: "TestPoolsOfAnEditedTemplateAreLookedAtAtOnce/not its spec"},
+	{check: "pools: edits without end wait", old: ` && urgent.TryAccept()`, broken: ``, test: "TestPoolsOfAnEditedTemplateAreLookedAtAtOnce/edited again and again"},
 	{check: "NodeLeaving: pools of Pods hear of it", old: `if leaves && v.hasBarePods(v.kinds.Pools) {`, broken: `if false {`, test: "TestPoolsOnANode/leaving, bare pods"},
 	{check: "nodes that stay concern nobody", old: `node.Leaving(nil) != ""`, broken: `node.Leaving(nil) != "never"`, test: "TestPoolsOnANode/stays, bare pods"},
 	{check: "nodes that Pods tolerate concern nobody", old: `if pod.MustLeave(node) || pod.IsUnwelcome(node) {`, broken: `if true {`, test: "TestPoolsOnANode/set aside, tolerated"},
