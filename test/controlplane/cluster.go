@@ -146,12 +146,26 @@ func (c *Cluster) config(server int, pair keyPair) *rest.Config {
 // Run starts a program that belongs to the cluster: its output goes to
 // Dir/logs/<name>.log, and it ends when the cluster does at the latest.
 func (c *Cluster) Run(name, path string, args ...string) (*Process, error) {
+	return c.run(name, path, nil, args...)
+}
+
+// serverEnv has kube-apiserver and etcd collect garbage a quarter as often as they would
+// by themselves, for half a GiB of memory: where a whole cluster has two CPUs, it is a
+// seventh of the API server's work. Who has set GOGC is obeyed.
+func serverEnv() []string {
+	if os.Getenv("GOGC") != "" {
+		return nil
+	}
+	return []string{"GOGC=400"}
+}
+
+func (c *Cluster) run(name, path string, env []string, args ...string) (*Process, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stopped {
 		return nil, fmt.Errorf("start %s: the cluster is stopped", name)
 	}
-	p, err := startProcess(name, path, c.LogPath(name), args...)
+	p, err := startProcess(name, path, c.LogPath(name), env, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import "strconv"
 // StartProcess runs a program that belongs to no cluster. Like those that do,
 // it dies with this process.
 func StartProcess(name, path, logPath string, args ...string) (*Process, error) {
-	return startProcess(name, path, logPath, args...)
+	return startProcess(name, path, logPath, nil, args...)
 }
 
 // ReservePort finds a free loopback port that no other user of this package

@@ -34,8 +34,9 @@ type Process struct {
 	waitErr  error
 }
 
-// startProcess runs path with args, its output appended to logPath.
-func startProcess(name, path, logPath string, args ...string) (*Process, error) {
+// startProcess runs path with args, its output appended to logPath. env is added to this
+// process's own environment.
+func startProcess(name, path, logPath string, env []string, args ...string) (*Process, error) {
 	if err := os.MkdirAll(filepath.Dir(logPath), 0o755); err != nil {
 		return nil, fmt.Errorf("start %s: make log folder: %w", name, err)
 	}
@@ -49,7 +50,7 @@ func startProcess(name, path, logPath string, args ...string) (*Process, error) 
 	cmd := exec.Command(path, args...)
 	cmd.Stdout, cmd.Stderr = output, output
 	// A program's own defaults must not lead it to a cluster of the user's.
-	cmd.Env = environWithout("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
+	cmd.Env = append(environWithout("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"), env...)
 	if err := startTied(cmd); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 
 // beParent starts a child, prints its process id and waits to be killed.
 func beParent(dir string) int {
-	child, err := startProcess("sleep", "/bin/sleep", filepath.Join(dir, "sleep.log"), "600")
+	child, err := startProcess("sleep", "/bin/sleep", filepath.Join(dir, "sleep.log"), nil, "600")
 	if err != nil {
 		fmt.Println(err)
 		return 1

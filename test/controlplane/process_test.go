@@ -8,12 +8,32 @@ import (
 
 func startShell(t *testing.T, script string) *Process {
 	t.Helper()
-	p, err := startProcess("shell", "/bin/sh", filepath.Join(t.TempDir(), "logs", "shell.log"), "-c", script)
+	p, err := startProcess("shell", "/bin/sh", filepath.Join(t.TempDir(), "logs", "shell.log"), nil, "-c", script)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.kill() })
 	return p
+}
+
+func TestServersCollectGarbageLessOften(t *testing.T) {
+	for name, tc := range map[string]struct{ set, want string }{
+		"by itself":          {set: "", want: "400"},
+		"as somebody set it": {set: "150", want: "150"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("GOGC", tc.set)
+			t.Setenv("KUBECONFIG", "somebody's")
+			p, err := startProcess("shell", "/bin/sh", filepath.Join(t.TempDir(), "log"), serverEnv(), "-c", "echo $GOGC$KUBECONFIG")
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-p.Done()
+			if got := tail(p.LogPath); got != tc.want {
+				t.Errorf("the process has GOGC and KUBECONFIG %q, want %q", got, tc.want)
+			}
+		})
+	}
 }
 
 func TestProcessThatFails(t *testing.T) {
@@ -55,7 +75,7 @@ func TestProcessIsKilled(t *testing.T) {
 }
 
 func TestProcessWithoutProgram(t *testing.T) {
-	if _, err := startProcess("nothing", "/does/not/exist", filepath.Join(t.TempDir(), "log")); err == nil {
+	if _, err := startProcess("nothing", "/does/not/exist", filepath.Join(t.TempDir(), "log"), nil); err == nil {
 		t.Error("a program that does not exist was started")
 	}
 }

@@ -59,7 +59,7 @@ func (c *Cluster) etcdURL() string { return "http://" + c.etcdPort.address() }
 func (c *Cluster) startEtcd(ctx context.Context) error {
 	// A port of 0 is fine for peers: there are none, and nobody has to know it.
 	peers := "http://" + loopback + ":0"
-	process, err := c.Run(Etcd, c.programs[Etcd],
+	process, err := c.run(Etcd, c.programs[Etcd], serverEnv(),
 		"--data-dir="+c.etcdDir(),
 		"--listen-client-urls="+c.etcdURL(), "--advertise-client-urls="+c.etcdURL(),
 		"--listen-peer-urls="+peers, "--initial-advertise-peer-urls="+peers, "--initial-cluster=default="+peers,
@@ -150,7 +150,7 @@ func (c *Cluster) serverRuns(i int) bool {
 
 func (c *Cluster) launchServer(i int) error {
 	server := c.servers[i]
-	process, err := c.Run(server.name, c.programs[KubeAPIServer], c.apiServerFlags(i)...)
+	process, err := c.run(server.name, c.programs[KubeAPIServer], serverEnv(), c.apiServerFlags(i)...)
 	if err != nil {
 		return err
 	}
