@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -257,6 +258,37 @@ func rolled() (*rolling, checker.Summary) {
 			{At: start.Add(3 * time.Second), Ready: 16, Claimable: 16},
 		},
 	}, s
+}
+
+func TestInTurn(t *testing.T) {
+	p := &play{sides: []*side{{name: "unguarded"}, {name: "guarded"}}}
+	for name, tc := range map[string]struct {
+		number int
+		fails  string
+		want   []string
+	}{
+		"an odd round":            {number: 1, want: []string{"guarded", "unguarded"}},
+		"an even round":           {number: 2, want: []string{"unguarded", "guarded"}},
+		"the first of both fails": {number: 2, fails: "unguarded", want: []string{"unguarded"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			failure := errors.New("gone")
+			err := p.inTurn(tc.number, func(s *side) error {
+				got = append(got, s.name)
+				if s.name == tc.fails {
+					return failure
+				}
+				return nil
+			})
+			if failed := errors.Is(err, failure); failed != (tc.fails != "") {
+				t.Errorf("inTurn() = %v", err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("inTurn() (-want,+got):\n%s", diff)
+			}
+		})
+	}
 }
 
 // A second of four is 17 columns. One in which something changes shows the

@@ -60,6 +60,17 @@ func (p *play) both(f func(*side) error) error {
 	return errors.Join(errs...)
 }
 
+// inTurn does the same in one namespace after the other, so that the work of the one is
+// no part of the other's times. Who is first changes with the number of the round.
+func (p *play) inTurn(number int, f func(*side) error) error {
+	for i := range p.sides {
+		if err := f(p.sides[(i+number)%len(p.sides)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // tolerated is nil for what a namespace's controllers failed to do in time,
 // which is noted, and the error otherwise.
 func (s *side) tolerated(ctx context.Context, err error) error {
@@ -70,29 +81,32 @@ func (s *side) tolerated(ctx context.Context, err error) error {
 	return nil
 }
 
-// open makes template and pool in both namespaces. That of coldStarts is made now, so that
-// agent-sandbox has seen its template by then.
+// open makes template and pool in both namespaces, and waits until they are at rest. The
+// pool of coldStarts is made now, so that agent-sandbox has seen its template by then.
 func (p *play) open(ctx context.Context) error {
-	err := p.both(func(s *side) error { return s.ns.CreatePool(ctx, s.pool) })
-	if err != nil {
+	if err := p.guarded.CreatePool(ctx, p.quiet()); err != nil {
 		return err
 	}
-	return p.guarded.CreatePool(ctx, p.quiet())
+	return p.both(func(s *side) error {
+		if err := s.ns.CreatePool(ctx, s.pool); err != nil {
+			return err
+		}
+		return p.rest(ctx, s, p.image(0))
+	})
 }
 
-// round changes the template of two pools at rest, in place, and makes a burst
-// of claims at once.
+// round changes the template of both pools, in place, and makes a burst of claims. Both
+// are at rest before it, and after it.
 func (p *play) round(ctx context.Context, number int) error {
 	from, to := p.image(number-1), p.image(number)
 	names := scenario.Names(fmt.Sprintf("c%d-", number), size)
-	err := p.both(func(s *side) error {
-		return p.rest(ctx, s, from)
-	})
-	if err != nil {
-		return err
-	}
 	p.say("round %d/%d  template %s: image %s -> %s, then %d claims at once", number, p.rounds, poolName, from, to, size)
-	err = p.both(func(s *side) error { return p.burst(ctx, s, to, names) })
+	err := p.inTurn(number, func(s *side) error {
+		if err := p.burst(ctx, s, to, names); err != nil {
+			return err
+		}
+		return p.rest(ctx, s, to)
+	})
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func (p *play) quiet() scenario.Pool {
 // in time.
 func (p *play) coldStarts(ctx context.Context) (time.Duration, error) {
 	for number := 1; number <= p.rounds; number++ {
-		if err := p.quietRound(ctx, scenario.Names(fmt.Sprintf("%s%d-", quietPrefix, number), size)); err != nil {
+		if err := p.quietRound(ctx, number); err != nil {
 			return 0, err
 		}
 	}
@@ -39,12 +39,9 @@ func (p *play) coldStarts(ctx context.Context) (time.Duration, error) {
 	return halfReady(judged.Claims, p.guarded.Name, quietPrefix), nil
 }
 
-func (p *play) quietRound(ctx context.Context, names []string) error {
-	err := p.both(func(s *side) error { return p.rest(ctx, s, p.image(p.rounds)) })
-	if err != nil {
-		return err
-	}
-	return p.both(func(s *side) error {
+func (p *play) quietRound(ctx context.Context, number int) error {
+	names := scenario.Names(fmt.Sprintf("%s%d-", quietPrefix, number), size)
+	return p.inTurn(number, func(s *side) error {
 		pool := s.pool
 		if s.ns == p.guarded {
 			pool = p.quiet()
@@ -52,7 +49,10 @@ func (p *play) quietRound(ctx context.Context, names []string) error {
 		if err := s.ns.CreateClaims(ctx, pool, names...); err != nil {
 			return err
 		}
-		return s.tolerated(ctx, s.ns.WaitClaims(ctx, p.timeout, names...))
+		if err := s.tolerated(ctx, s.ns.WaitClaims(ctx, p.timeout, names...)); err != nil {
+			return err
+		}
+		return p.rest(ctx, s, p.image(p.rounds))
 	})
 }
 
