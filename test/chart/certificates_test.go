@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -99,27 +98,18 @@ func TestRenewalsAndAChangeOfIssuerFailNoCall(t *testing.T) {
 	}
 }
 
-// renew asks cert-manager for a new certificate, as its own command line does.
+// renew asks cert-manager for a new certificate.
 func (w *world) renew(t *testing.T, name string) {
 	t.Helper()
 	// cert-manager's controllers write the same conditions.
 	w.must(t, retry.RetryOnConflict(scenario.Conflicts, func() error {
 		certificate := &unstructured.Unstructured{}
-		certificate.SetAPIVersion("cert-manager.io/v1")
+		certificate.SetAPIVersion(certificateVersion)
 		certificate.SetKind("Certificate")
 		if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, certificate); err != nil {
 			return err
 		}
-		conditions, _, _ := unstructured.NestedSlice(certificate.Object, "status", "conditions")
-		conditions = slices.DeleteFunc(conditions, func(c any) bool { return c.(map[string]any)["type"] == "Issuing" })
-		conditions = append(conditions, map[string]any{
-			"type": "Issuing", "status": "True", "reason": "ManuallyTriggered", "message": "renewed by a test",
-			"lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
-		})
-		if err := unstructured.SetNestedSlice(certificate.Object, conditions, "status", "conditions"); err != nil {
-			return err
-		}
-		return w.client.Status().Update(t.Context(), certificate)
+		return w.askForIssue(t.Context(), certificate, "renewed by a test")
 	}))
 }
 

@@ -138,6 +138,7 @@ func (w *world) startCluster(ctx context.Context) error {
 	if err := startCertManager(ctx, w.cluster); err != nil {
 		return err
 	}
+	go wait.UntilWithContext(ctx, w.reissue, reissuePoll)
 	h, err := buildHelm()
 	w.helm = h.with(w.cluster.KubeconfigPath())
 	return err
