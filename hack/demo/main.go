@@ -10,7 +10,7 @@
 //	DEMO_LAG=1.5s         how late the controllers see templates; 0 for not at all
 //	DEMO_LAG_ON=a,b       what they see that late: templates (if not set), pools,
 //	                      sandboxes
-//	DEMO_ROUNDS=4         updates, with 10 claims per namespace after each
+//	DEMO_ROUNDS=3         updates, with 10 claims per namespace after each
 //	DEMO_UPSTREAM=v1.0.3  release of agent-sandbox
 //	DEMO_PLATFORM=kruise  show OpenKruise Agents, played by test/fakekruise: the
 //	                      first act, with SandboxClaims

@@ -28,7 +28,7 @@ const (
 
 const (
 	defaultLag      = 1500 * time.Millisecond
-	defaultRounds   = 4
+	defaultRounds   = 3
 	defaultUpstream = "v1.0.3"
 	// defaultImages are two that a cluster with access to the usual place gets,
 	// and that run until they are stopped.

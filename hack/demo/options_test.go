@@ -9,7 +9,7 @@ import (
 )
 
 func TestParseOptions(t *testing.T) {
-	byDefault := options{lag: 1500 * time.Millisecond, lagOn: []string{"templates"}, rounds: 4, upstream: "v1.0.3"}
+	byDefault := options{lag: 1500 * time.Millisecond, lagOn: []string{"templates"}, rounds: 3, upstream: "v1.0.3"}
 	with := func(change func(*options)) options {
 		o := byDefault
 		change(&o)
