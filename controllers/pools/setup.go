@@ -117,8 +117,9 @@ func budgetOf(size int, c clock.PassiveClock, turns hints.Queue[reconcile.Reques
 	})
 }
 
-// enqueuePools asks for the pools that an object has to do with, now or before. Those of a
-// changed spec are not gathered as far as urgent goes; nil for never.
+// enqueuePools asks for the pools that an object has to do with, now or before: at once
+// when its spec was edited, as often as urgent allows that (nil for never), and otherwise
+// after batchPeriod.
 func enqueuePools(pools func(context.Context, client.Object) []types.NamespacedName, urgent flowcontrol.PassiveRateLimiter) handler.EventHandler {
 	add := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], edited bool, objs ...client.Object) {
 		keys := sets.New[types.NamespacedName]()

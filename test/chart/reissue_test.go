@@ -39,8 +39,11 @@ func (w *world) reissue(ctx context.Context) {
 		if !gaveUp(certificate) {
 			continue
 		}
-		err := w.askForIssue(ctx, certificate, "the private key was lost")
-		fmt.Fprintf(os.Stderr, "cert-manager gave certificate %s up (%s): renewed, as cmctl renew does: error %v\n", certificate.GetName(), keyLost, err)
+		if err := w.askForIssue(ctx, certificate, "the private key was lost"); err != nil {
+			fmt.Fprintf(os.Stderr, "cert-manager gave certificate %s up (%s), and it is not renewed yet: %v\n", certificate.GetName(), keyLost, err)
+			continue
+		}
+		fmt.Fprintf(os.Stderr, "cert-manager gave certificate %s up (%s): renewed, as cmctl renew does\n", certificate.GetName(), keyLost)
 	}
 }
 
