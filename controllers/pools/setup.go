@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/flowcontrol"
@@ -81,22 +82,8 @@ func Setup(mgr manager.Manager, o Options) (*Dispositions, error) {
 	p.budget = budgetOf(o.Budget, p.clock, turns)
 	b := ctrl.NewControllerManagedBy(mgr).Named("pools").
 		WithOptions(controller.Options{MaxConcurrentReconciles: poolWorkers})
-	type watch struct {
-		kind   *unstructured.Unstructured
-		pools  func(context.Context, client.Object) []types.NamespacedName
-		urgent flowcontrol.PassiveRateLimiter
-	}
-	edits := flowcontrol.NewTokenBucketPassiveRateLimiter(urgentRate, urgentRate)
-	watches := []watch{
-		{object(view.kinds.Pools), enqueueSelf, nil},
-		{object(view.kinds.Templates), view.poolsOfTemplate(""), edits},
-		{object(nodeKind), view.poolsOnNode, nil},
-	}
-	if shared := view.kinds.SharedTemplates; !shared.Empty() {
-		watches = append(watches, watch{object(shared), view.poolsOfTemplate(shared.Kind), edits})
-	}
-	for _, watch := range watches {
-		b = b.WatchesRawSource(source.Kind(view.informers, client.Object(watch.kind), enqueuePools(watch.pools, watch.urgent)))
+	for _, watch := range view.watches() {
+		b = b.WatchesRawSource(source.Kind(view.informers, client.Object(object(watch.kind)), enqueuePools(watch.pools, watch.urgent)))
 	}
 	b = b.WatchesRawSource(changes[members.Member]{view.store, view.store.HandleSandboxes, p.poolsOfMember}).
 		WatchesRawSource(changes[members.Pod]{view.store, view.store.HandlePods, view.poolsOfPod})
@@ -108,6 +95,27 @@ func Setup(mgr manager.Manager, o Options) (*Dispositions, error) {
 	}
 	dispositions := newDispositions(view, o.Inspector, o.BarePods, o.Enforced, mgr.GetCache(), clock.RealClock{})
 	return dispositions, dispositions.watch(context.Background(), mgr.GetCache())
+}
+
+// poolWatch is a kind whose objects have to do with pools; urgent is as enqueuePools takes
+// it.
+type poolWatch struct {
+	kind   schema.GroupVersionKind
+	pools  func(context.Context, client.Object) []types.NamespacedName
+	urgent flowcontrol.PassiveRateLimiter
+}
+
+func (v *View) watches() []poolWatch {
+	edits := flowcontrol.NewTokenBucketPassiveRateLimiter(urgentRate, urgentRate)
+	out := []poolWatch{
+		{v.kinds.Pools, enqueueSelf, nil},
+		{v.kinds.Templates, v.poolsOfTemplate(""), edits},
+		{nodeKind, v.poolsOnNode, nil},
+	}
+	if shared := v.kinds.SharedTemplates; !shared.Empty() {
+		out = append(out, poolWatch{shared, v.poolsOfTemplate(shared.Kind), edits})
+	}
+	return out
 }
 
 // budgetOf is a budget of that size, at its pace, which has pools looked at by hints.

@@ -2,13 +2,10 @@ package pools
 
 import (
 	"context"
-	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
@@ -19,37 +16,54 @@ import (
 	"github.com/freshbind/freshbind/test/builders"
 )
 
+// delays notes when pools are to be looked at.
+type delays struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	of map[string][]time.Duration
+}
+
+func (d delays) AddAfter(req reconcile.Request, after time.Duration) {
+	d.of[req.Name] = append(d.of[req.Name], after)
+}
+
+// twice lets two pass.
+type twice struct {
+	flowcontrol.PassiveRateLimiter
+	n int
+}
+
+func (t *twice) TryAccept() bool {
+	t.n++
+	return t.n <= 2
+}
+
 // Claims come right after an edit of a template. What a status says, and what a tenant
 // edits again and again, can wait a little.
 func TestPoolsOfAnEditedTemplateAreLookedAtAtOnce(t *testing.T) {
 	old := builders.MakeTemplate("ns", "python").Obj()
-	edited := builders.TemplateFrom(old).Set(int64(2), "metadata", "generation").Obj()
-	labelled := builders.TemplateFrom(old).Label("team", "a").Obj()
+	edited := event.UpdateEvent{ObjectOld: old, ObjectNew: builders.TemplateFrom(old).Set(int64(2), "metadata", "generation").Obj()}
+	labelled := event.UpdateEvent{ObjectOld: old, ObjectNew: builders.TemplateFrom(old).Label("team", "a").Obj()}
+	always := flowcontrol.NewFakeAlwaysRateLimiter()
+	at := func(after ...time.Duration) map[string][]time.Duration { return map[string][]time.Duration{"a": after} }
 	for name, tc := range map[string]struct {
 		urgent flowcontrol.PassiveRateLimiter
-		event  any
-		want   []string
+		events []any
+		want   map[string][]time.Duration
 	}{
-		"edited":                  {flowcontrol.NewFakeAlwaysRateLimiter(), event.UpdateEvent{ObjectOld: old, ObjectNew: edited}, []string{"a", "b"}},
-		"edited again and again":  {flowcontrol.NewFakeNeverRateLimiter(), event.UpdateEvent{ObjectOld: old, ObjectNew: edited}, nil},
-		"no template":             {nil, event.UpdateEvent{ObjectOld: old, ObjectNew: edited}, nil},
-		"not its spec":            {flowcontrol.NewFakeAlwaysRateLimiter(), event.UpdateEvent{ObjectOld: old, ObjectNew: labelled}, nil},
-		"created":                 {flowcontrol.NewFakeAlwaysRateLimiter(), event.CreateEvent{Object: old}, nil},
-		"deleted":                 {flowcontrol.NewFakeAlwaysRateLimiter(), event.DeleteEvent{Object: old}, nil},
-		"some more than a second": {flowcontrol.NewTokenBucketPassiveRateLimiter(1, 1), event.UpdateEvent{ObjectOld: old, ObjectNew: edited}, []string{"one of both"}},
+		"edited":                 {always, []any{edited}, at(0)},
+		"edited again and again": {&twice{}, []any{edited, edited, edited, edited}, at(0, 0, batchPeriod, batchPeriod)},
+		"no template":            {nil, []any{edited}, at(batchPeriod)},
+		"not its spec":           {always, []any{labelled}, at(batchPeriod)},
+		"created":                {always, []any{event.CreateEvent{Object: old}}, at(batchPeriod)},
+		"deleted":                {always, []any{event.DeleteEvent{Object: old}}, at(batchPeriod)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-				defer q.ShutDown()
-				pools := func(_ context.Context, obj client.Object) []types.NamespacedName {
-					if obj.(*unstructured.Unstructured).GetName() != "python" {
-						t.Errorf("asked for the pools of %s", obj.GetName())
-					}
-					return []types.NamespacedName{{Namespace: "ns", Name: "a"}, {Namespace: "ns", Name: "b"}}
-				}
-				h := enqueuePools(pools, tc.urgent)
-				switch e := tc.event.(type) {
+			h := enqueuePools(func(_ context.Context, obj client.Object) []types.NamespacedName {
+				return []types.NamespacedName{{Namespace: obj.GetNamespace(), Name: "a"}}
+			}, tc.urgent)
+			q := delays{of: map[string][]time.Duration{}}
+			for _, of := range tc.events {
+				switch e := of.(type) {
 				case event.CreateEvent:
 					h.Create(t.Context(), e, q)
 				case event.UpdateEvent:
@@ -57,32 +71,27 @@ func TestPoolsOfAnEditedTemplateAreLookedAtAtOnce(t *testing.T) {
 				case event.DeleteEvent:
 					h.Delete(t.Context(), e, q)
 				}
-				synctest.Wait()
-				if got := taken(q); len(tc.want) == 1 {
-					if len(got) != 1 {
-						t.Errorf("%v are looked at at once, want %v", got, tc.want)
-					}
-				} else if diff := cmp.Diff(tc.want, got); diff != "" {
-					t.Errorf("looked at at once (-want,+got):\n%s", diff)
-				}
-				time.Sleep(batchPeriod)
-				synctest.Wait()
-				if all := 2 - len(tc.want); q.Len() != all {
-					t.Errorf("%d are looked at later, want %d", q.Len(), all)
-				}
-			})
+			}
+			if diff := cmp.Diff(tc.want, q.of); diff != "" {
+				t.Errorf("looked at after (-want,+got):\n%s", diff)
+			}
 		})
 	}
 }
 
-// taken are the pools that may be looked at now.
-func taken(q workqueue.TypedRateLimitingInterface[reconcile.Request]) []string {
-	var out []string
-	for q.Len() > 0 {
-		next, _ := q.Get()
-		q.Done(next)
-		out = append(out, next.Name)
+func TestEditsOfTemplatesAreUrgent(t *testing.T) {
+	v := &View{kinds: poolKinds}
+	v.kinds.SharedTemplates = poolKinds.Templates.GroupVersion().WithKind("Shared")
+	// How many pools a second; 0 for none.
+	got := map[string]float32{}
+	for _, w := range v.watches() {
+		got[w.kind.Kind] = 0
+		if w.urgent != nil {
+			got[w.kind.Kind] = w.urgent.QPS()
+		}
 	}
-	slices.Sort(out)
-	return out
+	want := map[string]float32{"SandboxWarmPool": 0, "SandboxTemplate": urgentRate, "Node": 0, "Shared": urgentRate}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("urgent (-want,+got):\n%s", diff)
+	}
 }

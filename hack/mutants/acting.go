@@ -175,6 +175,8 @@ var settling = slices.Concat(at("controllers/pools/slowstart.go", []mutant{
 	{check: "pools: an edited template waits for nothing", old: `after = 0`, broken: `after = batchPeriod`, test: "TestPoolsOfAnEditedTemplateAreLookedAtAtOnce/edited"},
 	{check: "pools: what is no edit waits", old: `if edited && urgent`, broken: `if urgent`, test: "TestPoolsOfAnEditedTemplateAreLookedAtAtOnce/not its spec"},
 	{check: "pools: edits without end wait", old: ` && urgent.TryAccept()`, broken: ``, test: "TestPoolsOfAnEditedTemplateAreLookedAtAtOnce/edited again and again"},
+	{check: "pools: templates are what is urgent", old: `v.poolsOfTemplate(""), edits}`, broken: `v.poolsOfTemplate(""), nil}`, test: "TestEditsOfTemplatesAreUrgent"},
+	{check: "pools: shared templates, too", old: `v.poolsOfTemplate(shared.Kind), edits}`, broken: `v.poolsOfTemplate(shared.Kind), nil}`, test: "TestEditsOfTemplatesAreUrgent"},
 	{check: "NodeLeaving: pools of Pods hear of it", old: `if leaves && v.hasBarePods(v.kinds.Pools) {`, broken: `if false {`, test: "TestPoolsOnANode/leaving, bare pods"},
 	{check: "nodes that stay concern nobody", old: `node.Leaving(nil) != ""`, broken: `node.Leaving(nil) != "never"`, test: "TestPoolsOnANode/stays, bare pods"},
 	{check: "nodes that Pods tolerate concern nobody", old: `if pod.MustLeave(node) || pod.IsUnwelcome(node) {`, broken: `if true {`, test: "TestPoolsOnANode/set aside, tolerated"},
