@@ -175,6 +175,43 @@ func Go(ctx context.Context, dir string, args ...string) (string, error) {
 	return goCommand(ctx, dir, args...)
 }
 
+// BuildCheckout builds the main package pkg of this checkout with flags of go build, and
+// puts the program at path. What was linked is kept in bin/tests, for each set of flags:
+// linking takes longer than compiling what changed, and the tests of another package need
+// the same program. The one at path stays as it is when somebody edits the sources.
+func BuildCheckout(ctx context.Context, pkg, program string, flags ...string) error {
+	root, err := RepositoryDir()
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(root, "bin", "tests", strings.Join(append([]string{path.Base(pkg)}, flags...), ""))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make a folder for what is linked: %w", err)
+	}
+	lock, err := waitLock(ctx, filepath.Join(dir, "lock"), func() {})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.unlock() }()
+	kept := filepath.Join(dir, path.Base(pkg))
+	if _, err := goCommand(ctx, root, append(append([]string{"build", "-o", kept}, flags...), pkg)...); err != nil {
+		return err
+	}
+	if err := os.Remove(program); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("replace what was built: %w", err)
+	}
+	// The go command replaces what it has built before, and writes into no such file: a
+	// second name keeps it. Another file system needs a copy, by another process: no
+	// program can be started while one that was forked from this one has it open.
+	if os.Link(kept, program) == nil {
+		return nil
+	}
+	if output, err := exec.CommandContext(ctx, "cp", kept, program).CombinedOutput(); err != nil {
+		return fmt.Errorf("copy what was built: %w: %s", err, output)
+	}
+	return nil
+}
+
 // ModuleVersion returns the version of a dependency as pinned by the Go module
 // in moduleDir.
 func ModuleVersion(ctx context.Context, moduleDir, dependency string) (string, error) {

@@ -2,9 +2,11 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -89,6 +91,18 @@ func (d Drained) Ghosts(ctx context.Context, prefix string) (Probe, error) {
 	return probe, nil
 }
 
+// waitSandboxOf is SandboxOf when the claim names one: a claim controller that does not
+// see the sandbox yet may withdraw what the claim's status has said already (v0.4.6).
+func (n *Namespace) waitSandboxOf(ctx context.Context, claim string) (sandbox *unstructured.Unstructured, err error) {
+	if late := Poll(ctx, probeWithin, func(ctx context.Context) (bool, error) {
+		sandbox, err = n.SandboxOf(ctx, claim)
+		return err == nil, nil
+	}); late != nil {
+		return nil, errors.Join(err, late)
+	}
+	return sandbox, nil
+}
+
 // take makes claims at once, waits until they are ready, and counts the cold
 // starts among them: those carry their claim's own name.
 func (n *Namespace) take(ctx context.Context, p Pool, names []string) (cold int, err error) {
@@ -99,7 +113,7 @@ func (n *Namespace) take(ctx context.Context, p Pool, names []string) (cold int,
 		return 0, err
 	}
 	for _, name := range names {
-		sandbox, err := n.SandboxOf(ctx, name)
+		sandbox, err := n.waitSandboxOf(ctx, name)
 		if err != nil {
 			return cold, err
 		}
