@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -32,13 +33,17 @@ func run(out io.Writer, args []string) error {
 	if len(args) != 1 && (len(args) == 0 || args[0] != "page") {
 		return fmt.Errorf("got arguments %q: %s", args, usage)
 	}
-	rows, err := load(table, "test")
+	const tests = "test"
+	rows, err := load(table, tests)
 	if err != nil {
 		return err
 	}
 	switch args[0] {
 	case "short":
-		_, err = fmt.Fprintln(out, strings.Join(shortArgs(rows), " "))
+		var args []string
+		if args, err = shortArgs(rows, tests); err == nil {
+			_, err = fmt.Fprintln(out, strings.Join(args, " "))
+		}
 	case "rest":
 		_, err = fmt.Fprintln(out, strings.Join(argsOf(rows, isRest), " "))
 	case "matrix":
@@ -58,8 +63,27 @@ func isRest(r row) bool   { return r.set == rest }
 func isLeft(r row) bool   { return r.set != short }
 func isMatrix(r row) bool { return r.matrix }
 
-// shortArgs are arguments for go test: everything but what is left out.
-func shortArgs(rows []row) []string { return []string{"-skip", pattern(rows, isLeft), "./test/..."} }
+// shortArgs are arguments for go test: everything below root but what is left out. A
+// package of which nothing would run is not named, since go test would link it.
+func shortArgs(rows []row, root string) ([]string, error) {
+	dirs, err := packages(root)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"-skip", pattern(rows, isLeft)}
+	for _, dir := range dirs {
+		tests, err := allTests(dir)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(tests, func(test string) bool {
+			return !slices.ContainsFunc(rows, func(r row) bool { return isLeft(r) && filepath.Join(root, r.pkg) == dir && r.test == test })
+		}) {
+			args = append(args, "./"+filepath.ToSlash(dir))
+		}
+	}
+	return args, nil
+}
 
 // argsOf are arguments for go test: what is chosen, and nothing else.
 func argsOf(rows []row, chosen func(row) bool) []string {

@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -47,6 +48,31 @@ func clusterTests(dir string) ([]string, error) {
 	slices.Sort(tests)
 	return tests, nil
 }
+
+// allTests are the tests, fuzz targets and examples of a package.
+func allTests(dir string) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", dir, err)
+	}
+	var tests []string
+	for _, path := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, fmt.Errorf("parse: %w", err)
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if ok && f.Recv == nil && f.Name.Name != "TestMain" && isTest.MatchString(f.Name.Name) {
+				tests = append(tests, f.Name.Name)
+			}
+		}
+	}
+	return tests, nil
+}
+
+// isTest tells what go test runs.
+var isTest = regexp.MustCompile(`^(Test|Fuzz|Example)(\P{Ll}|$)`)
 
 // declared are the functions, variables and constants of a declaration.
 func declared(d ast.Decl) map[string]ast.Node {

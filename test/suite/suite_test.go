@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -73,7 +74,25 @@ short,matrix c TestCore - core
 		t.Fatal(err)
 	}
 	const pattern = "^TestBoth$/^old|^TestSame$"
-	if diff := cmp.Diff([]string{"-skip", pattern + "|^TestBoth$/^odd", "./test/..."}, shortArgs(rows)); diff != "" {
+	t.Chdir(t.TempDir())
+	for path, source := range map[string]string{
+		"test/a/a_test.go":       "package a\nfunc TestSame() {}\nfunc TestBoth() {}",
+		"test/b/b_test.go":       "package b\nfunc TestMain() {}\nfunc TestSame() {}\nfunc Testament() {}\nfunc (x) TestOfAMethod() {}",
+		"test/c/c_test.go":       "package c\nfunc TestSame() {}\nfunc TestCore() {}",
+		"test/d/e/fuzz_test.go":  "package e\nfunc FuzzParse() {}",
+		"test/f/f.go":            "package f\nfunc TestNothing() {}",
+		"test/g/example_test.go": "package g\nfunc Example() {}",
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o750), os.WriteFile(path, []byte(source), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := shortArgs(rows, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Of b nothing is left that would run.
+	if diff := cmp.Diff([]string{"-skip", pattern + "|^TestBoth$/^odd", "./test/a", "./test/c", "./test/d/e", "./test/g"}, got); diff != "" {
 		t.Errorf("short (-want,+got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"-run", pattern, "./test/a", "./test/b"}, argsOf(rows, isRest)); diff != "" {
