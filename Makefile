@@ -15,8 +15,8 @@ export GORACE ?= atexit_sleep_ms=0
 FUZZTIME ?= 10000x
 GOVULNCHECK ?= v1.9.0
 
-# Packages of tests on control planes that run at once: they mostly wait. With three, two
-# CPUs are busy all the time, and all takes longer: who waits asks again meanwhile.
+# Packages of tests on control planes that run at once: they mostly wait. Three take
+# no less time on two CPUs: both are busy then, and who waits asks again meanwhile.
 CLUSTER_PARALLEL ?= 2
 UNIT_TESTS = $(shell $(GO) list ./... | grep -v /test/)
 # Nothing in these packages and in their tests starts a goroutine (test/suite checks it):

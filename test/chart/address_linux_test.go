@@ -2,6 +2,7 @@ package chart
 
 import (
 	"net"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -27,10 +28,8 @@ func TestAnAddressThatTheMachineHasIsNotTaken(t *testing.T) {
 			var drawn byte
 			draw := func() net.IP { drawn++; return net.IPv4(198, 18, 0, drawn) }
 			add := func(a *netlink.Addr) error {
-				for _, b := range tc.has {
-					if a.IP.To4()[3] == b {
-						return syscall.EEXIST
-					}
+				if slices.Contains(tc.has, a.IP.To4()[3]) {
+					return syscall.EEXIST
 				}
 				return tc.fails
 			}

@@ -21,11 +21,8 @@ import (
 )
 
 const (
-	// bindRate is how many binds a second are tried while something changes. Each costs
-	// eight requests, and 25 a second took one CPU for as long as a renewal lasts.
-	bindRate = 8
-	// bindsInTurn are tried to see that all is well again.
-	bindsInTurn = 25
+	// bindRate is how many binds a second are tried.
+	bindRate = 25
 	// bindsAtOnce bounds those that wait for an answer. Without it a machine that is
 	// too slow for a moment gets ever more of them, and never recovers.
 	bindsAtOnce = 16

@@ -87,7 +87,7 @@ func TestRenewalsAndAChangeOfIssuerFailNoCall(t *testing.T) {
 		// Step three: the old one is trusted no longer.
 		w.upgrade(t, "certificates.certManager.issuerRef.name=other")
 		w.trusted(t, other["ca.crt"])
-		for range bindsInTurn {
+		for range bindRate {
 			b.bind(t.Context())
 		}
 	})
@@ -239,7 +239,7 @@ func TestFreshbindMakesAndRenewsItsCertificates(t *testing.T) {
 		w.writeSecret(t, "freshbind-generated", func(data map[string][]byte) { delete(data, corev1.TLSCertKey) })
 		next := w.secretWith(t, "freshbind-generated", changed(renewed, corev1.TLSCertKey))
 		w.serves(t, "the new certificate", next[corev1.TLSCertKey])
-		for range bindsInTurn {
+		for range bindRate {
 			b.bind(t.Context())
 		}
 	})

@@ -71,12 +71,12 @@ func TestAKilledReplicaIsSoonLeftOut(t *testing.T) {
 		// as it does not know, every other call is lost.
 		w.eventually(t, "the API server knows the endpoints", func(ctx context.Context) (string, bool) {
 			lostBefore = len(b.lost())
-			for range bindsInTurn {
+			for range bindRate {
 				b.bind(ctx)
 			}
-			return fmt.Sprintf("%d of %d calls lost", len(b.lost())-lostBefore, bindsInTurn), len(b.lost()) == lostBefore
+			return fmt.Sprintf("%d of %d calls lost", len(b.lost())-lostBefore, bindRate), len(b.lost()) == lostBefore
 		})
-		for range bindsInTurn {
+		for range bindRate {
 			b.bind(t.Context())
 		}
 	})

@@ -175,10 +175,11 @@ func Go(ctx context.Context, dir string, args ...string) (string, error) {
 	return goCommand(ctx, dir, args...)
 }
 
-// BuildCheckout builds the main package pkg of this checkout with flags of go build, and
-// puts the program at path. What was linked is kept in bin/tests, for each set of flags:
-// linking takes longer than compiling what changed, and the tests of another package need
-// the same program. The one at path stays as it is when somebody edits the sources.
+// BuildCheckout builds the main package pkg of this checkout with flags of go build that
+// name no file, and puts it where program says. What was linked is kept in bin/tests, for
+// each set of flags: linking takes longer than compiling what changed, and the tests of
+// another package need the same program. What is there stays as it is when somebody edits
+// the sources and builds again.
 func BuildCheckout(ctx context.Context, pkg, program string, flags ...string) error {
 	root, err := RepositoryDir()
 	if err != nil {

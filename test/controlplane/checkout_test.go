@@ -1,45 +1,66 @@
 package controlplane
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 )
 
-// What is linked for one is there for the next, who may write over its own name.
-func TestBuildCheckoutLinksOnce(t *testing.T) {
-	dir := t.TempDir()
-	one, other := filepath.Join(dir, "one"), filepath.Join(dir, "other")
-	if err := os.WriteFile(other, []byte("an older program"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, program := range []string{one, other} {
-		if err := BuildCheckout(t.Context(), "./test/suite", program); err != nil {
+// What is linked for one is there for the next, and nobody's program changes when
+// somebody edits the sources.
+func TestBuildCheckout(t *testing.T) {
+	root := t.TempDir()
+	t.Chdir(root)
+	write := func(path, content string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o750), os.WriteFile(path, []byte(content), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if output, err := Go(t.Context(), ".", "version", one, other); err != nil {
-		t.Errorf("what was built is no program: %v\n%s", err, output)
+	build := func(program string) {
+		t.Helper()
+		if err := BuildCheckout(t.Context(), "./cmd/hello", program); err != nil {
+			t.Fatal(err)
+		}
 	}
-	// Another file system has copies, which are no one file.
-	root, err := RepositoryDir()
+	says := func(program, want string) {
+		t.Helper()
+		if got, err := exec.CommandContext(t.Context(), program).CombinedOutput(); err != nil || string(got) != want {
+			t.Errorf("%s says %q, %v; want %q", filepath.Base(program), got, err, want)
+		}
+	}
+	const hello = `package main; import "fmt"; func main() { fmt.Print("hello") }`
+	const moin = `package main; import "fmt"; func main() { fmt.Print("moin") }`
+	write("go.mod", "module "+modulePath+"\n\ngo 1.26\n")
+	write("cmd/hello/main.go", hello)
+	one, other := filepath.Join(root, "one"), filepath.Join(root, "other")
+	write(other, "an older program")
+
+	build(one)
+	// It is open until the end, so that no other file gets its number.
+	first, err := os.Open(filepath.Join("bin", "tests", "hello", "hello"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	built := linked(t, filepath.Join(root, "bin", "tests", "suite", "suite"))
-	if err := BuildCheckout(t.Context(), "./test/suite", one); err != nil {
+	defer func() { _ = first.Close() }()
+	build(other)
+	says(other, "hello")
+	linked, err := first.Stat()
+	if err != nil {
 		t.Fatal(err)
 	}
-	if now := linked(t, filepath.Join(root, "bin", "tests", "suite", "suite")); !os.SameFile(built, now) {
+	now, err := os.Stat(first.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !os.SameFile(linked, now) {
 		t.Error("the program was linked once more, with nothing changed")
 	}
-}
 
-func linked(t *testing.T, path string) os.FileInfo {
-	t.Helper()
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return info
+	write("cmd/hello/main.go", moin)
+	build(other)
+	says(one, "hello")
+	says(other, "moin")
 }

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -122,6 +123,8 @@ func unreadyAmong(stored []unstructured.Unstructured, names []string) []UnreadyC
 	return unready
 }
 
+var errNoSandbox = errors.New("has no sandbox")
+
 // SandboxOf returns the Sandbox that a claim was given. A claim that has none,
 // or whose Sandbox belongs to somebody else, is an error.
 func (n *Namespace) SandboxOf(ctx context.Context, claim string) (*unstructured.Unstructured, error) {
@@ -131,7 +134,7 @@ func (n *Namespace) SandboxOf(ctx context.Context, claim string) (*unstructured.
 	}
 	name, _, _ := unstructured.NestedString(c.Object, "status", "sandbox", "name")
 	if name == "" {
-		return nil, fmt.Errorf("claim %s/%s has no sandbox", n.Name, claim)
+		return nil, fmt.Errorf("claim %s/%s %w", n.Name, claim, errNoSandbox)
 	}
 	sandbox, err := n.Resource(upstream.Sandboxes).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

@@ -92,15 +92,16 @@ func (d Drained) Ghosts(ctx context.Context, prefix string) (Probe, error) {
 }
 
 // waitSandboxOf is SandboxOf when the claim names one: a claim controller that does not
-// see the sandbox yet may withdraw what the claim's status has said already (v0.4.6).
+// see the sandbox yet may withdraw what the claim's status has said already (v0.4.6). Any
+// other error is one at once.
 func (n *Namespace) waitSandboxOf(ctx context.Context, claim string) (sandbox *unstructured.Unstructured, err error) {
 	if late := Poll(ctx, probeWithin, func(ctx context.Context) (bool, error) {
 		sandbox, err = n.SandboxOf(ctx, claim)
-		return err == nil, nil
+		return !errors.Is(err, errNoSandbox), nil
 	}); late != nil {
 		return nil, errors.Join(err, late)
 	}
-	return sandbox, nil
+	return sandbox, err
 }
 
 // take makes claims at once, waits until they are ready, and counts the cold

@@ -70,15 +70,19 @@ func shortArgs(rows []row, root string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	left := map[string]bool{}
+	for _, r := range rows {
+		if isLeft(r) {
+			left[filepath.Join(root, r.pkg, r.test)] = true
+		}
+	}
 	args := []string{"-skip", pattern(rows, isLeft)}
 	for _, dir := range dirs {
 		tests, err := allTests(dir)
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(tests, func(test string) bool {
-			return !slices.ContainsFunc(rows, func(r row) bool { return isLeft(r) && filepath.Join(root, r.pkg) == dir && r.test == test })
-		}) {
+		if slices.ContainsFunc(tests, func(test string) bool { return !left[filepath.Join(dir, test)] }) {
 			args = append(args, "./"+filepath.ToSlash(dir))
 		}
 	}

@@ -23,16 +23,12 @@ var starts = map[string]bool{
 // following names through the functions of its folder. A name too many makes one
 // test more need a row, never one less.
 func clusterTests(dir string) ([]string, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	files, err := parseFiles(dir, "*.go")
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", dir, err)
+		return nil, err
 	}
 	uses := map[string]map[string]bool{}
-	for _, path := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return nil, fmt.Errorf("parse: %w", err)
-		}
+	for _, file := range files {
 		for _, d := range file.Decls {
 			for name, node := range declared(d) {
 				mergeNames(uses, name, namesIn(node, file.Name.Name))
@@ -49,18 +45,30 @@ func clusterTests(dir string) ([]string, error) {
 	return tests, nil
 }
 
-// allTests are the tests, fuzz targets and examples of a package.
-func allTests(dir string) ([]string, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+func parseFiles(dir, pattern string) ([]*ast.File, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, pattern))
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", dir, err)
 	}
-	var tests []string
-	for _, path := range files {
+	var files []*ast.File
+	for _, path := range paths {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 		if err != nil {
 			return nil, fmt.Errorf("parse: %w", err)
 		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+// allTests are the tests, fuzz targets and examples of a package.
+func allTests(dir string) ([]string, error) {
+	files, err := parseFiles(dir, "*_test.go")
+	if err != nil {
+		return nil, err
+	}
+	var tests []string
+	for _, file := range files {
 		for _, d := range file.Decls {
 			f, ok := d.(*ast.FuncDecl)
 			if ok && f.Recv == nil && f.Name.Name != "TestMain" && isTest.MatchString(f.Name.Name) {

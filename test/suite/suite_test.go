@@ -69,6 +69,7 @@ rest  a TestSame -  one
 rest,matrix  b TestSame -  another
 releases a TestBoth/odd - odd releases
 short,matrix c TestCore - core
+short h TestAlone - alone
 `)
 	if err != nil {
 		t.Fatal(err)
@@ -82,6 +83,7 @@ short,matrix c TestCore - core
 		"test/d/e/fuzz_test.go":  "package e\nfunc FuzzParse() {}",
 		"test/f/f.go":            "package f\nfunc TestNothing() {}",
 		"test/g/example_test.go": "package g\nfunc Example() {}",
+		"test/h/h_test.go":       "package h\nfunc TestAlone() {}",
 	} {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o750), os.WriteFile(path, []byte(source), 0o600)); err != nil {
 			t.Fatal(err)
@@ -92,7 +94,7 @@ short,matrix c TestCore - core
 		t.Fatal(err)
 	}
 	// Of b nothing is left that would run.
-	if diff := cmp.Diff([]string{"-skip", pattern + "|^TestBoth$/^odd", "./test/a", "./test/c", "./test/d/e", "./test/g"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"-skip", pattern + "|^TestBoth$/^odd", "./test/a", "./test/c", "./test/d/e", "./test/g", "./test/h"}, got); diff != "" {
 		t.Errorf("short (-want,+got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"-run", pattern, "./test/a", "./test/b"}, argsOf(rows, isRest)); diff != "" {
