@@ -51,11 +51,13 @@ func newEtcdProxy(etcd string) (*EtcdProxy, error) {
 	var plain http.Protocols
 	plain.SetUnencryptedHTTP2(true)
 	p := &EtcdProxy{listener: listener, pace: newPace(clock.RealClock{})}
+	// No FlushInterval: what has no length is flushed at once in any case, and what has one,
+	// here none, is an error that ends with its header. A flush makes that two frames, and
+	// its status is lost.
 	forward := &httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:      &http.Transport{Protocols: &plain},
 		ModifyResponse: p.paceWatch,
-		FlushInterval:  -1,
 		ErrorHandler:   badGateway,
 		ErrorLog:       log.New(io.Discard, "", 0),
 	}

@@ -3,10 +3,15 @@ package controlplane
 import (
 	"encoding/binary"
 	"io"
+	"net"
 	"strings"
 	"testing"
 	"testing/iotest"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -52,6 +57,35 @@ func TestAskedWatch(t *testing.T) {
 				t.Errorf("got %v, found: %t", got, ok)
 			}
 		})
+	}
+}
+
+// TestEtcdProxyPassesErrors: etcd says no more of an error than its status, in the frame
+// that ends the stream. What is flushed before that end is no status for gRPC.
+func TestEtcdProxyPassesErrors(t *testing.T) {
+	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	etcd := grpc.NewServer()
+	t.Cleanup(etcd.Stop)
+	go func() { _ = etcd.Serve(listener) }()
+	proxy, err := newEtcdProxy("http://" + listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	go proxy.run(t.Context())
+	client, err := grpc.NewClient(proxy.listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	anything := status.New(codes.OK, "").Proto()
+	for range 2000 {
+		err := client.Invoke(t.Context(), "/etcdserverpb.KV/Range", anything, anything)
+		if got := status.Code(err); got != codes.Unimplemented {
+			t.Fatalf("error %v, want one with code %s", err, codes.Unimplemented)
+		}
 	}
 }
 
