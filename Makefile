@@ -27,11 +27,7 @@ SEQUENTIAL := docs hack/markdown internal/advice internal/auditpage internal/che
 # nothing of: it may not take their results from its cache. The results are kept for
 # make coverage, in a file by the name of the target that people call (RESULT).
 RESULTS := .results
-# The packages whose Freshbind has the race detector, 1 for all. make test has it in all,
-# which is the core of every property. The rest has it where most happens at once:
-# elsewhere it took a sixth of all CPU time.
-RACED := 1
-CLUSTER_TEST = mkdir -p $(RESULTS) && FRESHBIND_RACE=$(if $(RACE),$(RACED)) \
+CLUSTER_TEST = mkdir -p $(RESULTS) && FRESHBIND_RACE=$(if $(RACE),1) \
 	$(GO) tool -modfile=test/gotestsum/go.mod gotestsum --format standard-quiet --jsonfile $(RESULTS)/$(RESULT).json -- \
 	-count=1 -timeout 60m -p $(CLUSTER_PARALLEL)
 
@@ -73,7 +69,6 @@ model-test: ## All states of both models; a result that still holds is not found
 
 .PHONY: rest-test
 rest-test: RESULT := test-rest
-rest-test: RACED := chaos
 rest-test: ## What make test-rest runs on control planes.
 	$(CLUSTER_TEST) $$($(GO) run ./test/suite rest)
 
