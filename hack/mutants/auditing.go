@@ -4,6 +4,7 @@ import "slices"
 
 // auditing is what the auditor, which judges the guard, takes for what.
 var auditing = slices.Concat(at("internal/checker/states.go", []mutant{
+	{check: "auditor: v0.1.1's CRD says nothing of the network policy", old: `if s.err == nil && nestedString(u, "spec", "networkPolicyManagement") == "" {`, broken: `if s.err == nil {`, test: "TestBarePods/no DNS where agent-sandbox manages the network"},
 	{check: "auditor: owners by UID", old: `return o.isClaim() || h.claims[o.uid] != nil`, broken: `return o.isClaim()`, test: "TestOwnersByUID/held by a forged reference, and another one"},
 }), at("internal/checker/history.go", []mutant{
 	{check: "auditor: any owner may be a claim", old: `return p.named || known`, broken: `return p.named`, test: "TestOwnersByUID/a reference of another kind"},
@@ -76,8 +77,9 @@ var auditing = slices.Concat(at("internal/checker/states.go", []mutant{
 }), at("internal/auditlog/log.go", []mutant{
 	{check: "audit logs: a DELETE than which another one was faster", old: `case s.rv == "": return s.uid`, broken: ``, test: "TestVerdicts/two DELETEs at once, of which one names no version"},
 }), at("internal/checker/freshness.go", []mutant{
-	{check: "auditor: v0.1.0 adds nothing to cold starts", old: `if j.addsNothing(d, list, got) {`, broken: `if j.addsNothing(d, list, got) && false {`, test: "TestBarePods/a cold start that says no more than the template"},
-	{check: "auditor: other releases do", old: `d.plain || j.asked.template == "" ||`, broken: `d.plain ||`, test: "TestBarePods/a release that adds to what a template says makes none such"},
+	{check: "auditor: v0.1.0 adds nothing to cold starts", old: `[]additions{addsToken, addsNothing}`, broken: `[]additions{addsToken}`, test: "TestBarePods/a cold start that says no more than the template"},
+	{check: "auditor: v0.1.1 adds the token's default", old: `[]additions{addsToken, addsNothing}`, broken: `[]additions{addsNothing}`, test: "TestBarePods/a cold start of v0.1.1"},
+	{check: "auditor: other releases do", old: `d.adds == addsNothing || j.asked.template == "" ||`, broken: `d.adds == addsNothing ||`, test: "TestBarePods/a release that adds to what a template says makes none such"},
 	{check: "auditor: a template that a Sandbox names shows in its Pod", old: `	case r.refers:
 		return r.podIs(c)
 `, broken: ``, test: "TestKruise/a reference: the Pod is the proof"},

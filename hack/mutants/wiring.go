@@ -71,7 +71,11 @@ var extracting = slices.Concat(at("internal/platform/namespace.go", []mutant{
 var rendering = slices.Concat(at("internal/platform/agentsandbox/render.go", []mutant{
 	{check: "secure defaults: no token", old: `podSpec["automountServiceAccountToken"] = false`, broken: `podSpec["automountServiceAccountToken"] = true`, test: "TestRenderMemberIsWhatUpstreamBuilds/plain"},
 	{check: "secure defaults: a token that is wanted", old: `if podSpec["automountServiceAccountToken"] == nil {`, broken: `if true {`, test: "TestRenderMemberIsWhatUpstreamBuilds/token wanted"},
-	{check: "secure defaults: DNS where the policy is managed", old: `str(podSpec, "dnsPolicy"); managed &&`, broken: `str(podSpec, "dnsPolicy"); (managed || true) &&`, test: "TestRenderMemberIsWhatUpstreamBuilds/network policy unmanaged"},
+	{check: "secure defaults: DNS where the policy is managed", old: `if dns && str(podSpec, "dnsPolicy") == "" {`, broken: `if str(podSpec, "dnsPolicy") == "" {`, test: "TestRenderMemberIsWhatUpstreamBuilds/network policy unmanaged"},
+	{check: "v0.1.1: a cold start has no DNS of its own", old: `managesNetwork(template.Object, "Managed"))`, broken: `managesNetwork(template.Object, "", "Managed"))`, test: "TestSandboxesOfV011/current"},
+	{check: "v0.1.1: and gets none", old: `managesNetwork(template.Object, "Managed"))`, broken: `managesNetwork(template.Object, "", "Managed"))`, test: "TestSandboxesOfV011/late"},
+	{check: "a template's own network policy leaves DNS alone", old: `return spec["networkPolicy"] == nil && `, broken: `return `, test: "TestRenderMemberIsWhatUpstreamBuilds/network policy of its own"},
+	{check: "of a template in a file agent-sandbox manages the network", old: `managesNetwork(template.Object, "", "Managed"))`, broken: `managesNetwork(template.Object, "Managed"))`, test: "TestRenderMemberIsWhatUpstreamBuilds/nothing said of the network policy"},
 	{check: "a cold start has the claim's env", old: `if err := injectEnv(podSpec, claimSpec, str(template.Object, "spec", "envVarsInjectionPolicy")); err != nil {
 		return nil, err
 	}`, broken: ``, test: "TestRenderCold"},

@@ -188,6 +188,22 @@ func TestBarePods(t *testing.T) {
 			s.ask("c1")
 			s.add(s.cold(old))
 		}, []string{"c1: Stale"}},
+		"a cold start of v0.1.1": {"Recreate", func(s *bareScene) {
+			s.template = s.mod(builders.TemplateFrom(s.template).Unset("spec", "networkPolicyManagement"))
+			s.ask("c1")
+			s.add(builders.MakeColdStart(s.claim, s.template))
+		}, []string{"c1: Fresh"}},
+		"a stale one of v0.1.1": {"Recreate", func(s *bareScene) {
+			s.template = s.mod(builders.TemplateFrom(s.template).Unset("spec", "networkPolicyManagement"))
+			old := s.template
+			s.update("sandbox:v2")
+			s.ask("c1")
+			s.add(builders.MakeColdStart(s.claim, old))
+		}, []string{"c1: Stale"}},
+		"no DNS where agent-sandbox manages the network": {"Recreate", func(s *bareScene) {
+			s.ask("c1")
+			s.add(s.cold(s.template).PodSpec(false, "automountServiceAccountToken"))
+		}, []string{"c1: Stale"}},
 		"a release that adds to what a template says makes none such": {"Recreate", func(s *bareScene) {
 			s.claim = s.add(builders.MakeClaim(ns, "c1"))
 			s.add(s.cold(s.template))

@@ -37,13 +37,25 @@ type demands struct {
 	pool      string // "" when the claim names its template itself
 	template  string
 	cold      *object[claimState]
-	plain     bool // made by a release that adds nothing to what a template says
+	adds      additions
 }
+
+// additions are the secure defaults that a release adds to what a template says.
+type additions uint8
+
+const (
+	addsAll     additions = iota
+	addsToken             // v0.1.1: automountServiceAccountToken, and nothing about DNS
+	addsNothing           // v0.1.0; and any release to bare Pods
+)
 
 // made is what members are made of where a template says this.
 func (d demands) made(template templateState) *content {
-	if d.plain {
+	switch d.adds {
+	case addsNothing:
 		return template.plain
+	case addsToken:
+		return template.token
 	}
 	return template.member
 }

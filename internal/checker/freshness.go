@@ -130,7 +130,10 @@ func (r runs) podOf(list []demand) (older demand, ok bool) {
 
 // demands says whose wishes the Sandbox had to meet.
 func (j *judging) demands() (demands, bool) {
-	d := demands{h: j.h, namespace: j.bind.Namespace, pool: j.bind.Pool, plain: j.bare != nil}
+	d := demands{h: j.h, namespace: j.bind.Namespace, pool: j.bind.Pool}
+	if j.bare != nil {
+		d.adds = addsNothing
+	}
 	if !j.p.warm && j.bare == nil {
 		d.cold = j.claim
 	}
@@ -154,10 +157,7 @@ func (j *judging) freshness() {
 		j.bind.unjudged("pool %s is not in the recording", d.pool)
 		return
 	}
-	if j.addsNothing(d, list, got) {
-		d.plain = true
-		list = d.before(j.p.rv)
-	}
+	d, list = j.asMade(d, list, got)
 	newest := list[0]
 	if why := cannotCompare(d, newest, got, j.p.rv); why != "" {
 		j.bind.unjudged("%s", why)
@@ -191,13 +191,20 @@ func (j *judging) freshness() {
 	j.changedByBind()
 }
 
-// addsNothing: a cold start is of what a template says and no more, as v0.1.0 makes them; list is what other releases make.
-func (j *judging) addsNothing(d demands, list []demand, got runs) bool {
-	if j.p.warm || d.plain || j.asked.template == "" || got.err != nil || slices.ContainsFunc(list, func(one demand) bool { return got.matches(one.content) }) {
-		return false
+// asMade returns what releases demand that add less to a cold start than others, list, where it is made as those make it.
+func (j *judging) asMade(d demands, list []demand, got runs) (demands, []demand) {
+	made := func(one demand) bool { return got.matches(one.content) }
+	if j.p.warm || d.adds == addsNothing || j.asked.template == "" || got.err != nil || slices.ContainsFunc(list, made) {
+		return d, list
 	}
-	d.plain = true
-	return slices.ContainsFunc(d.before(j.p.rv), func(one demand) bool { return got.matches(one.content) })
+	for _, less := range []additions{addsToken, addsNothing} {
+		other := d
+		other.adds = less
+		if lists := other.before(j.p.rv); slices.ContainsFunc(lists, made) {
+			return other, lists
+		}
+	}
+	return d, list
 }
 
 // templateGone finds a template that was not there for as long as the bind can have been admitted; list is what was demanded,
@@ -257,7 +264,7 @@ func cannotCompare(d demands, newest demand, got runs, rv RV) string {
 		return fmt.Sprintf("template %s: %v", newest.template, newest.err)
 	case newest.err != nil:
 		return fmt.Sprintf("template %s@%s: %v", newest.template, newest.rv, newest.err)
-	case got.refers && got.pod == nil && d.plain:
+	case got.refers && got.pod == nil && d.adds == addsNothing:
 		return "there was no Pod that shows what the claim got"
 	case got.refers && got.pod == nil:
 		return "the sandbox names a template, and there was no Pod that shows what was in it"

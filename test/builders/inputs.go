@@ -8,10 +8,12 @@ import (
 // Template builds a SandboxTemplate.
 type Template struct{ Builder[*Template] }
 
-// MakeTemplate starts a template with one container, "c", of image "sandbox:v1".
+// MakeTemplate starts a template with one container, "c", of image "sandbox:v1", and with
+// what the API server fills in from v0.2.1 on.
 func MakeTemplate(namespace, name string) *Template {
 	t := &Template{Builder[*Template]{u: newObject(GroupExtensions, "SandboxTemplate", namespace, name)}}
 	t.self = t
+	t.Set("Managed", "spec", "networkPolicyManagement")
 	return t.Set(corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "sandbox:v1"}}}, "spec", "podTemplate", "spec")
 }
 

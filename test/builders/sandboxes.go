@@ -27,7 +27,7 @@ func SandboxFrom(u *unstructured.Unstructured) *Sandbox {
 // MakeMember is the CREATE of the pool controller, in the API version of the pool. It carries generateName and no name:
 // give it one with Name, or let the API server do it.
 func MakeMember(pool, template *unstructured.Unstructured) *Sandbox {
-	s := sandboxOf(pool, template, "")
+	s := sandboxOf(pool, template, "", "", "Managed")
 	s.u.SetGenerateName(pool.GetName() + "-")
 	s.u.SetOwnerReferences([]metav1.OwnerReference{ControllerRef(pool)})
 	labels := map[string]string{
@@ -52,9 +52,10 @@ func MakeMember(pool, template *unstructured.Unstructured) *Sandbox {
 	return s
 }
 
-// MakeColdStart is the CREATE of a Sandbox directly for a claim without env and volumeClaimTemplates of its own.
+// MakeColdStart is the CREATE of a Sandbox directly for a claim without env and volumeClaimTemplates of its own. A template
+// that does not say who manages its network policy is one of v0.1.1, which adds nothing about DNS.
 func MakeColdStart(claim, template *unstructured.Unstructured) *Sandbox {
-	s := sandboxOf(claim, template, claim.GetName())
+	s := sandboxOf(claim, template, claim.GetName(), "Managed")
 	s.u.SetOwnerReferences([]metav1.OwnerReference{ControllerRef(claim)})
 	labels := map[string]string{LabelClaimUID: string(claim.GetUID())}
 	if !s.alpha() {
@@ -92,8 +93,9 @@ func Bound(member, claim, template *unstructured.Unstructured) *Sandbox {
 	return s.Generation(member.GetGeneration() + 1)
 }
 
-// sandboxOf copies the template's blueprint and applies the secure defaults.
-func sandboxOf(owner, template *unstructured.Unstructured, name string) *Sandbox {
+// sandboxOf copies the template's blueprint and applies the secure defaults: those of DNS where networkPolicyManagement is
+// one of managed.
+func sandboxOf(owner, template *unstructured.Unstructured, name string, managed ...string) *Sandbox {
 	s := &Sandbox{Builder[*Sandbox]{u: newObject(GroupCore, "Sandbox", owner.GetNamespace(), name)}}
 	s.self = s
 	version := owner.GroupVersionKind().Version
@@ -109,13 +111,13 @@ func sandboxOf(owner, template *unstructured.Unstructured, name string) *Sandbox
 	} else {
 		s.Set("Running", "spec", "operatingMode")
 	}
-	s.secureDefaults(template)
+	s.secureDefaults(template, managed)
 	return s
 }
 
 func (s *Sandbox) alpha() bool { return s.u.GroupVersionKind().Version == V1Alpha1 }
 
-func (s *Sandbox) secureDefaults(template *unstructured.Unstructured) {
+func (s *Sandbox) secureDefaults(template *unstructured.Unstructured, managed []string) {
 	spec := []string{"spec", "podTemplate", "spec"}
 	if _, ok, _ := unstructured.NestedFieldNoCopy(s.u.Object, append(spec, "automountServiceAccountToken")...); !ok {
 		s.Set(false, append(spec, "automountServiceAccountToken")...)
@@ -123,7 +125,7 @@ func (s *Sandbox) secureDefaults(template *unstructured.Unstructured) {
 	management, _, _ := unstructured.NestedString(template.Object, "spec", "networkPolicyManagement")
 	_, hasPolicy, _ := unstructured.NestedFieldNoCopy(template.Object, "spec", "networkPolicy")
 	dns, _, _ := unstructured.NestedString(s.u.Object, append(spec, "dnsPolicy")...)
-	if (management == "" || management == "Managed") && !hasPolicy && dns == "" {
+	if slices.Contains(managed, management) && !hasPolicy && dns == "" {
 		s.Set("None", append(spec, "dnsPolicy")...)
 		s.Set(map[string]any{"nameservers": []any{"8.8.8.8", "1.1.1.1"}}, append(spec, "dnsConfig")...)
 	}

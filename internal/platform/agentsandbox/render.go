@@ -32,7 +32,7 @@ func memberSpec(template *unstructured.Unstructured) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("template %s: %w", template.GetName(), err)
 	}
-	secureDefaults(template.Object, podSpec)
+	secureDefaults(podSpec, managesNetwork(template.Object, "", "Managed"))
 	return spec, nil
 }
 
@@ -54,14 +54,19 @@ func copyBlueprint(object map[string]any) (spec, podSpec map[string]any, err err
 	return spec, podSpec, nil
 }
 
-func secureDefaults(template, podSpec map[string]any) {
+// managesNetwork reports whether agent-sandbox writes the network policy of what the
+// template builds, and nothing in the template changes it; managed are the values of
+// networkPolicyManagement that say so.
+func managesNetwork(template map[string]any, managed ...string) bool {
+	spec, _ := template["spec"].(map[string]any)
+	return spec["networkPolicy"] == nil && slices.Contains(managed, str(spec, "networkPolicyManagement"))
+}
+
+func secureDefaults(podSpec map[string]any, dns bool) {
 	if podSpec["automountServiceAccountToken"] == nil {
 		podSpec["automountServiceAccountToken"] = false
 	}
-	spec, _ := template["spec"].(map[string]any)
-	management := str(spec, "networkPolicyManagement")
-	managed := management == "" || management == "Managed"
-	if policy := str(podSpec, "dnsPolicy"); managed && spec["networkPolicy"] == nil && policy == "" {
+	if dns && str(podSpec, "dnsPolicy") == "" {
 		podSpec["dnsPolicy"] = "None"
 		podSpec["dnsConfig"] = map[string]any{"nameservers": []any{"8.8.8.8", "1.1.1.1"}}
 	}
@@ -100,7 +105,9 @@ func coldSpec(template, claim *unstructured.Unstructured) (map[string]any, error
 	if err := injectEnv(podSpec, claimSpec, str(template.Object, "spec", "envVarsInjectionPolicy")); err != nil {
 		return nil, err
 	}
-	secureDefaults(template.Object, podSpec)
+	// From v0.2.1 on, the API server fills networkPolicyManagement in. A template without
+	// it is one of v0.1, of which v0.1.1 adds the token's default and nothing about DNS.
+	secureDefaults(podSpec, managesNetwork(template.Object, "Managed"))
 	return spec, nil
 }
 

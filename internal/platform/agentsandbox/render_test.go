@@ -34,15 +34,15 @@ func checkEqual(t *testing.T, want, got revision.Blueprint) {
 
 func TestRenderMemberIsWhatUpstreamBuilds(t *testing.T) {
 	cases := map[string]*builders.Template{
-		"plain":                      template(),
-		"own DNS policy":             template().PodSpec("Default", "dnsPolicy"),
-		"token wanted":               template().PodSpec(true, "automountServiceAccountToken"),
-		"token refused":              template().PodSpec(false, "automountServiceAccountToken"),
-		"network policy managed":     template().Set("Managed", "spec", "networkPolicyManagement"),
-		"network policy unmanaged":   template().Unmanaged(),
-		"network policy of its own":  template().Set(map[string]any{}, "spec", "networkPolicy"),
-		"own DNS config is replaced": template().PodSpec(map[string]any{"nameservers": []any{"10.0.0.10"}}, "dnsConfig"),
-		"volume claims and service":  template().VolumeClaim("data", "1Gi").Service(true),
+		"plain":                              template(),
+		"own DNS policy":                     template().PodSpec("Default", "dnsPolicy"),
+		"token wanted":                       template().PodSpec(true, "automountServiceAccountToken"),
+		"token refused":                      template().PodSpec(false, "automountServiceAccountToken"),
+		"nothing said of the network policy": template().Unset("spec", "networkPolicyManagement"),
+		"network policy unmanaged":           template().Unmanaged(),
+		"network policy of its own":          template().Set(map[string]any{}, "spec", "networkPolicy"),
+		"own DNS config is replaced":         template().PodSpec(map[string]any{"nameservers": []any{"10.0.0.10"}}, "dnsConfig"),
+		"volume claims and service":          template().VolumeClaim("data", "1Gi").Service(true),
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
