@@ -25,25 +25,26 @@ func TestSandboxesOfV011(t *testing.T) {
 	made := func(template *unstructured.Unstructured) *builders.Sandbox {
 		return builders.MakeColdStart(claim, template)
 	}
-	withDNS := func(template *unstructured.Unstructured) *builders.Sandbox {
-		return made(builders.TemplateFrom(template).Set("Managed", "spec", "networkPolicyManagement").Obj())
-	}
+	// newer is the template with the CRDs of v0.2.1.
+	newer := builders.TemplateFrom(live).Set("Managed", "spec", "networkPolicyManagement").Obj()
 	repaired := made(live).PodSpec([]any{map[string]any{"name": "c", "image": "sandbox:v2", "resources": map[string]any{}}}, "containers").
 		Annotation(settings.RepairedKey, revisionOf(t, old)+" -> "+revisionOf(t, live))
 	cases := map[string]struct {
-		sandbox *builders.Sandbox
-		want    freshness.Reason
-		stored  *builders.Sandbox
+		template *unstructured.Unstructured
+		sandbox  *builders.Sandbox
+		want     freshness.Reason
+		stored   *builders.Sandbox
 	}{
-		"current":                     {made(live), freshness.Fresh, made(live)},
-		"late":                        {made(old), freshness.StaleRevision, repaired},
-		"in a member of the pool":     {made(live).PodName("python-abc"), freshness.Fresh, made(live).PodName("python-abc")},
-		"somebody adds DNS":           {withDNS(live), freshness.UnknownRevision, withDNS(live)},
-		"somebody takes the token on": {made(live).PodSpec(true, "automountServiceAccountToken"), freshness.UnknownRevision, made(live).PodSpec(true, "automountServiceAccountToken")},
+		"current":                     {live, made(live), freshness.Fresh, made(live)},
+		"late":                        {live, made(old), freshness.StaleRevision, repaired},
+		"in a member of the pool":     {live, made(live).PodName("python-abc"), freshness.Fresh, made(live).PodName("python-abc")},
+		"somebody adds DNS":           {live, made(newer), freshness.UnknownRevision, made(newer)},
+		"the CRDs are newer":          {newer, made(live), freshness.UnknownRevision, made(live)},
+		"somebody takes the token on": {live, made(live).PodSpec(true, "automountServiceAccountToken"), freshness.UnknownRevision, made(live).PodSpec(true, "automountServiceAccountToken")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newStore(claim, live, released(barePod(live), claim))
+			s := newStore(claim, tc.template, released(barePod(live), claim))
 			s.version = "v1alpha1"
 			p := &Platform{Reader: liveread.NewReader(s, nil), Resolver: s, History: history{live, old}, Defaults: settings.Defaults{Strategy: freshness.Recreate}}
 			w, _ := p.Classify(admissionv1.Create, nil, tc.sandbox.Obj())
