@@ -5,7 +5,7 @@
 // never from a configured version.
 //
 // Facts without another source are read off upstream's controllers at the tags
-// v0.1.0, v0.2.1, v0.4.6, v0.5.6 and v1.0.3.
+// v0.1.0, v0.1.1, v0.2.1, v0.4.6, v0.5.6 and v1.0.3.
 package agentsandbox
 
 import (
