@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -225,7 +226,10 @@ func (w *world) run(t *testing.T) {
 func (w *world) uninstall(t *testing.T) {
 	t.Helper()
 	w.leaves(func() {
-		if _, err := w.helm.run(context.WithoutCancel(t.Context()), "uninstall", release, "--wait", "--ignore-not-found", "--no-hooks"); err != nil {
+		_, err := w.helm.run(context.WithoutCancel(t.Context()), "uninstall", release, "--wait", "--ignore-not-found", "--no-hooks")
+		// A namespace that is being deleted may take Helm's record of the release while Helm
+		// is at it. That is the last thing that Helm itself would delete.
+		if err != nil && !strings.Contains(err.Error(), "Failed to purge the release: release: not found") {
 			t.Error(err)
 		}
 		w.stop(t)
