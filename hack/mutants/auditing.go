@@ -5,6 +5,7 @@ import "slices"
 // auditing is what the auditor, which judges the guard, takes for what.
 var auditing = slices.Concat(at("internal/checker/states.go", []mutant{
 	{check: "auditor: v0.1.1's CRD says nothing of the network policy", old: `if s.err == nil && nestedString(u, "spec", "networkPolicyManagement") == "" {`, broken: `if s.err == nil {`, test: "TestBarePods/no DNS where agent-sandbox manages the network"},
+	{check: "auditor: what v0.1.1 lacks beside newer CRDs", old: `s.token = s.member`, broken: ``, test: "TestAColdStartOfV011BesideNewerCRDs"},
 	{check: "auditor: owners by UID", old: `return o.isClaim() || h.claims[o.uid] != nil`, broken: `return o.isClaim()`, test: "TestOwnersByUID/held by a forged reference, and another one"},
 }), at("internal/checker/history.go", []mutant{
 	{check: "auditor: any owner may be a claim", old: `return p.named || known`, broken: `return p.named`, test: "TestOwnersByUID/a reference of another kind"},

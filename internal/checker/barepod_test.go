@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -231,6 +232,21 @@ func TestABarePodsBindNamesPoolAndRevisions(t *testing.T) {
 	got := []string{b.Pool, b.Strategy, string(b.Found.RV), string(b.Expected.RV), string(b.Findings[0].Reason)}
 	if diff := cmp.Diff([]string{"python", "Recreate", first, s.template.GetResourceVersion(), "StaleRevision"}, got); diff != "" || !b.Warm {
 		t.Errorf("warm %t; pool, strategy, revisions and reason (-want,+got):\n%s", b.Warm, diff)
+	}
+}
+
+// The CRDs of v0.2.1 came while v0.1.1 was running: what its cold start lacks is named.
+func TestAColdStartOfV011BesideNewerCRDs(t *testing.T) {
+	s := newBareScene(t, "Recreate")
+	s.template = s.mod(builders.TemplateFrom(s.template).Unset("spec", "networkPolicyManagement"))
+	old := s.template
+	s.template = s.mod(builders.TemplateFrom(old).Set("Managed", "spec", "networkPolicyManagement"))
+	s.ask("c1")
+	s.add(builders.MakeColdStart(s.claim, old))
+	s.progress()
+	b := s.h.Judge().Binds[0]
+	if b.Expected.Digest == "" || !strings.Contains(b.Difference, "dnsPolicy") || len(b.Findings) != 1 || b.Findings[0].Class != Stale {
+		t.Errorf("expected %+v, difference %q, findings %+v", b.Expected, b.Difference, b.Findings)
 	}
 }
 

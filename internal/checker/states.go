@@ -47,7 +47,7 @@ type templateState struct {
 	policies  policies
 	err       error
 	member    *content // what a pool builds from it
-	token     *content // the same in v0.1.1, where nobody has said who manages its network policy
+	token     *content // the same in v0.1.1, which adds nothing about DNS
 	plain     *content // the same in releases that add nothing to it
 	recycles  bool     // what is built from it comes back after use
 }
@@ -340,6 +340,7 @@ func (h *History) templateOf(u *unstructured.Unstructured) templateState {
 		s.plain, s.err = h.intern(b)
 	}
 	// From v0.2.1 on the API server says Managed there.
+	s.token = s.member
 	if s.err == nil && nestedString(u, "spec", "networkPolicyManagement") == "" {
 		s.token, s.err = h.intern(renderMember(b, policies{}))
 	}

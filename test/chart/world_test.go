@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -226,14 +227,23 @@ func (w *world) run(t *testing.T) {
 func (w *world) uninstall(t *testing.T) {
 	t.Helper()
 	w.leaves(func() {
-		_, err := w.helm.run(context.WithoutCancel(t.Context()), "uninstall", release, "--wait", "--ignore-not-found", "--no-hooks")
-		// A namespace that is being deleted may take Helm's record of the release while Helm
-		// is at it. That is the last thing that Helm itself would delete.
-		if err != nil && !strings.Contains(err.Error(), "Failed to purge the release: release: not found") {
+		ctx := context.WithoutCancel(t.Context())
+		_, err := w.helm.run(ctx, "uninstall", release, "--wait", "--ignore-not-found", "--no-hooks")
+		if err != nil && !w.tookTheRelease(ctx, err) {
 			t.Error(err)
 		}
 		w.stop(t)
 	})
+}
+
+// tookTheRelease reports whether an uninstall failed because its namespace is being deleted, and took
+// Helm's record of the release while Helm was at it. That record is the last thing that Helm deletes.
+func (w *world) tookTheRelease(ctx context.Context, uninstalling error) bool {
+	if !strings.Contains(uninstalling.Error(), "Failed to purge the release: release: not found") {
+		return false
+	}
+	ns, err := w.clients.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+	return apierrors.IsNotFound(err) || err == nil && ns.DeletionTimestamp != nil
 }
 
 // stop ends all replicas at once, as their kubelets do when their Deployment goes.

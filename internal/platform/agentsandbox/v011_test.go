@@ -35,12 +35,12 @@ func TestSandboxesOfV011(t *testing.T) {
 		want     freshness.Reason
 		stored   *builders.Sandbox
 	}{
-		"current":                     {live, made(live), freshness.Fresh, made(live)},
-		"late":                        {live, made(old), freshness.StaleRevision, repaired},
-		"in a member of the pool":     {live, made(live).PodName("python-abc"), freshness.Fresh, made(live).PodName("python-abc")},
-		"somebody adds DNS":           {live, made(newer), freshness.UnknownRevision, made(newer)},
-		"the CRDs are newer":          {newer, made(live), freshness.UnknownRevision, made(live)},
-		"somebody takes the token on": {live, made(live).PodSpec(true, "automountServiceAccountToken"), freshness.UnknownRevision, made(live).PodSpec(true, "automountServiceAccountToken")},
+		"current":                 {live, made(live), freshness.Fresh, made(live)},
+		"late":                    {live, made(old), freshness.StaleRevision, repaired},
+		"in a member of the pool": {live, made(live).PodName("python-abc"), freshness.Fresh, made(live).PodName("python-abc")},
+		"somebody adds DNS":       {live, made(newer), freshness.UnknownRevision, made(newer)},
+		"the CRDs are newer":      {newer, made(live), freshness.UnknownRevision, made(live)},
+		"somebody mounts a token": {live, made(live).PodSpec(true, "automountServiceAccountToken"), freshness.UnknownRevision, made(live).PodSpec(true, "automountServiceAccountToken")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
