@@ -17,6 +17,16 @@ var leaving = slices.Concat(at("internal/release/decide.go", []mutant{
 	{check: "release: every policy goes", old: `|own-[a-z]+)`, broken: `)`, test: "TestReleaseDeletesWhatIsInstalled", pkg: leavingTests},
 	{check: "release: what only looks like ours stays", old: `(-by-pool|-by-floor-[0-9]+)?$`, broken: `(-by-pool|-by-floor-[0-9]+)?`, test: "TestReleaseStopsFreshbindFirst", pkg: leavingTests},
 	{check: "release: mutating policies go", old: `"MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicy",`, broken: ``, test: "TestReleaseDeletesWhatIsInstalled", pkg: leavingTests},
+}), at("controllers/anchor/anchor.go", []mutant{
+	{check: "anchor: the configuration goes before its namespace", old: `return reconcile.Result{}, a.each(ctx, "deleting", a.drop, &ns)`, broken: `return reconcile.Result{}, nil`, test: "TestTheConfigurationGoesBeforeItsNamespace/ours"},
+	{check: "anchor: another install's stays", old: `if len(o.OwnerReferences) == 0 || others {`, broken: `if others {`, test: "TestTheConfigurationGoesBeforeItsNamespace/nobody's"},
+	{check: "anchor: what somebody owns too stays", old: `if len(o.OwnerReferences) == 0 || others {`, broken: `if len(o.OwnerReferences) == 0 || others && false {`, test: "TestTheConfigurationGoesBeforeItsNamespace/somebody's"},
+	{check: "anchor: what came in its place stays", old: `client.Preconditions{UID: &uid}`, broken: `client.Preconditions{ResourceVersion: (*string)(&uid)}`, test: "TestOnlyWhatWasLookedAtIsDeleted"},
+	{check: "anchor: a deletion that failed is tried again", old: `	return client.IgnoreNotFound(err)
+`, broken: `	return nil
+`, test: "TestADeletionThatFailsIsTriedAgain"},
+}), at("internal/manager/leave.go", []mutant{
+	{check: "leave: the configuration goes with the last", old: `if why == namespaceGoes {`, broken: `if false {`, test: "TestTheConfigurationGoesWithTheLast"},
 }), at("cmd/freshbind/app/release.go", []mutant{
 	{check: "release: only the configured namespaces", old: `namespaces = f.Namespaces
 `, broken: `_ = f.Namespaces

@@ -1,9 +1,6 @@
 package manager
 
 import (
-	"errors"
-	"os"
-
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/freshbind/freshbind/controllers/anchor"
@@ -13,16 +10,9 @@ import (
 // anchor has the admission configuration go with the namespace that this runs
 // in. Outside of a cluster there is none.
 func (o *process) anchor(mgr manager.Manager, admission platform.Admission) error {
-	namespace := o.LeaderElectNamespace
-	if namespace == "" {
-		own, err := ownNamespace()
-		if errors.Is(err, os.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		namespace = own
+	namespace, err := o.home()
+	if err != nil || namespace == "" {
+		return err
 	}
 	return anchor.Setup(mgr, namespace, admission, o.Scope)
 }

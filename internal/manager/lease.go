@@ -47,18 +47,21 @@ func ownNamespace() (string, error) {
 	return strings.TrimSpace(string(raw)), nil
 }
 
+// home is the lease's namespace where that is given, or else the one that this runs in; "" outside
+// of a cluster.
+func (o *process) home() (string, error) {
+	if o.LeaderElectNamespace != "" {
+		return o.LeaderElectNamespace, nil
+	}
+	namespace, err := ownNamespace()
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	return namespace, err
+}
+
 // newLease returns the lock of the leader's lease.
 func newLease(cfg *rest.Config, namespace string) (*lease, error) {
-	if namespace == "" {
-		own, err := ownNamespace()
-		if errors.Is(err, os.ErrNotExist) {
-			return nil, errors.New("--leader-election-namespace: required outside of a cluster (or set --leader-elect=false)")
-		}
-		if err != nil {
-			return nil, err
-		}
-		namespace = own
-	}
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("naming this process: %w", err)
@@ -80,7 +83,14 @@ func (o *process) elect(cfg *rest.Config, options *ctrl.Options) error {
 	if !o.LeaderElect {
 		return nil
 	}
-	l, err := newLease(cfg, o.LeaderElectNamespace)
+	namespace, err := o.home()
+	if err != nil {
+		return err
+	}
+	if namespace == "" {
+		return errors.New("--leader-election-namespace: required outside of a cluster (or set --leader-elect=false)")
+	}
+	l, err := newLease(cfg, namespace)
 	if err != nil {
 		return err
 	}

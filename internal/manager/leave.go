@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,7 +15,9 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/freshbind/freshbind/controllers/anchor"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/release"
 )
@@ -25,10 +26,12 @@ import (
 // leaves that much of a Pod's grace period (templates/validate.yaml).
 const leaveWithin = 20 * time.Second
 
-// leave shows hidden members to claims again if this process stops for good: nobody
-// else would, since agent-sandbox looks for a label that has no expiry. Each replica
-// does it, so that whoever stops last undoes what the one that led last has done. It
-// is the last try, not the only one: freshbind release does the same at any time.
+// namespaceGoes is why a process stops that has to take its admission configuration along.
+const namespaceGoes = "its namespace is being deleted"
+
+// leave undoes what stands in somebody's way if this process stops for good: nobody else
+// would. Each replica does it, so that whoever stops last undoes what the one that led last
+// has done. It is the last try, not the only one: freshbind release does the same at any time.
 func (o *process) leave(cfg *rest.Config, platforms []*Guarded) error {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
 	defer cancel()
@@ -36,16 +39,33 @@ func (o *process) leave(cfg *rest.Config, platforms []*Guarded) error {
 	if err != nil {
 		return fmt.Errorf("creating the client to leave with: %w", err)
 	}
-	why, err := o.leavesFor(ctx, c)
-	if err != nil || why == "" {
-		return err
-	}
 	asks, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
 		return fmt.Errorf("creating client for discovery: %w", err)
 	}
-	ask := platform.Discovery(asks.ServerResourcesForGroupVersionWithContext)
+	return o.undo(ctx, c, asks.ServerResourcesForGroupVersionWithContext, platforms)
+}
+
+// undo shows hidden members to claims again, since agent-sandbox looks for a label that has no
+// expiry. If the namespace goes, the admission configuration goes first, as the leader would have
+// it that sees that: there may be none just now.
+func (o *process) undo(ctx context.Context, c client.Client, ask platform.Discovery, platforms []*Guarded) error {
+	namespace, err := o.home()
+	if err != nil || namespace == "" {
+		return err
+	}
+	why, err := o.leavesFor(ctx, c, namespace)
+	if err != nil || why == "" {
+		return err
+	}
 	var errs []error
+	if why == namespaceGoes {
+		home := reconcile.Request{NamespacedName: types.NamespacedName{Name: namespace}}
+		for _, g := range platforms {
+			_, err := anchor.New(c, c, g.Admission, o.Scope).Reconcile(ctx, home)
+			errs = append(errs, err)
+		}
+	}
 	for _, g := range platforms {
 		if err := o.showHidden(ctx, c, ask, g, why); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", g.Name, err))
@@ -74,22 +94,11 @@ func (o *process) showHidden(ctx context.Context, c client.Client, ask platform.
 	return nil
 }
 
-// leavesFor says why nobody will go on after this process; "" when somebody will, and
-// where there is nothing to tell it by.
-func (o *process) leavesFor(ctx context.Context, reader client.Reader) (string, error) {
+// leavesFor says why nobody will go on after this process, which runs in this namespace; "" when
+// somebody will, and where there is nothing to tell it by.
+func (o *process) leavesFor(ctx context.Context, reader client.Reader, namespace string) (string, error) {
 	if o.Deployment == "" {
 		return "", nil
-	}
-	namespace := o.LeaderElectNamespace
-	if namespace == "" {
-		own, err := ownNamespace()
-		if errors.Is(err, os.ErrNotExist) {
-			return "", nil
-		}
-		if err != nil {
-			return "", err
-		}
-		namespace = own
 	}
 	var ns corev1.Namespace
 	switch err := reader.Get(ctx, types.NamespacedName{Name: namespace}, &ns); {
@@ -98,7 +107,7 @@ func (o *process) leavesFor(ctx context.Context, reader client.Reader) (string, 
 	case err != nil:
 		return "", fmt.Errorf("getting the namespace %s: %w", namespace, err)
 	case ns.DeletionTimestamp != nil:
-		return "its namespace is being deleted", nil
+		return namespaceGoes, nil
 	}
 	var d appsv1.Deployment
 	switch err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: o.Deployment}, &d); {

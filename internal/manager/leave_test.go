@@ -6,13 +6,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/webhooks"
 )
 
 // Only a process that nobody comes after shows hidden members: in a restart or a rollout of its
@@ -55,10 +62,51 @@ func TestWhoLeaves(t *testing.T) {
 					return c.Get(ctx, key, obj, o...)
 				},
 			}).Build()
-			p := &process{Options: Options{Deployment: tc.name, LeaderElectNamespace: "ns"}}
-			got, err := p.leavesFor(t.Context(), reader)
+			p := &process{Options: Options{Deployment: tc.name}}
+			got, err := p.leavesFor(t.Context(), reader, "ns")
 			if got != tc.want || !errors.Is(err, tc.fail) {
 				t.Errorf("leavesFor() = %q, %v, want %q, %v", got, err, tc.want, tc.fail)
+			}
+		})
+	}
+}
+
+// Whoever stops while the namespace is being deleted takes the admission configuration along, and
+// nobody does who is only restarted.
+func TestTheConfigurationGoesWithTheLast(t *testing.T) {
+	cases := map[string]struct {
+		deleted *metav1.Time
+		want    []string
+	}{
+		"namespace going": {&metav1.Time{Time: time.Unix(1, 0)}, nil},
+		"restarted":       {nil, []string{webhooks.ConfigurationName}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: "ns", UID: "ns"}
+			c := fake.NewClientBuilder().WithObjects(
+				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", UID: "ns", DeletionTimestamp: tc.deleted, Finalizers: []string{"f"}}},
+				&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "freshbind"}},
+				&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhooks.ConfigurationName, OwnerReferences: []metav1.OwnerReference{owner}}},
+			).Build()
+			p := &process{Options: Options{Deployment: "freshbind", LeaderElectNamespace: "ns"}}
+			notServed := func(context.Context, string) (*metav1.APIResourceList, error) {
+				return nil, apierrors.NewNotFound(schema.GroupResource{}, "")
+			}
+			g := &Guarded{Objects: agentsandbox.Objects{}, Admission: agentsandbox.Admission()}
+			if err := p.undo(t.Context(), c, notServed, []*Guarded{g}); err != nil {
+				t.Fatal(err)
+			}
+			var list admissionregistrationv1.ValidatingWebhookConfigurationList
+			if err := c.List(t.Context(), &list); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, o := range list.Items {
+				got = append(got, o.Name)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("configurations (-want,+got):\n%s", diff)
 			}
 		})
 	}

@@ -79,7 +79,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, platforms ...*Guarded
 	}
 	if err := p.leave(cfg, platforms); err != nil {
 		// What it was told to do, it has done.
-		mgr.GetLogger().WithName("leave").Error(err, "Members may stay hidden: kubectl freshbind release -A shows them")
+		mgr.GetLogger().WithName("leave").Error(err, "Hidden members or the admission configuration may stay behind: kubectl freshbind release -A --stop NAMESPACE/DEPLOYMENT undoes both")
 	}
 	return nil
 }

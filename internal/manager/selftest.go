@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -28,13 +27,9 @@ func (a *assembly) addSelfTest() error {
 		Member: (&idleMembers{cache: mgr.GetCache(), kinds: k, owners: a.Kept, modes: a.modes}).next, Unlike: unlike(mgr.GetAPIReader()),
 		Interval: o.SelfTest.Interval.Duration, Metrics: selftest.NewMetrics(a.reg), Clock: clock.RealClock{},
 	}
-	namespace := o.LeaderElectNamespace
-	if namespace == "" {
-		own, err := ownNamespace()
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		namespace = own
+	namespace, err := o.home()
+	if err != nil {
+		return err
 	}
 	if namespace != "" {
 		host, err := os.Hostname()
@@ -47,7 +42,7 @@ func (a *assembly) addSelfTest() error {
 		}
 		tester.Publish = publisher.Publish
 	}
-	err := mgr.Add(everyReplica(func(ctx context.Context) error {
+	err = mgr.Add(everyReplica(func(ctx context.Context) error {
 		if err := serving(mgr)(ctx); err != nil {
 			return nil
 		}

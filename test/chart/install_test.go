@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
@@ -101,39 +102,55 @@ func TestUpgradeRollbackUninstall(t *testing.T) {
 	claim("uninstall")
 }
 
-// nothingLeft checks that nothing of the release stands in the cluster, but for what
-// has one of these prefixes.
+// staysWithoutHelm: what holds Freshbind's user is not for Freshbind to tie to a namespace.
+const staysWithoutHelm = "freshbind-own-"
+
+// nothingLeft waits until nothing of the release stands in the cluster, but for what has one of
+// these prefixes.
 func (w *world) nothingLeft(t *testing.T, but ...string) {
 	t.Helper()
 	w.eventually(t, "nothing of the release is left", func(ctx context.Context) (string, bool) {
-		var left []string
-		c, err := dynamic.NewForConfig(w.cluster.Config())
+		installed, err := w.admission(ctx, but...)
 		if err != nil {
 			return err.Error(), false
 		}
-		for _, r := range []schema.GroupVersionResource{
-			{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"},
-			{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
-			{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"},
-			{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"},
-			{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicies"},
-			{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicybindings"},
-		} {
-			list, err := c.Resource(r).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + release})
-			if apierrors.IsNotFound(err) && strings.HasPrefix(r.Resource, "mutatingadmission") {
-				// Before Kubernetes 1.36 there are none.
-				continue
-			}
-			if err != nil {
-				return err.Error(), false
-			}
-			for _, o := range list.Items {
-				if slices.ContainsFunc(but, func(prefix string) bool { return strings.HasPrefix(o.GetName(), prefix) }) {
-					continue
-				}
-				left = append(left, r.Resource+"/"+o.GetName())
-			}
+		var left []string
+		for _, o := range installed {
+			left = append(left, nameOf(o))
 		}
 		return strings.Join(left, ", "), len(left) == 0
 	})
+}
+
+func nameOf(o unstructured.Unstructured) string { return o.GetKind() + "/" + o.GetName() }
+
+// admission are the webhook configurations and policies of the release, but for those that have
+// one of these prefixes.
+func (w *world) admission(ctx context.Context, but ...string) ([]unstructured.Unstructured, error) {
+	c, err := dynamic.NewForConfig(w.cluster.Config())
+	if err != nil {
+		return nil, err
+	}
+	var out []unstructured.Unstructured
+	for _, resource := range []string{
+		"mutatingwebhookconfigurations", "validatingwebhookconfigurations",
+		"validatingadmissionpolicies", "validatingadmissionpolicybindings",
+		"mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
+	} {
+		r := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: resource}
+		list, err := c.Resource(r).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + release})
+		if apierrors.IsNotFound(err) && strings.HasPrefix(resource, "mutatingadmission") {
+			// Before Kubernetes 1.36 there are none.
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range list.Items {
+			if !slices.ContainsFunc(but, func(prefix string) bool { return strings.HasPrefix(o.GetName(), prefix) }) {
+				out = append(out, o)
+			}
+		}
+	}
+	return out, nil
 }

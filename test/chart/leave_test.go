@@ -3,9 +3,14 @@ package chart
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/test/scenario"
@@ -63,17 +68,90 @@ func TestClaimsGoOnWhenFreshbindComes(t *testing.T) {
 	w.must(t, ns.WaitClaims(t.Context(), within, "after-1", "after-2"))
 }
 
-// owned waits until the configurations belong to the namespace.
+// owned waits until what goes with the namespace belongs to it.
 func (w *world) owned(t *testing.T) {
 	t.Helper()
-	w.eventually(t, "the namespace owns the webhook configurations", func(ctx context.Context) (string, bool) {
-		var v admissionregistrationv1.ValidatingWebhookConfiguration
-		var m admissionregistrationv1.MutatingWebhookConfiguration
-		for _, o := range []client.Object{&v, &m} {
-			if err := w.client.Get(ctx, client.ObjectKey{Name: release}, o); err != nil {
-				return err.Error(), false
+	w.eventually(t, "the namespace owns webhooks and policies", func(ctx context.Context) (string, bool) {
+		installed, err := w.admission(ctx, staysWithoutHelm)
+		if err != nil {
+			return err.Error(), false
+		}
+		var not []string
+		for _, o := range installed {
+			if len(o.GetOwnerReferences()) != 1 {
+				not = append(not, nameOf(o))
 			}
 		}
-		return fmt.Sprint(v.OwnerReferences, m.OwnerReferences), len(v.OwnerReferences) == 1 && len(m.OwnerReferences) == 1
+		return fmt.Sprintf("of %d it does not own %s", len(installed), strings.Join(not, ", ")), len(installed) > 0 && len(not) == 0
 	})
+}
+
+// A namespace takes its time to go, and a finalizer of somebody's may hold it for ever. Webhooks
+// that nobody answers must not stand for as long.
+func TestANamespaceThatStaysBlocksNobody(t *testing.T) {
+	for name, tc := range map[string]struct{ leads bool }{
+		"a leader sees it":         {true},
+		"nobody leads, all end it": {false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := sharedWorld(t)
+			w.install(t)
+			w.owned(t)
+			ns, p, _ := w.pool(t, scenario.Enforce())
+			w.must(t, ns.WaitGuarded(t.Context(), within))
+			letGo := w.holdNamespace(t)
+			if !tc.leads {
+				w.takeLease(t)
+			}
+			w.leaves(func() {
+				w.must(t, w.client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+				if !tc.leads {
+					w.stop(t)
+				}
+				w.nothingLeft(t, staysWithoutHelm)
+				w.stop(t)
+			})
+			w.must(t, ns.CreateClaims(t.Context(), p, "c1", "c2"))
+			w.must(t, ns.WaitClaims(t.Context(), within, "c1", "c2"))
+			var home corev1.Namespace
+			w.must(t, w.client.Get(t.Context(), client.ObjectKey{Name: namespace}, &home))
+			if home.DeletionTimestamp == nil {
+				t.Error("the namespace is not being deleted")
+			}
+			letGo()
+		})
+	}
+}
+
+// holdNamespace has a finalizer hold the namespace until it is let go.
+func (w *world) holdNamespace(t *testing.T) (letGo func()) {
+	t.Helper()
+	holds := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "somebodys", Finalizers: []string{"chart.freshbind.dev/held"}}}
+	w.must(t, w.client.Create(t.Context(), holds))
+	letGo = func() {
+		err := w.client.Patch(context.WithoutCancel(t.Context()), holds, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+		w.must(t, client.IgnoreNotFound(err))
+	}
+	t.Cleanup(letGo)
+	return letGo
+}
+
+// takeLease has somebody lead who does nothing, and waits until no replica does.
+func (w *world) takeLease(t *testing.T) {
+	t.Helper()
+	taken := fmt.Sprintf(`{"spec":{"holderIdentity":"nobody","leaseDurationSeconds":3600,"renewTime":%q}}`, time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"))
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "freshbind"}}
+	w.must(t, w.client.Patch(t.Context(), lease, client.RawPatch(types.MergePatchType, []byte(taken))))
+	w.eventually(t, "no replica leads", func(ctx context.Context) (string, bool) {
+		leads := 0
+		for _, r := range w.replicas {
+			text, err := r.metrics(ctx)
+			if err != nil {
+				return err.Error(), false
+			}
+			leads += strings.Count(text, `leader_election_master_status{name="freshbind"} 1`)
+		}
+		return fmt.Sprintf("%d lead", leads), leads == 0
+	})
+	w.serving(t, len(w.replicas))
 }

@@ -103,9 +103,8 @@ func (w *world) takeAway(t *testing.T, ns *scenario.Namespace, p scenario.Pool, 
 	})
 	w.hidden(t, ns, p, 0)
 	w.uninstall(t)
-	// The namespace is the owner of what would be in the way of the command. What holds
-	// Freshbind's user is not for Freshbind to tie to a namespace.
-	w.nothingLeft(t, "freshbind-own-")
+	// The namespace is the owner of what would be in the way of the command.
+	w.nothingLeft(t, staysWithoutHelm)
 	return w.releaseByHand(t)
 }
 

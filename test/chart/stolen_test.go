@@ -2,6 +2,7 @@ package chart
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -272,34 +273,40 @@ func (s *theft) attempts() map[string]attempt {
 	out := map[string]attempt{
 		"point the webhooks of Freshbind at another server, and widen their rules": s.patch("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", release, `{"metadata":{"labels":{"a":"b"}}}`),
 		"undo the policies that guard members":                                     s.patch("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "freshbind-used", `{"spec":{"matchResources":{"namespaceSelector":{"matchLabels":{"no":"body"}}}}}`),
-		"undo the policies that hold Freshbind itself":                             s.patch("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "freshbind-own-writes", `{"spec":{"validationActions":["Warn"]}}`),
-		"change the image of a Pod":                                                s.patch("v1", "Pod", "web", image),
-		"take a Pod out of a Service":                                              s.patch("v1", "Pod", "web", mark("labels", "app", `null`)),
-		"put a Pod into a Service":                                                 s.patch("v1", "Pod", "sandboxed", mark("labels", "role", `""`)),
-		"give a Pod another owner":                                                 s.patch("v1", "Pod", "web", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"a"}]}}`),
-		"block a Pod's deletion":                                                   s.patch("v1", "Pod", "web", `{"metadata":{"finalizers":["a/b"]}}`),
-		"change the revision label of a member or Pod":                             s.patch("v1", "Pod", "sandboxed", mark("labels", settings.StampKey, `"v1-x"`)),
-		"create a Pod":                                                             s.make(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "new"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}),
-		"run a command, or a debug container, in a Pod":                            s.debug("web"),
-		"change what a Sandbox runs":                                               s.patch(agents, "Sandbox", "idle", `{"spec":{"podTemplate":{"spec":{"containers":[{"name":"c","image":"evil"}]}}}}`),
-		"suspend a claim's sandbox":                                                s.patch(agents, "Sandbox", "used", `{"spec":{"operatingMode":"Suspended"}}`),
-		"have a claim's sandbox end":                                               s.patch(agents, "Sandbox", "used", `{"spec":{"shutdownTime":"2020-01-01T00:00:00Z"}}`),
-		"create a Sandbox":                                                         s.sandboxIn(metav1.NamespaceDefault, "new"),
-		"create a Sandbox, outside of the self-test's namespace":                   s.sandboxIn(victim, "new"),
-		"give a Sandbox to another claim":                                          s.patch(agents, "Sandbox", "idle", `{"metadata":{"ownerReferences":[{"apiVersion":"`+extensions+`","kind":"SandboxClaim","name":"a","uid":"a","controller":true}]}}`),
-		"show or hide a member":                                                    s.patch(agents, "Sandbox", "idle", mark("labels", agentsandbox.TemplateRefHashLabel, `null`)),
-		"mark an idle Sandbox as used":                                             s.patch(agents, "Sandbox", "idle", mark("annotations", settings.BoundToKey, `"x"`)),
-		"report that a Sandbox is ready, or where it is":                           s.status("idle", `{"podIPs":["192.0.2.1"]}`),
-		"end a claim's sandbox":                                                    s.delete(agents, "Sandbox", "used"),
-		"change what a claim asks for":                                             s.patch(extensions, "SandboxClaim", "c", `{"spec":{"warmPoolRef":{"name":"other"}}}`),
-		"change the size or the template of a pool":                                s.patch(extensions, "SandboxWarmPool", "python", `{"spec":{"replicas":1000}}`),
-		"change the mode or the strategy of a pool":                                s.patch(extensions, "SandboxWarmPool", "python", mark("annotations", settings.EnforcementKey, `"audit"`)),
-		"say that a pool may give out stale members":                               s.patch(extensions, "SandboxWarmPool", "python", mark("annotations", settings.AdmitKey, `"any"`)),
-		"change a template":                                                        s.patch(extensions, "SandboxTemplate", "python", `{"metadata":{"labels":{"a":"b"}}}`),
-		"rewrite the history of a DaemonSet or StatefulSet":                        s.rewrite("daemonset"),
-		"delete the history of a DaemonSet or StatefulSet":                         s.delete("apps/v1", "ControllerRevision", "daemonset"),
-		"create a ControllerRevision of somebody else's":                           s.revision("nobodys"),
-		"rewrite the history of a template":                                        s.rewrite("python-v1-a"),
+		"delete those webhooks, or the policies that guard members": func(ctx context.Context) error {
+			hook := named("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", release)
+			policy := named("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "freshbind-used")
+			return errors.Join(s.thief.Delete(ctx, hook, client.DryRunAll), s.thief.Delete(ctx, policy, client.DryRunAll))
+		},
+		"delete the policies that hold Freshbind itself":         s.delete("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "freshbind-own-writes"),
+		"undo the policies that hold Freshbind itself":           s.patch("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "freshbind-own-writes", `{"spec":{"validationActions":["Warn"]}}`),
+		"change the image of a Pod":                              s.patch("v1", "Pod", "web", image),
+		"take a Pod out of a Service":                            s.patch("v1", "Pod", "web", mark("labels", "app", `null`)),
+		"put a Pod into a Service":                               s.patch("v1", "Pod", "sandboxed", mark("labels", "role", `""`)),
+		"give a Pod another owner":                               s.patch("v1", "Pod", "web", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"a"}]}}`),
+		"block a Pod's deletion":                                 s.patch("v1", "Pod", "web", `{"metadata":{"finalizers":["a/b"]}}`),
+		"change the revision label of a member or Pod":           s.patch("v1", "Pod", "sandboxed", mark("labels", settings.StampKey, `"v1-x"`)),
+		"create a Pod":                                           s.make(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "new"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}),
+		"run a command, or a debug container, in a Pod":          s.debug("web"),
+		"change what a Sandbox runs":                             s.patch(agents, "Sandbox", "idle", `{"spec":{"podTemplate":{"spec":{"containers":[{"name":"c","image":"evil"}]}}}}`),
+		"suspend a claim's sandbox":                              s.patch(agents, "Sandbox", "used", `{"spec":{"operatingMode":"Suspended"}}`),
+		"have a claim's sandbox end":                             s.patch(agents, "Sandbox", "used", `{"spec":{"shutdownTime":"2020-01-01T00:00:00Z"}}`),
+		"create a Sandbox":                                       s.sandboxIn(metav1.NamespaceDefault, "new"),
+		"create a Sandbox, outside of the self-test's namespace": s.sandboxIn(victim, "new"),
+		"give a Sandbox to another claim":                        s.patch(agents, "Sandbox", "idle", `{"metadata":{"ownerReferences":[{"apiVersion":"`+extensions+`","kind":"SandboxClaim","name":"a","uid":"a","controller":true}]}}`),
+		"show or hide a member":                                  s.patch(agents, "Sandbox", "idle", mark("labels", agentsandbox.TemplateRefHashLabel, `null`)),
+		"mark an idle Sandbox as used":                           s.patch(agents, "Sandbox", "idle", mark("annotations", settings.BoundToKey, `"x"`)),
+		"report that a Sandbox is ready, or where it is":         s.status("idle", `{"podIPs":["192.0.2.1"]}`),
+		"end a claim's sandbox":                                  s.delete(agents, "Sandbox", "used"),
+		"change what a claim asks for":                           s.patch(extensions, "SandboxClaim", "c", `{"spec":{"warmPoolRef":{"name":"other"}}}`),
+		"change the size or the template of a pool":              s.patch(extensions, "SandboxWarmPool", "python", `{"spec":{"replicas":1000}}`),
+		"change the mode or the strategy of a pool":              s.patch(extensions, "SandboxWarmPool", "python", mark("annotations", settings.EnforcementKey, `"audit"`)),
+		"say that a pool may give out stale members":             s.patch(extensions, "SandboxWarmPool", "python", mark("annotations", settings.AdmitKey, `"any"`)),
+		"change a template":                                      s.patch(extensions, "SandboxTemplate", "python", `{"metadata":{"labels":{"a":"b"}}}`),
+		"rewrite the history of a DaemonSet or StatefulSet":      s.rewrite("daemonset"),
+		"delete the history of a DaemonSet or StatefulSet":       s.delete("apps/v1", "ControllerRevision", "daemonset"),
+		"create a ControllerRevision of somebody else's":         s.revision("nobodys"),
+		"rewrite the history of a template":                      s.rewrite("python-v1-a"),
 		"read Pods, templates and ControllerRevisions": func(ctx context.Context) error {
 			return s.thief.List(ctx, &corev1.PodList{}, client.InNamespace(victim))
 		},
