@@ -18,8 +18,8 @@ GOVULNCHECK ?= v1.9.0
 # Packages of tests on control planes that run at once: they mostly wait. Three take
 # no less time on two CPUs: both are busy then, and who waits asks again meanwhile.
 CLUSTER_PARALLEL ?= 2
-# Every wait in these tests is bounded, and says what it waited for. This bounds a
-# package of them, which takes half an hour, on a machine that is busy with something else.
+# A wait for a condition is bounded in these tests, and says what it waited for. This bounds
+# a package of them, which takes half an hour, on a machine that is busy with something else.
 CLUSTER_TIMEOUT := 4h
 UNIT_TESTS = $(shell $(GO) list ./... | grep -v /test/)
 # Nothing in these packages and in their tests starts a goroutine (test/suite checks it):

@@ -101,6 +101,8 @@ func startNginx(t *testing.T, w *world) *realNginx {
 			t.Logf("nginx: %v: %s", err, errorLog[:min(len(errorLog), 4096)])
 		}
 	})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
 	for {
 		connection, err := net.DialTimeout("tcp", n.address, time.Second)
 		if err == nil {
@@ -112,8 +114,8 @@ func startNginx(t *testing.T, w *world) *realNginx {
 			errorLog, _ := os.ReadFile(filepath.Join(dir, "error.log"))
 			ended <- err
 			t.Fatalf("nginx ended: %v\n%s", err, errorLog)
-		case <-t.Context().Done():
-			t.Fatal("nginx does not listen")
+		case <-ctx.Done():
+			t.Fatalf("nginx does not listen: %v", err)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
