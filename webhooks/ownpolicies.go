@@ -23,7 +23,7 @@ const (
 // NewOwnPolicies returns the policies that hold this user, who Freshbind is, to what
 // Freshbind does: whoever has stolen its identity gets no further. They hold in
 // every namespace and mode. Freshbind may write the other policies, to tie them to
-// its namespace; these it must not be able to write.
+// its namespace, and delete them with it; these it must not be able to write.
 //
 // A write has to pass all policies. So the platform with the plain names has the one on
 // revisions, which lets those of the others through as well.

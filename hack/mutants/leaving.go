@@ -18,15 +18,25 @@ var leaving = slices.Concat(at("internal/release/decide.go", []mutant{
 	{check: "release: what only looks like ours stays", old: `(-by-pool|-by-floor-[0-9]+)?$`, broken: `(-by-pool|-by-floor-[0-9]+)?`, test: "TestReleaseStopsFreshbindFirst", pkg: leavingTests},
 	{check: "release: mutating policies go", old: `"MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicy",`, broken: ``, test: "TestReleaseDeletesWhatIsInstalled", pkg: leavingTests},
 }), at("controllers/anchor/anchor.go", []mutant{
-	{check: "anchor: the configuration goes before its namespace", old: `return reconcile.Result{}, a.each(ctx, "deleting", a.drop, &ns)`, broken: `return reconcile.Result{}, nil`, test: "TestTheConfigurationGoesBeforeItsNamespace/ours"},
-	{check: "anchor: another install's stays", old: `if len(o.OwnerReferences) == 0 || others {`, broken: `if others {`, test: "TestTheConfigurationGoesBeforeItsNamespace/nobody's"},
-	{check: "anchor: what somebody owns too stays", old: `if len(o.OwnerReferences) == 0 || others {`, broken: `if len(o.OwnerReferences) == 0 || others && false {`, test: "TestTheConfigurationGoesBeforeItsNamespace/somebody's"},
-	{check: "anchor: what came in its place stays", old: `client.Preconditions{UID: &uid}`, broken: `client.Preconditions{ResourceVersion: (*string)(&uid)}`, test: "TestOnlyWhatWasLookedAtIsDeleted"},
-	{check: "anchor: a deletion that failed is tried again", old: `	return client.IgnoreNotFound(err)
-`, broken: `	return nil
-`, test: "TestADeletionThatFailsIsTriedAgain"},
+	{check: "anchor: the configuration goes before its namespace", old: `if ns.DeletionTimestamp != nil {`, broken: `if false {`, test: "TestTheConfigurationGoesBeforeItsNamespace/ours"},
+	{check: "anchor: what another install serves stays", old: `if at == elsewhere {`, broken: `if false {`, test: "TestTheConfigurationGoesBeforeItsNamespace/taken_over_by_another"},
+	{check: "anchor: what was just installed goes", old: `len(o.OwnerReferences) == 0 && at != here {`, broken: `len(o.OwnerReferences) == 0 {`, test: "TestTheConfigurationGoesBeforeItsNamespace/not_owned_yet"},
+	{check: "anchor: what nobody says is ours stays", old: `len(o.OwnerReferences) == 0 && at != here {`, broken: `false {`, test: "TestTheConfigurationGoesBeforeItsNamespace/not_owned,_called_by_URL"},
+	{check: "anchor: what somebody owns too stays", old: `if others || len`, broken: `if others && false || len`, test: "TestTheConfigurationGoesBeforeItsNamespace/somebody's"},
+	{check: "anchor: what came in its place stays", old: `client.Preconditions{UID: &o.UID, `, broken: `client.Preconditions{`, test: "TestOnlyWhatWasLookedAtIsDeleted"},
+	{check: "anchor: what has another owner by now stays", old: `, ResourceVersion: &o.ResourceVersion}`, broken: `}`, test: "TestOnlyWhatWasLookedAtIsDeleted"},
+	{check: "anchor: a failure holds up no other object", old: `errs = append(errs, fmt.Errorf("%s %s %s: %w", doing, o.Kind, o.Name, err))`, broken: `return fmt.Errorf("%s %s %s: %w", doing, o.Kind, o.Name, err)`, test: "TestADeletionThatFailsHoldsUpNoOther"},
+	{check: "anchor: a failed deletion is tried again at once", old: `return reconcile.Result{RequeueAfter: deletedInterval}, err`, broken: `_ = err; return reconcile.Result{RequeueAfter: deletedInterval}, nil`, test: "TestADeletionThatFailsHoldsUpNoOther"},
+	{check: "anchor: a namespace that cannot be read is read again", old: `return reconcile.Result{}, client.IgnoreNotFound(err)`, broken: `return reconcile.Result{}, nil`, test: "TestWhatCannotBeReadIsTriedAgain/the_namespace"},
+	{check: "anchor: webhooks that cannot be read are read again", old: `client.IgnoreNotFound(err) != nil {`, broken: `client.IgnoreNotFound(err) != nil && false {`, test: "TestWhatCannotBeReadIsTriedAgain/the_webhooks"},
+	{check: "anchor: floors are anchored", old: `objects = append(objects, c)`, broken: `_ = c`, test: "TestTheNamespaceOwnsWhatIsThere"},
+	{check: "anchor: policies are anchored", old: `range append(objects, webhooks.NewPolicies(admission, scope).Objects()...) {`, broken: `range objects {`, test: "TestTheNamespaceOwnsWhatIsThere"},
+	{check: "anchor: a failure is told once", old: `&& err.Error() != a.failing {`, broken: `{`, test: "TestAnAnchorThatFailsIsToldOnce"},
+	{check: "anchor: the next failure is told", old: `a.failing = ""`, broken: ``, test: "TestAnAnchorThatFailsIsToldOnce"},
+	{check: "anchor: no other namespace becomes an owner", old: `return o.GetName() == namespace })`, broken: `return true })`, test: "TestWhichNamespacesAreLookedAt"},
 }), at("internal/manager/leave.go", []mutant{
 	{check: "leave: the configuration goes with the last", old: `if why == namespaceGoes {`, broken: `if false {`, test: "TestTheConfigurationGoesWithTheLast"},
+	{check: "leave: what stays is told", old: `errs = append(errs, o.dropConfiguration(ctx, c, namespace, platforms))`, broken: `_ = o.dropConfiguration(ctx, c, namespace, platforms)`, test: "TestTheConfigurationGoesWithTheLast/cannot_be_deleted"},
 }), at("cmd/freshbind/app/release.go", []mutant{
 	{check: "release: only the configured namespaces", old: `namespaces = f.Namespaces
 `, broken: `_ = f.Namespaces

@@ -47,8 +47,8 @@ func (o *process) leave(cfg *rest.Config, platforms []*Guarded) error {
 }
 
 // undo shows hidden members to claims again, since agent-sandbox looks for a label that has no
-// expiry. If the namespace goes, the admission configuration goes first, as the leader would have
-// it that sees that: there may be none just now.
+// expiry. If the namespace is being deleted, the admission configuration goes first. The leader
+// deletes it when it sees that, but there may be none just now.
 func (o *process) undo(ctx context.Context, c client.Client, ask platform.Discovery, platforms []*Guarded) error {
 	namespace, err := o.home()
 	if err != nil || namespace == "" {
@@ -60,14 +60,25 @@ func (o *process) undo(ctx context.Context, c client.Client, ask platform.Discov
 	}
 	var errs []error
 	if why == namespaceGoes {
-		home := reconcile.Request{NamespacedName: types.NamespacedName{Name: namespace}}
-		for _, g := range platforms {
-			_, err := anchor.New(c, c, g.Admission, o.Scope).Reconcile(ctx, home)
-			errs = append(errs, err)
-		}
+		errs = append(errs, o.dropConfiguration(ctx, c, namespace, platforms))
 	}
 	for _, g := range platforms {
 		if err := o.showHidden(ctx, c, ask, g, why); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", g.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// dropConfiguration deletes the admission configuration of each platform, served or not, and
+// leaves time for the rest.
+func (o *process) dropConfiguration(ctx context.Context, c client.Client, namespace string, platforms []*Guarded) error {
+	ctx, cancel := context.WithTimeout(ctx, leaveWithin/2)
+	defer cancel()
+	home := reconcile.Request{NamespacedName: types.NamespacedName{Name: namespace}}
+	var errs []error
+	for _, g := range platforms {
+		if _, err := anchor.New(c, c, g.Admission, o.Scope).Reconcile(ctx, home); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", g.Name, err))
 		}
 	}

@@ -72,14 +72,17 @@ func TestWhoLeaves(t *testing.T) {
 }
 
 // Whoever stops while the namespace is being deleted takes the admission configuration along, and
-// nobody does who is only restarted.
+// nobody does who is only restarted. A failure is told.
 func TestTheConfigurationGoesWithTheLast(t *testing.T) {
+	going, away := &metav1.Time{Time: time.Unix(1, 0)}, errors.New("the API server is away")
 	cases := map[string]struct {
 		deleted *metav1.Time
+		fail    error
 		want    []string
 	}{
-		"namespace going": {&metav1.Time{Time: time.Unix(1, 0)}, nil},
-		"restarted":       {nil, []string{webhooks.ConfigurationName}},
+		"namespace going":   {going, nil, nil},
+		"cannot be deleted": {going, away, []string{webhooks.ConfigurationName}},
+		"restarted":         {nil, nil, []string{webhooks.ConfigurationName}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -88,14 +91,19 @@ func TestTheConfigurationGoesWithTheLast(t *testing.T) {
 				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", UID: "ns", DeletionTimestamp: tc.deleted, Finalizers: []string{"f"}}},
 				&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "freshbind"}},
 				&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhooks.ConfigurationName, OwnerReferences: []metav1.OwnerReference{owner}}},
-			).Build()
+			).WithInterceptorFuncs(interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+				if tc.fail != nil {
+					return tc.fail
+				}
+				return c.Delete(ctx, o, opts...)
+			}}).Build()
 			p := &process{Options: Options{Deployment: "freshbind", LeaderElectNamespace: "ns"}}
 			notServed := func(context.Context, string) (*metav1.APIResourceList, error) {
 				return nil, apierrors.NewNotFound(schema.GroupResource{}, "")
 			}
 			g := &Guarded{Objects: agentsandbox.Objects{}, Admission: agentsandbox.Admission()}
-			if err := p.undo(t.Context(), c, notServed, []*Guarded{g}); err != nil {
-				t.Fatal(err)
+			if err := p.undo(t.Context(), c, notServed, []*Guarded{g}); !errors.Is(err, tc.fail) {
+				t.Fatalf("undo() = %v, want %v", err, tc.fail)
 			}
 			var list admissionregistrationv1.ValidatingWebhookConfigurationList
 			if err := c.List(t.Context(), &list); err != nil {
