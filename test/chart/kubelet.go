@@ -17,6 +17,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/freshbind/freshbind/test/fixture"
 )
 
 // kubeletDelay is how late the endpoints leave out who is not ready any more. Who becomes
@@ -154,10 +156,6 @@ func (k *kubelet) kill(r *replica) error {
 	return nil
 }
 
-// leaseLost is what a leader says that ends because it could not renew its lease in
-// time (controller-runtime, pkg/manager/internal.go).
-const leaseLost = "leader election lost"
-
 // restart starts replicas again that have ended so, as a kubelet does: on a machine
 // that stands still for a moment nobody can help it. Who ends otherwise stays down.
 func (k *kubelet) restart(ctx context.Context) {
@@ -167,8 +165,8 @@ func (k *kubelet) restart(ctx context.Context) {
 		if r.down || r.process == nil {
 			continue
 		}
-		if err := r.process.Err(); err != nil && strings.Contains(err.Error(), leaseLost) {
-			fmt.Fprintf(os.Stderr, "%s is started again: %s\n", r.process.Name, leaseLost)
+		if err := r.process.Err(); err != nil && strings.Contains(err.Error(), fixture.LeaseLost) {
+			fmt.Fprintf(os.Stderr, "%s is started again: %s\n", r.process.Name, fixture.LeaseLost)
 			// The next look tries again.
 			_ = r.start(ctx, k.client)
 		}
