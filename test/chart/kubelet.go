@@ -6,7 +6,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -165,7 +164,7 @@ func (k *kubelet) restart(ctx context.Context) {
 		if r.down || r.process == nil {
 			continue
 		}
-		if err := r.process.Err(); err != nil && strings.Contains(err.Error(), fixture.LeaseLost) {
+		if r.process.EndedWith(fixture.LeaseLost) {
 			fmt.Fprintf(os.Stderr, "%s is started again: %s\n", r.process.Name, fixture.LeaseLost)
 			// The next look tries again.
 			_ = r.start(ctx, k.client)

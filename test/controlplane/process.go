@@ -32,6 +32,8 @@ type Process struct {
 	// stopping is closed when the end of the process is wanted.
 	stopping chan struct{}
 	waitErr  error
+	// before is how long the log was when it began.
+	before int64
 }
 
 // startProcess runs path with args, its output appended to logPath. env is added to this
@@ -47,6 +49,11 @@ func startProcess(name, path, logPath string, env []string, args ...string) (*Pr
 	// The child has its own descriptor as soon as it runs.
 	defer func() { _ = output.Close() }()
 
+	log, err := output.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: read size of log: %w", name, err)
+	}
+
 	cmd := exec.Command(path, args...)
 	cmd.Stdout, cmd.Stderr = output, output
 	// A program's own defaults must not lead it to a cluster of the user's.
@@ -54,7 +61,7 @@ func startProcess(name, path, logPath string, env []string, args ...string) (*Pr
 	if err := startTied(cmd); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	p := &Process{Name: name, LogPath: logPath, cmd: cmd, done: make(chan struct{}), stopping: make(chan struct{})}
+	p := &Process{Name: name, LogPath: logPath, cmd: cmd, done: make(chan struct{}), stopping: make(chan struct{}), before: log.Size()}
 	go func() {
 		p.waitErr = cmd.Wait()
 		close(p.done)
@@ -86,6 +93,16 @@ func (p *Process) Err() error {
 		state = p.waitErr.Error()
 	}
 	return fmt.Errorf("%s ended (%s), log %s:\n%s", p.Name, state, p.LogPath, tail(p.LogPath))
+}
+
+// EndedWith reports whether it has ended by itself and its output has this text, anywhere: other
+// goroutines write on while a process ends.
+func (p *Process) EndedWith(text string) bool {
+	if p.Err() == nil {
+		return false
+	}
+	log, err := os.ReadFile(p.LogPath)
+	return err == nil && int64(len(log)) >= p.before && bytes.Contains(log[p.before:], []byte(text))
 }
 
 // Stop asks the process to end, kills it when it does not within stopGrace, and
