@@ -90,7 +90,7 @@ func (s *stage) post(ctx context.Context, path string, body io.Reader) (status i
 
 // reviewsMalformed are answered, and none of them makes Freshbind panic.
 func reviewsMalformed(s *stage) (func(context.Context) (string, bool), func()) {
-	was := s.w.replicas[0].restarts()
+	was := s.w.replicas[0].Starts()
 	// A world without agent-sandbox has no version of its API.
 	version := cmp.Or(s.w.Version, "v1alpha1")
 	for name, body := range malformed(s.w.platform.Admission().Members.Group, version) {
@@ -104,7 +104,7 @@ func reviewsMalformed(s *stage) (func(context.Context) (string, bool), func()) {
 			}
 		}
 	}
-	if now := s.w.replicas[0].restarts(); now != was {
+	if now := s.w.replicas[0].Starts(); now != was {
 		s.t.Errorf("Freshbind ended %d times", now-was)
 	}
 	return now("all were answered", func() {})

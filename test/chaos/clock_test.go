@@ -151,7 +151,7 @@ func clockSteps(s *stage) (func(context.Context) (string, bool), func()) {
 	rolled := s.rolledPool()
 	var was [2]int
 	for i, r := range s.w.replicas {
-		was[i] = r.restarts()
+		was[i] = r.Starts()
 	}
 	var seen atomic.Int64
 	jumps, stop := again(func(turn int) {
@@ -173,7 +173,7 @@ func clockSteps(s *stage) (func(context.Context) (string, bool), func()) {
 			stop()
 			for i, r := range s.w.replicas {
 				s.must(r.step(0))
-				if n := r.restarts() - was[i]; n > 0 {
+				if n := r.Starts() - was[i]; n > 0 {
 					s.t.Errorf("replica %d ended %d times", i, n)
 				}
 			}

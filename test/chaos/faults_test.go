@@ -197,7 +197,7 @@ func leaderFrozen(s *stage) (func(context.Context) (string, bool), func()) {
 		return "none does", before >= 0
 	})
 	leader := s.w.replicas[before]
-	was := leader.restarts()
+	was := leader.Starts()
 	s.must(leader.signal(syscall.SIGSTOP))
 	return func(ctx context.Context) (string, bool) {
 			leads := s.w.leader(ctx)
@@ -205,7 +205,7 @@ func leaderFrozen(s *stage) (func(context.Context) (string, bool), func()) {
 		}, func() {
 			s.must(leader.signal(syscall.SIGCONT))
 			s.eventually("the frozen replica ends, for it has lost the lease", func(context.Context) (string, bool) {
-				return fmt.Sprintf("started again %d times", leader.restarts()-was), leader.restarts() > was
+				return fmt.Sprintf("started again %d times", leader.Starts()-was), leader.Starts() > was
 			})
 		}
 }
@@ -214,14 +214,14 @@ func leaderFrozen(s *stage) (func(context.Context) (string, bool), func()) {
 func replicasKilled(s *stage) (func(context.Context) (string, bool), func()) {
 	was := [2]int{}
 	for i, r := range s.w.replicas {
-		was[i] = r.restarts()
+		was[i] = r.Starts()
 		s.must(r.signal(syscall.SIGKILL))
 	}
 	const kills = 2
 	return func(context.Context) (string, bool) {
 		var seen [2]int
 		for i, r := range s.w.replicas {
-			if seen[i] = r.restarts() - was[i]; seen[i] > 0 && seen[i] < kills {
+			if seen[i] = r.Starts() - was[i]; seen[i] > 0 && seen[i] < kills {
 				// It may be gone already, on its way to the next start.
 				_ = r.signal(syscall.SIGKILL)
 			}

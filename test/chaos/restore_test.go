@@ -36,7 +36,7 @@ func etcdRestored(forward bool) func(*stage) (func(context.Context) (string, boo
 		}
 		var was [2]int
 		for i, r := range s.w.replicas {
-			was[i] = r.restarts()
+			was[i] = r.Starts()
 		}
 		s.must(s.w.Cluster.Restore(ctx, snapshot, controlplane.RestoreOptions{Forward: forward}))
 		if !forward {
@@ -50,7 +50,7 @@ func etcdRestored(forward bool) func(*stage) (func(context.Context) (string, boo
 		return func(context.Context) (string, bool) {
 			var ended [2]int
 			for i, r := range s.w.replicas {
-				ended[i] = r.restarts() - was[i]
+				ended[i] = r.Starts() - was[i]
 			}
 			return fmt.Sprintf("replicas noticed, and were started again, %v times", ended), slices.Min(ended[:]) > 0
 		}, func() {}
