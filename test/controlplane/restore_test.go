@@ -46,8 +46,12 @@ func testRestore(t *testing.T, c *Cluster) {
 			if after := version(); (after > before) != forward {
 				t.Errorf("resourceVersion %d, %d before; want a newer one %t", after, before, forward)
 			}
+			if !forward {
+				// The client would ask for a version that is not there yet again and again.
+				return
+			}
 			_, err := client.List(t.Context(), metav1.ListOptions{ResourceVersion: strconv.FormatInt(before, 10), ResourceVersionMatch: metav1.ResourceVersionMatchExact})
-			if forward && !apierrors.IsResourceExpired(err) {
+			if !apierrors.IsResourceExpired(err) {
 				t.Errorf("what was before is not compacted: %v", err)
 			}
 		})
