@@ -1,9 +1,11 @@
 package chaos
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"sync/atomic"
 	"syscall"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/freshbind/freshbind/test/controlplane"
+	"github.com/freshbind/freshbind/test/fixture"
 )
 
 // fault is one row of the table.
@@ -207,6 +210,12 @@ func leaderFrozen(s *stage) (func(context.Context) (string, bool), func()) {
 			s.eventually("the frozen replica ends, for it has lost the lease", func(context.Context) (string, bool) {
 				return fmt.Sprintf("started again %d times", leader.Starts()-was), leader.Starts() > was
 			})
+			// The fixtures know by this whom to start again.
+			log, err := os.ReadFile(leader.LogPath())
+			s.must(err)
+			if !bytes.Contains(log, []byte(fixture.LeaseLost)) {
+				s.t.Errorf("its log does not say %q", fixture.LeaseLost)
+			}
 		}
 }
 

@@ -75,18 +75,26 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err is nil while the process runs and after it was stopped; otherwise it
-// says how it ended, with the end of its log.
-func (p *Process) Err() error {
+// endedByItself is false while the process runs and after it was stopped.
+func (p *Process) endedByItself() bool {
 	select {
 	case <-p.done:
 	default:
-		return nil
+		return false
 	}
 	select {
 	case <-p.stopping:
-		return nil
+		return false
 	default:
+		return true
+	}
+}
+
+// Err is nil while the process runs and after it was stopped; otherwise it
+// says how it ended, with the end of its log.
+func (p *Process) Err() error {
+	if !p.endedByItself() {
+		return nil
 	}
 	state := "exit status 0"
 	if p.waitErr != nil {
@@ -98,7 +106,7 @@ func (p *Process) Err() error {
 // EndedWith reports whether it has ended by itself and its output has this text, anywhere: other
 // goroutines write on while a process ends.
 func (p *Process) EndedWith(text string) bool {
-	if p.Err() == nil {
+	if !p.endedByItself() {
 		return false
 	}
 	log, err := os.ReadFile(p.LogPath)

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"fmt"
 	"maps"
 	"os"
 	"regexp"
@@ -79,11 +78,7 @@ func registered(t *testing.T) map[string][]string {
 		t.Fatal("the registry of controller-runtime does not describe what it has")
 	}
 	maps.Copy(known, described(all))
-	told, err := admissionMetrics(t)
-	if err != nil {
-		t.Fatal(err)
-	}
-	maps.Copy(known, told)
+	maps.Copy(known, admissionMetrics(t))
 	maps.DeleteFunc(known, func(name string, _ []string) bool {
 		return !strings.HasPrefix(name, "freshbind_") && !strings.HasPrefix(name, "leader_election_") &&
 			!strings.HasPrefix(name, "apiserver_admission_webhook_")
@@ -93,12 +88,13 @@ func registered(t *testing.T) map[string][]string {
 
 // admissionMetrics are what the API server tells of webhooks, which shows only once
 // something has happened.
-func admissionMetrics(t *testing.T) (map[string][]string, error) {
+func admissionMetrics(t *testing.T) map[string][]string {
+	t.Helper()
 	admissionmetrics.Metrics.ObserveWebhookRejection(t.Context(), "x", "validating", "CREATE", admissionmetrics.WebhookRejectionCallingWebhookError, 500)
 	admissionmetrics.Metrics.ObserveWebhookFailOpen(t.Context(), "x", "validating")
 	families, err := legacyregistry.DefaultGatherer.Gather()
 	if err != nil {
-		return nil, fmt.Errorf("gather what the API server tells: %w", err)
+		t.Fatal(err)
 	}
 	told := map[string][]string{}
 	for _, family := range families {
@@ -106,7 +102,7 @@ func admissionMetrics(t *testing.T) (map[string][]string, error) {
 			told[family.GetName()] = append(told[family.GetName()], pair.GetName())
 		}
 	}
-	return told, nil
+	return told
 }
 
 // description is how a metric describes itself.
