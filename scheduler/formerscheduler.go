@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/freshbind/freshbind/internal/managed"
 	"github.com/freshbind/freshbind/internal/placement"
 	"github.com/freshbind/freshbind/internal/platform"
 )
@@ -54,7 +55,7 @@ var errNotLeading = errors.New("the lease was not renewed in time, so another le
 // SetupFormerScheduler adds the controller, which runs on the leader, to the manager.
 func SetupFormerScheduler(mgr manager.Manager, informers cache.Cache, sandboxes schema.GroupVersionKind, p Platform, scheduler string, leads func() bool) error {
 	s := &FormerScheduler{cache: informers, client: mgr.GetClient(), live: mgr.GetAPIReader(), sandboxes: sandboxes, scheduler: scheduler, platform: p, leads: leads}
-	err := ctrl.NewControllerManagedBy(mgr).Named("formerscheduler").
+	err := managed.Controller(mgr, "formerscheduler", controller.Options{}).
 		WatchesRawSource(source.Kind(informers, client.Object(object(podKind)), &handler.EnqueueRequestForObject{},
 			predicate.NewPredicateFuncs(s.waits))).
 		Complete(s)

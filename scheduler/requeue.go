@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/freshbind/freshbind/internal/managed"
 	"github.com/freshbind/freshbind/internal/settings"
 )
 
@@ -74,7 +75,7 @@ func SetupRequeuer(mgr manager.Manager, w Watched, members Members, m *Metrics) 
 	if err := w.Informers.IndexField(context.Background(), object(podKind), byRefusal, refusals); err != nil {
 		return fmt.Errorf("indexing refused pods: %w", err)
 	}
-	b := builder.TypedControllerManagedBy[RefusedPod](mgr).Named("requeue").
+	b := managed.Controller(mgr, "requeue", controller.TypedOptions[RefusedPod]{}).
 		WatchesRawSource(source.TypedKind(w.Informers, client.Object(object(podKind)), enqueueRefused())).
 		WatchesRawSource(source.TypedKind(w.Informers, client.Object(object(nodeKind)), n.nodes())).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&corev1.Namespace{}), n.around(client.Object.GetName),

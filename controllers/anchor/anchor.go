@@ -17,12 +17,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/freshbind/freshbind/internal/managed"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/webhooks"
 )
@@ -50,7 +52,7 @@ type Anchor struct {
 // Setup adds the anchor to the manager, which watches namespaces. namespace is the one that
 // this runs in, scope what is installed.
 func Setup(mgr manager.Manager, namespace string, admission platform.Admission, scope webhooks.Scope) error {
-	err := builder.ControllerManagedBy(mgr).Named("anchor").
+	err := managed.Controller(mgr, "anchor", controller.Options{}).
 		For(&corev1.Namespace{}, builder.WithPredicates(comesOrGoes(namespace))).
 		Complete(New(mgr.GetAPIReader(), mgr.GetClient(), admission, scope))
 	if err != nil {

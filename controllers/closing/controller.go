@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/freshbind/freshbind/internal/managed"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/webhooks"
 )
@@ -50,7 +51,7 @@ func Setup(mgr manager.Manager, caches cache.Cache, pools schema.GroupVersionKin
 		q.Add(configuration)
 		return nil
 	})
-	err := builder.ControllerManagedBy(mgr).Named("closing").
+	err := managed.Controller(mgr, "closing", controller.Options{}).
 		WatchesRawSource(source.Kind(caches, client.Object(watched), handler.EnqueueRequestsFromMapFunc(one), predicate.Predicate(saysOtherwise))).
 		WatchesRawSource(first).
 		Complete(c)

@@ -17,11 +17,13 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/freshbind/freshbind/internal/managed"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/settings"
 )
@@ -80,7 +82,7 @@ func setup(mgr manager.Manager, o Options, name string, templates schema.GroupVe
 		},
 		pending: newPending(),
 	}
-	err := ctrl.NewControllerManagedBy(mgr).Named(name).
+	err := managed.Controller(mgr, name, controller.Options{}).
 		Watches(objectOf(templates), handler.Funcs{
 			CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { r.note(e.Object, q) },
 			UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { r.noteUpdate(e, q) },

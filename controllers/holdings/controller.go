@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -27,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/managed"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/settings"
 )
@@ -71,7 +73,7 @@ func Setup(mgr manager.Manager, sandboxes, claims schema.GroupVersionKind, owner
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), watched, byClaim, claimUIDs); err != nil {
 		return fmt.Errorf("indexing sandboxes by claim: %w", err)
 	}
-	err := builder.TypedControllerManagedBy[Claim](mgr).Named("holdings").
+	err := managed.Controller(mgr, "holdings", controller.TypedOptions[Claim]{}).
 		WatchesMetadata(watched, handler.TypedEnqueueRequestsFromMapFunc(c.claimsOf)).
 		Watches(&corev1.Namespace{}, handler.TypedEnqueueRequestsFromMapFunc(c.claimsIn),
 			builder.WithPredicates(predicate.LabelChangedPredicate{})).

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/freshbind/freshbind/controllers/hints"
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/managed"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/revision"
 )
@@ -63,12 +63,10 @@ func SetupPods(mgr manager.Manager, live Live, snapshots Snapshots, kinds Kinds,
 		client: mgr.GetClient(), lists: mgr.GetAPIReader(), live: live, snapshots: snapshots, kinds: kinds, objects: objects, released: released,
 		enforcedNow: enforcedNow, hints: hints.New[Refusal](), outage: outage,
 	}
-	err := builder.TypedControllerManagedBy[Refusal](mgr).Named("refused-pods").
-		WatchesRawSource(source.TypedFunc[Refusal](p.hints.Feed)).
-		WithOptions(controller.TypedOptions[Refusal]{
-			NeedLeaderElection:      ptr.To(false),
-			MaxConcurrentReconciles: 10,
-		}).Complete(p)
+	err := managed.Controller(mgr, "refused-pods", controller.TypedOptions[Refusal]{
+		NeedLeaderElection:      ptr.To(false),
+		MaxConcurrentReconciles: 10,
+	}).WatchesRawSource(source.TypedFunc[Refusal](p.hints.Feed)).Complete(p)
 	if err != nil {
 		return nil, fmt.Errorf("setting up the controller of refused pods: %w", err)
 	}

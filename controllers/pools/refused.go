@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/freshbind/freshbind/controllers/hints"
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/managed"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/revision"
 )
@@ -85,12 +85,10 @@ func SetupRefused(mgr manager.Manager, live Live, snapshots Snapshots, visible V
 	r := &Refused{
 		client: mgr.GetClient(), live: live, snapshots: snapshots, visible: visible, enforcedNow: enforcedNow, hints: hints.New[Refusal](), outage: outage,
 	}
-	err := builder.TypedControllerManagedBy[Refusal](mgr).Named("refused").
-		WatchesRawSource(source.TypedFunc[Refusal](r.hints.Feed)).
-		WithOptions(controller.TypedOptions[Refusal]{
-			NeedLeaderElection:      ptr.To(false),
-			MaxConcurrentReconciles: 10,
-		}).Complete(r)
+	err := managed.Controller(mgr, "refused", controller.TypedOptions[Refusal]{
+		NeedLeaderElection:      ptr.To(false),
+		MaxConcurrentReconciles: 10,
+	}).WatchesRawSource(source.TypedFunc[Refusal](r.hints.Feed)).Complete(r)
 	if err != nil {
 		return nil, fmt.Errorf("setting up the controller of refused members: %w", err)
 	}

@@ -12,7 +12,6 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/freshbind/freshbind/controllers/hints"
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/managed"
 	"github.com/freshbind/freshbind/internal/platform"
 )
 
@@ -75,9 +75,8 @@ func SetupReofferer(mgr manager.Manager, sandboxes schema.GroupVersionKind, foun
 		cache: mgr.GetCache(), sandboxes: sandboxes, members: found, note: refused.Note,
 		hints: hints.New[SkippedPool](), offered: lru.New(offersKept), clock: clock.RealClock{},
 	}
-	err := builder.TypedControllerManagedBy[SkippedPool](mgr).Named("reoffer").
-		WatchesRawSource(source.TypedFunc[SkippedPool](o.hints.Feed)).
-		WithOptions(controller.TypedOptions[SkippedPool]{NeedLeaderElection: ptr.To(false)}).Complete(o)
+	err := managed.Controller(mgr, "reoffer", controller.TypedOptions[SkippedPool]{NeedLeaderElection: ptr.To(false)}).
+		WatchesRawSource(source.TypedFunc[SkippedPool](o.hints.Feed)).Complete(o)
 	if err != nil {
 		return nil, fmt.Errorf("setting up the controller that offers members again: %w", err)
 	}

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -25,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/freshbind/freshbind/controllers/hints"
+	"github.com/freshbind/freshbind/internal/managed"
 	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/placement"
 	"github.com/freshbind/freshbind/internal/platform"
@@ -80,8 +80,7 @@ func Setup(mgr manager.Manager, o Options) (*Dispositions, error) {
 		ready: map[types.UID]sets.Set[types.UID]{},
 	}
 	p.budget = budgetOf(o.Budget, p.clock, turns)
-	b := ctrl.NewControllerManagedBy(mgr).Named("pools").
-		WithOptions(controller.Options{MaxConcurrentReconciles: poolWorkers})
+	b := managed.Controller(mgr, "pools", controller.Options{MaxConcurrentReconciles: poolWorkers})
 	for _, watch := range view.watches() {
 		b = b.WatchesRawSource(source.Kind(view.informers, client.Object(object(watch.kind)), enqueuePools(watch.pools, watch.urgent)))
 	}

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -24,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/freshbind/freshbind/controllers/hints"
+	"github.com/freshbind/freshbind/internal/managed"
 	"github.com/freshbind/freshbind/internal/settings"
 )
 
@@ -62,9 +62,8 @@ func Setup(mgr manager.Manager, kind schema.GroupVersionKind, waits Waits, enfor
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), kind: kind, waits: waits, enforced: enforced, serving: serving,
 		hints: hints.New[reconcile.Request](), now: time.Now,
 	}
-	err := builder.ControllerManagedBy(mgr).Named("waiting").
+	err := managed.Controller(mgr, "waiting", controller.Options{NeedLeaderElection: ptr.To(false)}).
 		WatchesRawSource(source.Func(c.feed)).
-		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false)}).
 		Complete(c)
 	if err != nil {
 		return nil, fmt.Errorf("setting up the controller of waiting claims: %w", err)

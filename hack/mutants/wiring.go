@@ -244,6 +244,8 @@ var kruiseGuard = slices.Concat(at("internal/platform/kruise/classify.go", []mut
 }), at("internal/platform/kruise/member.go", []mutant{
 	{check: "kruise: a used member is of no use to anybody", old: `case freshness.Bind, freshness.Idle:`, broken: `case freshness.Bind:`, test: "TestIdleMembers/used"},
 	{check: "kruise: what comes back is left alone", old: `w.Operation == freshness.Bind && isReturning(sandbox)`, broken: `isReturning(sandbox)`, test: "TestIdleMembers/not back yet"},
+}), at("internal/managed/controller.go", []mutant{
+	{check: "no object is left alone for long", old: `longestRetry = 30 * time.Second`, broken: `longestRetry = 1000 * time.Second`, test: "TestRetries"},
 }), at("controllers/pools/poolstate.go", []mutant{
 	{check: "nothing is said of members that nobody can compare", old: `if inspection.Revision() == "" {`, broken: `if false {`, test: "TestNothingIsSaidOfMembersThatCannotBeCompared"},
 }), at("internal/manager/scheduler.go", []mutant{

@@ -185,6 +185,7 @@ func (w *world) namespace(t *testing.T, labels map[string]string) *stage {
 		t.Fatal(err)
 	}
 	s := &stage{ns, t, w}
+	s.tellLastWords(t)
 	if labels != nil {
 		s.must(ns.WaitGuarded(t.Context(), within))
 	}
