@@ -185,7 +185,7 @@ func (w *world) namespace(t *testing.T, labels map[string]string) *stage {
 		t.Fatal(err)
 	}
 	s := &stage{ns, t, w}
-	s.tellLastWords(t)
+	s.tellLastWords()
 	if labels != nil {
 		s.must(ns.WaitGuarded(t.Context(), within))
 	}

@@ -15,17 +15,17 @@ const (
 
 // tellLastWords has a test that fails print what Freshbind logged last about its namespace:
 // what it waited for in vain is gone with the cluster.
-func (s *stage) tellLastWords(t *testing.T) {
-	t.Cleanup(func() {
-		if !t.Failed() {
+func (s *stage) tellLastWords() {
+	s.t.Cleanup(func() {
+		if !s.t.Failed() {
 			return
 		}
 		log, err := wholeLines(s.w.Guard.LogPath(), 0)
 		if err != nil {
-			t.Logf("reading Freshbind's log: %v", err)
+			s.t.Logf("reading Freshbind's log: %v", err)
 			return
 		}
-		t.Logf("Freshbind was started %d times, and said last about namespace %s:\n%s", s.w.Guard.Starts(), s.Name, linesAbout(log, s.Name))
+		s.t.Logf("Freshbind was started %d times, and said last about namespace %s:\n%s", s.w.Guard.Starts(), s.Name, linesAbout(log, s.Name))
 	})
 }
 

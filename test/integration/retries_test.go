@@ -8,7 +8,8 @@ import (
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
@@ -50,37 +51,24 @@ func (s *stage) poolFailures() float64 {
 // is called.
 func (s *stage) forbidPools() (restore func()) {
 	s.t.Helper()
-	ctx, roles := s.t.Context(), s.kube().RbacV1().ClusterRoles()
-	role, err := roles.Get(ctx, "freshbind", metav1.GetOptions{})
+	ctx := s.t.Context()
+	admin, err := client.New(s.w.Cluster.Config(), client.Options{})
 	s.must(err)
-	less := role.DeepCopy()
-	for i, rule := range less.Rules {
-		if slices.Contains(rule.Resources, upstream.SandboxWarmPools.Resource) {
-			less.Rules[i].Verbs = slices.DeleteFunc(slices.Clone(rule.Verbs), func(verb string) bool { return verb == "get" })
+	pools := upstream.SandboxWarmPools
+	right := authorizationv1.ResourceAttributes{Verb: "get", Group: pools.Group, Resource: pools.Resource, Namespace: s.Name}
+	role := &rbacv1.ClusterRole{}
+	s.must(admin.Get(ctx, client.ObjectKey{Name: "freshbind"}, role))
+	rules := role.DeepCopy().Rules
+	for i, rule := range role.Rules {
+		if slices.Contains(rule.Resources, pools.Resource) {
+			role.Rules[i].Verbs = slices.DeleteFunc(rule.Verbs, func(verb string) bool { return verb == right.Verb })
 		}
 	}
-	less, err = roles.Update(ctx, less, metav1.UpdateOptions{})
-	s.must(err)
-	s.mayReadPools(false)
+	s.must(admin.Update(ctx, role))
+	s.must(fixture.WaitRight(ctx, admin, right, false))
 	return func() {
-		less.Rules = role.Rules
-		_, err := roles.Update(ctx, less, metav1.UpdateOptions{})
-		s.must(err)
-		s.mayReadPools(true)
+		role.Rules = rules
+		s.must(admin.Update(ctx, role))
+		s.must(fixture.WaitRight(ctx, admin, right, true))
 	}
-}
-
-// mayReadPools waits until the API server, which watches roles, goes by them.
-func (s *stage) mayReadPools(want bool) {
-	s.t.Helper()
-	reviews := s.kube().AuthorizationV1().SubjectAccessReviews()
-	s.eventually("the API server goes by the role", func(ctx context.Context) (string, bool) {
-		review, err := reviews.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: fixture.User, ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Verb: "get", Group: upstream.SandboxWarmPools.Group, Resource: upstream.SandboxWarmPools.Resource, Namespace: s.Name,
-			},
-		}}, metav1.CreateOptions{})
-		s.must(err)
-		return fmt.Sprintf("allowed: %t", review.Status.Allowed), review.Status.Allowed == want
-	})
 }
