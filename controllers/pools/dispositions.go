@@ -29,6 +29,9 @@ const (
 	// members is, which takes a look at all of them. What both depend on besides the
 	// objects, recorded revisions and the namespace, seldom changes.
 	goodFor = time.Second
+	// unseenWithin bounds a live read, for which a scheduler waits with all its pods, and
+	// by default no longer than a second.
+	unseenWithin = 500 * time.Millisecond
 )
 
 // BarePodInspector compares members that are Pods with what is in force, from caches.
@@ -37,7 +40,8 @@ type BarePodInspector interface {
 }
 
 // Dispositions says of Pods that wait for a node what will become of the members
-// that they are. It works on every replica, and reads nothing but caches.
+// that they are. It works on every replica. It reads caches, and live only those members
+// that no cache shows yet.
 type Dispositions struct {
 	view     *View
 	platform platform.Inspector
@@ -47,15 +51,17 @@ type Dispositions struct {
 	clock    clock.PassiveClock
 	// metadata shows every Sandbox, also those that claims have.
 	metadata client.Reader
+	// live reads a Sandbox as it is stored now; nil when it does not exist.
+	live     func(ctx context.Context, key types.NamespacedName) (*members.Member, error)
 	judged   *lru.Cache
 	policies *lru.Cache
 	// former are the UIDs of members that were seen, with their pools' names.
 	former *lru.Cache
 }
 
-func newDispositions(v *View, p platform.Inspector, bare BarePodInspector, e Enforced, metadata client.Reader, c clock.PassiveClock) *Dispositions {
+func newDispositions(v *View, o Options, metadata client.Reader, c clock.PassiveClock) *Dispositions {
 	return &Dispositions{
-		view: v, platform: p, barePods: bare, enforced: e, metadata: metadata, clock: c,
+		view: v, platform: o.Inspector, barePods: o.BarePods, enforced: o.Enforced, metadata: metadata, live: o.Live, clock: c,
 		judged: lru.New(verdictsKept), policies: lru.New(verdictsKept), former: lru.New(membersKept),
 	}
 }
@@ -103,7 +109,7 @@ func (f *Dispositions) Members() *members.Cache { return f.view.store }
 func (f *Dispositions) Kinds() PoolKinds { return f.view.kinds }
 
 // Of tells what will become of a Pod; the zero one when no pool has it, or
-// when no cache shows yet that one does.
+// when no cache shows the pool yet.
 func (f *Dispositions) Of(ctx context.Context, pod metav1.Object) (freshness.PodDisposition, error) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {
@@ -126,15 +132,38 @@ func (f *Dispositions) Of(ctx context.Context, pod metav1.Object) (freshness.Pod
 	if member == nil || member.GetUID() != owner.UID {
 		return f.ofFormer(ctx, pod.GetNamespace(), owner)
 	}
+	return f.ofPooled(ctx, member)
+}
+
+func (f *Dispositions) ofPooled(ctx context.Context, member *members.Member) (freshness.PodDisposition, error) {
 	name, uid := member.Pool()
 	if uid == "" {
 		return freshness.PodDisposition{}, nil
 	}
-	pool, err := f.pool(ctx, pod.GetNamespace(), name, uid)
+	pool, err := f.pool(ctx, member.GetNamespace(), name, uid)
 	if err != nil || pool == nil {
 		return freshness.PodDisposition{}, err
 	}
 	return f.ofMember(ctx, pool, member)
+}
+
+// ofUnseen is about the Pod of a Sandbox that may be a member and be in no cache yet:
+// a scheduler's watch of Pods can be ahead of ours of Sandboxes.
+func (f *Dispositions) ofUnseen(ctx context.Context, namespace string, owner *metav1.OwnerReference) (freshness.PodDisposition, error) {
+	key := types.NamespacedName{Namespace: namespace, Name: owner.Name}
+	if seen := f.view.members.Sandbox(key); seen != nil && seen.UID == owner.UID || !f.view.covers(namespace) {
+		return freshness.PodDisposition{}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, unseenWithin)
+	defer cancel()
+	member, err := f.live(ctx, key)
+	if err != nil {
+		return freshness.PodDisposition{}, fmt.Errorf("reading sandbox %s, which no cache shows: %w", owner.Name, err)
+	}
+	if member == nil || member.UID != owner.UID || !member.Pooled {
+		return freshness.PodDisposition{}, nil
+	}
+	return f.ofPooled(ctx, member)
 }
 
 // ofFormer is about the Pod of a member that is in its pool no more: either a
@@ -143,7 +172,7 @@ func (f *Dispositions) Of(ctx context.Context, pod metav1.Object) (freshness.Pod
 func (f *Dispositions) ofFormer(ctx context.Context, namespace string, owner *metav1.OwnerReference) (freshness.PodDisposition, error) {
 	was, ok := f.former.Get(owner.UID)
 	if !ok {
-		return freshness.PodDisposition{}, nil
+		return f.ofUnseen(ctx, namespace, owner)
 	}
 	sandbox := f.sandboxMetadata()
 	err := f.metadata.Get(ctx, types.NamespacedName{Namespace: namespace, Name: owner.Name}, sandbox)

@@ -2,16 +2,19 @@ package pools
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/internal/settings"
@@ -33,8 +36,22 @@ func metadataOf(r *harness) client.Reader {
 	})
 }
 
+// liveOf reads Sandboxes as they are stored.
+func liveOf(r *harness) func(context.Context, types.NamespacedName) (*members.Member, error) {
+	return func(ctx context.Context, key types.NamespacedName) (*members.Member, error) {
+		u := object(poolKinds.Sandboxes)
+		if err := r.client.Get(ctx, key, u); err != nil {
+			return nil, client.IgnoreNotFound(err)
+		}
+		return platform.NewReducer(agentsandbox.Objects{}).Member(u, nil), nil
+	}
+}
+
 func (r *harness) dispositions(act bool) *Dispositions {
-	return newDispositions(r.view, r.platform, r.platform.(BarePodInspector), func(context.Context, string, string) (bool, error) { return act, nil }, metadataOf(r), r.clock)
+	return newDispositions(r.view, Options{
+		Inspector: r.platform, BarePods: r.platform.(BarePodInspector), Live: liveOf(r),
+		Enforced: func(context.Context, string, string) (bool, error) { return act, nil },
+	}, metadataOf(r), r.clock)
 }
 
 func TestDispositions(t *testing.T) {
@@ -216,8 +233,77 @@ func TestDispositionsOfMembersThatLeftTheirPool(t *testing.T) {
 	}
 }
 
+// A scheduler's watch of Pods can be ahead of ours of Sandboxes.
+func TestDispositionsOfMembersThatNoCacheShows(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Strategy("Recreate").Obj()
+	stale, current := of(pool, v1, "m").Ready(false).Obj(), of(pool, v2, "m").Ready(false).Obj()
+	claims := builders.Bound(current, builders.MakeClaim("ns", "c").Obj(), v2).UID(string(current.GetUID())).Obj()
+	is := freshness.PodDisposition{Pool: "python", PoolUID: string(pool.GetUID()), Expected: revisionOf(t, v2)}
+	as := func(found string, goes bool) freshness.PodDisposition {
+		out := is
+		out.Found, out.ToBeDeleted = found, goes
+		return out
+	}
+	cases := map[string]struct {
+		stored *unstructured.Unstructured
+		// shown: the cache has it after all; only are the namespaces to look at.
+		shown, audit bool
+		only         []string
+		refuse       error
+		want         freshness.PodDisposition
+		reads        int
+	}{
+		"current":                  {stored: current, want: as(revisionOf(t, v2), false), reads: 1},
+		"stale":                    {stored: stale, want: as(revisionOf(t, v1), true), reads: 1},
+		"audited":                  {stored: stale, audit: true, reads: 1},
+		"a claim's":                {stored: claims, reads: 1},
+		"a claim's, as is shown":   {stored: claims, shown: true},
+		"another one of its name":  {stored: builders.SandboxFrom(current).UID("new").Obj(), reads: 1},
+		"gone":                     {reads: 1},
+		"of a namespace in scope":  {stored: current, only: []string{"other", "ns"}, want: as(revisionOf(t, v2), false), reads: 1},
+		"of a namespace out of it": {stored: current, only: []string{"other"}},
+		"cannot be read":           {stored: current, refuse: context.DeadlineExceeded, reads: 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			objs := []*unstructured.Unstructured{pool, v2}
+			shown := objs
+			if tc.stored != nil {
+				objs = append(objs, tc.stored)
+			}
+			if tc.shown {
+				shown = objs
+			}
+			f := newHarness(t, history{v2, v1}, objs...).dispositions(!tc.audit)
+			f.view = viewOf(newHarness(t, nil, shown...))
+			f.view.only = tc.only
+			reads, live := 0, f.live
+			f.live = func(ctx context.Context, key types.NamespacedName) (*members.Member, error) {
+				reads++
+				if end, ok := ctx.Deadline(); !ok || time.Until(end) > unseenWithin {
+					t.Error("the scheduler waits without a bound")
+				}
+				if tc.refuse != nil {
+					return nil, tc.refuse
+				}
+				return live(ctx, key)
+			}
+			got, err := f.Of(t.Context(), builders.MakePod(current).Obj())
+			if !errors.Is(err, tc.refuse) {
+				t.Fatalf("error %v, want %v", err, tc.refuse)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want,+got):\n%s", diff)
+			}
+			if reads != tc.reads {
+				t.Errorf("%d live reads, want %d", reads, tc.reads)
+			}
+		})
+	}
+}
+
 func TestDispositionsLooksNothingUpForOthersPods(t *testing.T) {
-	f := newDispositions(&View{objects: agentsandbox.Objects{}}, nil, nil, nil, nil, nil)
+	f := newDispositions(&View{objects: agentsandbox.Objects{}}, Options{}, nil, nil)
 	pod := builders.MakePod(of(builders.MakePool("ns", "python").Obj(), v2, "m").Obj())
 	for name, owners := range map[string][]metav1.OwnerReference{
 		"nobody's":        nil,

@@ -52,6 +52,8 @@ type Options struct {
 	// platform without any.
 	Inspector platform.Inspector
 	BarePods  BarePodInspector
+	// Live reads a Sandbox for dispositions; nil when it does not exist.
+	Live func(ctx context.Context, key types.NamespacedName) (*members.Member, error)
 	// Enforced answers from the cache, EnforcedNow as it is stored now.
 	Enforced, EnforcedNow Enforced
 	// Leads reports whether this process is the leader for certain; it is asked
@@ -92,7 +94,7 @@ func Setup(mgr manager.Manager, o Options) (*Dispositions, error) {
 	if err := b.Complete(p); err != nil {
 		return nil, fmt.Errorf("setting up the controller of pools: %w", err)
 	}
-	dispositions := newDispositions(view, o.Inspector, o.BarePods, o.Enforced, mgr.GetCache(), clock.RealClock{})
+	dispositions := newDispositions(view, o, mgr.GetCache(), clock.RealClock{})
 	return dispositions, dispositions.watch(context.Background(), mgr.GetCache())
 }
 

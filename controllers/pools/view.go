@@ -305,6 +305,11 @@ func (v *View) member(namespace, name string) *members.Member {
 	return m
 }
 
+// covers reports whether Freshbind looks at a namespace at all.
+func (v *View) covers(namespace string) bool {
+	return len(v.only) == 0 || slices.Contains(v.only, namespace)
+}
+
 func (v *View) node(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	return v.get(ctx, nodeKind, types.NamespacedName{Name: name})
 }

@@ -194,6 +194,13 @@ var settling = slices.Concat(at("controllers/pools/slowstart.go", []mutant{
 	{check: "all who wait are woken when we are back", old: `if c.waiting(&list.Items[i]) {`, broken: `if !c.waiting(&list.Items[i]) {`, test: "TestSweepQueuesThoseThatWait"},
 }), at("controllers/pools/dispositions.go", []mutant{
 	{check: "no bare Pods: a pool's Pod is nobody's", old: `if f.barePods == nil {`, broken: `if false {`, test: "TestDispositionsLooksNothingUpForOthersPods"},
+	{check: "scheduling: what no cache shows is read", old: `return f.ofUnseen(ctx, namespace, owner)`, broken: `return freshness.PodDisposition{}, nil`, test: "TestDispositionsOfMembersThatNoCacheShows/stale"},
+	{check: "scheduling: what a claim has is not read", old: `seen.UID == owner.UID || `, broken: `false || `, test: "TestDispositionsOfMembersThatNoCacheShows/a claim's, as is shown"},
+	{check: "scheduling: nothing is read out of scope", old: ` || !f.view.covers(namespace)`, broken: ``, test: "TestDispositionsOfMembersThatNoCacheShows/of a namespace out of it"},
+	{check: "scheduling: a scheduler is not held up", old: `context.WithTimeout(ctx, unseenWithin)`, broken: `context.WithCancel(ctx)`, test: "TestDispositionsOfMembersThatNoCacheShows/current"},
+	{check: "scheduling: another Sandbox of that name says nothing", old: `member == nil || member.UID != owner.UID || !member.Pooled`, broken: `member == nil || !member.Pooled`, test: "TestDispositionsOfMembersThatNoCacheShows/another one of its name"},
+}), at("controllers/pools/view.go", []mutant{
+	{check: "scheduling: namespaces in scope are looked at", old: `slices.Contains(v.only, namespace)`, broken: `false`, test: "TestDispositionsOfMembersThatNoCacheShows/of a namespace in scope"},
 }), at("controllers/pools/reoffer.go", []mutant{
 	{check: "only the pool's own members are offered again", old: `|| owner.Name != p.Name {`, broken: `{`, test: "TestSkippedMembersAreOfferedAgain"},
 }), at("internal/manager/observer.go", []mutant{

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freshbind/freshbind/internal/platform"
@@ -71,6 +72,11 @@ func (s *Store) FeedPods(namespace string, synced func()) *Feed[Pod] {
 
 // Sandbox returns a Sandbox; nil when none is shown.
 func (s *Store) Sandbox(key types.NamespacedName) *Member { return s.sandboxes.get(key) }
+
+// Reduce returns a Sandbox that was read elsewhere as the Store would keep it.
+func (s *Store) Reduce(sandbox *unstructured.Unstructured) *Member {
+	return s.sandboxes.reduce(sandbox, nil)
+}
 
 // Pod returns the Pod of a Sandbox; nil when none is shown.
 func (s *Store) Pod(key types.NamespacedName) *Pod { return s.pods.get(key) }

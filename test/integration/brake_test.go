@@ -21,7 +21,7 @@ var namespaceResource = schema.GroupResource{Resource: "namespaces"}
 func TestAuditBrakesWhateverIsCached(t *testing.T) {
 	t.Parallel()
 	var proxy *controlplane.Proxy
-	w := ownWorld(t, scenario.WorldOptions{Cluster: controlplane.Options{AuditLog: true}, Reach: through(&proxy)})
+	w := ownWorld(t, scenario.WorldOptions{Cluster: controlplane.Options{AuditLog: true}, Reach: scenario.Through(&proxy)})
 	for name, tc := range map[string]struct {
 		// namespace and pool are what they say before.
 		namespace, pool string

@@ -20,7 +20,7 @@ import (
 func TestNoMemberIsGivenUpWhenEveryNodeIsAway(t *testing.T) {
 	t.Parallel()
 	var proxy *controlplane.Proxy
-	w := ownWorld(t, scenario.WorldOptions{Cluster: controlplane.Options{Stages: notReady}, Reach: through(&proxy)})
+	w := ownWorld(t, scenario.WorldOptions{Cluster: controlplane.Options{Stages: notReady}, Reach: scenario.Through(&proxy)})
 	t.Run("seen", func(t *testing.T) { everyNodeIsAway(t, w) })
 	t.Run("not seen", func(t *testing.T) {
 		proxy.Hold("", "nodes")

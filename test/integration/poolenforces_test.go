@@ -18,7 +18,7 @@ import (
 func TestUndecidedWaitsWhereAPoolEnforces(t *testing.T) {
 	t.Parallel()
 	var proxy *controlplane.Proxy
-	w := ownWorld(t, scenario.WorldOptions{Reach: through(&proxy)})
+	w := ownWorld(t, scenario.WorldOptions{Reach: scenario.Through(&proxy)})
 	t.Run("the template cannot be read", func(t *testing.T) {
 		s, p := w.auditedPool(t)
 		s.annotate(p, settings.EnforcementKey, "enforce")

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 
 	"github.com/freshbind/freshbind/controllers/pools"
 	"github.com/freshbind/freshbind/internal/settings"
@@ -21,24 +20,13 @@ import (
 	"github.com/freshbind/freshbind/test/upstream"
 )
 
-// through leads Freshbind's requests through a proxy.
-func through(proxy **controlplane.Proxy) func(*controlplane.Cluster, *rest.Config) (*rest.Config, error) {
-	return func(c *controlplane.Cluster, freshbind *rest.Config) (*rest.Config, error) {
-		var err error
-		if *proxy, err = c.NewProxy(0); err != nil {
-			return nil, err
-		}
-		return (*proxy).Config(freshbind), nil
-	}
-}
-
 // Freshbind finds a store full of members from before it was asked to act, much
 // to do among them, and its first lists come late, in part, or not at all. Until
 // they are whole it does nothing; then it catches up with everything.
 func TestNothingIsDoneBeforeTheViewIsWhole(t *testing.T) {
 	t.Parallel()
 	var proxy *controlplane.Proxy
-	w := ownWorld(t, scenario.WorldOptions{Cluster: controlplane.Options{AuditLog: true}, Reach: through(&proxy)})
+	w := ownWorld(t, scenario.WorldOptions{Cluster: controlplane.Options{AuditLog: true}, Reach: scenario.Through(&proxy)})
 	for name, tc := range map[string]blindness{
 		"members": {upstream.Sandboxes, everybody, controlplane.ListsCut},
 		// Two caches hold templates: that of their history, and that of pools.

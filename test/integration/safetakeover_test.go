@@ -27,7 +27,7 @@ func TestAnotherReplicaGoesOnWithABackfill(t *testing.T) {
 	var proxy *controlplane.Proxy
 	lead := []string{"--leader-elect=true", "--leader-election-namespace=default"}
 	w := ownWorld(t, scenario.WorldOptions{
-		Cluster: controlplane.Options{AuditLog: true}, Reach: through(&proxy), Guard: fixture.Options{Args: lead},
+		Cluster: controlplane.Options{AuditLog: true}, Reach: scenario.Through(&proxy), Guard: fixture.Options{Args: lead},
 	})
 	s := w.namespace(t, nil)
 	p := s.pool(scenario.Pool{Replicas: 30, Strategy: scenario.OnReplenish})

@@ -33,6 +33,17 @@ type WorldOptions struct {
 	Reach func(*controlplane.Cluster, *rest.Config) (*rest.Config, error)
 }
 
+// Through leads requests through a proxy, which it sets.
+func Through(proxy **controlplane.Proxy) func(*controlplane.Cluster, *rest.Config) (*rest.Config, error) {
+	return func(c *controlplane.Cluster, who *rest.Config) (*rest.Config, error) {
+		var err error
+		if *proxy, err = c.NewProxy(0); err != nil {
+			return nil, err
+		}
+		return (*proxy).Config(who), nil
+	}
+}
+
 // World is a control plane with the unmodified controllers of one agent-sandbox
 // release and with Freshbind, which has no namespace to enforce in yet. What the
 // options leave out is nil.

@@ -66,6 +66,8 @@ type world struct {
 	*scenario.World
 	kube   *kubernetes.Clientset
 	cancel context.CancelFunc
+	// proxy is between Freshbind and the API server.
+	proxy  *controlplane.Proxy
 	caFile string
 }
 
@@ -85,21 +87,23 @@ func newWorld(ctx context.Context) (*world, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	s, err := scenario.StartWorld(ctx, scenario.WorldOptions{
+	w := &world{cancel: cancel}
+	w.World, err = scenario.StartWorld(ctx, scenario.WorldOptions{
 		Release: release,
 		// The garbage collector takes the Pods of deleted Sandboxes away.
 		Cluster: controlplane.Options{Nodes: zones * nodesPerZone, OwnScheduler: true, ControllerManager: true, Log: os.Stderr},
 		Guard:   fixture.Options{Program: program, Args: []string{extenderMode, budgetFlag}},
+		Reach:   scenario.Through(&w.proxy),
 	})
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	w := &world{World: s, cancel: cancel, caFile: s.Cluster.Dir() + "/freshbind-ca.crt"}
-	if w.kube, err = kubernetes.NewForConfig(s.Cluster.Config()); err != nil {
+	w.caFile = w.Cluster.Dir() + "/freshbind-ca.crt"
+	if w.kube, err = kubernetes.NewForConfig(w.Cluster.Config()); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(w.caFile, s.Guard.CA(), 0o644); err != nil {
+	if err := os.WriteFile(w.caFile, w.Guard.CA(), 0o644); err != nil {
 		return nil, err
 	}
 	for i := range zones * nodesPerZone {
@@ -111,7 +115,7 @@ func newWorld(ctx context.Context) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = s.Cluster.StartScheduler(controlplane.KubeScheduler, nil, stanza)
+	_, err = w.Cluster.StartScheduler(controlplane.KubeScheduler, nil, stanza)
 	return w, err
 }
 
