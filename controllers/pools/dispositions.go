@@ -51,8 +51,7 @@ type Dispositions struct {
 	clock    clock.PassiveClock
 	// metadata shows every Sandbox, also those that claims have.
 	metadata client.Reader
-	// live reads a Sandbox as it is stored now; nil when it does not exist.
-	live     func(ctx context.Context, key types.NamespacedName) (*members.Member, error)
+	live     Live
 	judged   *lru.Cache
 	policies *lru.Cache
 	// former are the UIDs of members that were seen, with their pools' names.
@@ -156,14 +155,17 @@ func (f *Dispositions) ofUnseen(ctx context.Context, namespace string, owner *me
 	}
 	ctx, cancel := context.WithTimeout(ctx, unseenWithin)
 	defer cancel()
-	member, err := f.live(ctx, key)
+	sandbox, err := f.live(ctx, key)
 	if err != nil {
 		return freshness.PodDisposition{}, fmt.Errorf("reading sandbox %s, which no cache shows: %w", owner.Name, err)
 	}
-	if member == nil || member.UID != owner.UID || !member.Pooled {
+	if sandbox == nil || sandbox.GetUID() != owner.UID {
 		return freshness.PodDisposition{}, nil
 	}
-	return f.ofPooled(ctx, member)
+	if member := f.view.members.Reduce(sandbox); member.Pooled {
+		return f.ofPooled(ctx, member)
+	}
+	return freshness.PodDisposition{}, nil
 }
 
 // ofFormer is about the Pod of a member that is in its pool no more: either a

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/internal/settings"
@@ -37,13 +36,13 @@ func metadataOf(r *harness) client.Reader {
 }
 
 // liveOf reads Sandboxes as they are stored.
-func liveOf(r *harness) func(context.Context, types.NamespacedName) (*members.Member, error) {
-	return func(ctx context.Context, key types.NamespacedName) (*members.Member, error) {
+func liveOf(r *harness) Live {
+	return func(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
 		u := object(poolKinds.Sandboxes)
 		if err := r.client.Get(ctx, key, u); err != nil {
 			return nil, client.IgnoreNotFound(err)
 		}
-		return platform.NewReducer(agentsandbox.Objects{}).Member(u, nil), nil
+		return u, nil
 	}
 }
 
@@ -257,6 +256,7 @@ func TestDispositionsOfMembersThatNoCacheShows(t *testing.T) {
 		"stale":                    {stored: stale, want: as(revisionOf(t, v1), true), reads: 1},
 		"audited":                  {stored: stale, audit: true, reads: 1},
 		"a claim's":                {stored: claims, reads: 1},
+		"its pool's by name only":  {stored: builders.SandboxFrom(stale).Unset("metadata", "labels", agentsandbox.WarmPoolLabel).Obj(), reads: 1},
 		"a claim's, as is shown":   {stored: claims, shown: true},
 		"another one of its name":  {stored: builders.SandboxFrom(current).UID("new").Obj(), reads: 1},
 		"gone":                     {reads: 1},
@@ -278,7 +278,7 @@ func TestDispositionsOfMembersThatNoCacheShows(t *testing.T) {
 			f.view = viewOf(newHarness(t, nil, shown...))
 			f.view.only = tc.only
 			reads, live := 0, f.live
-			f.live = func(ctx context.Context, key types.NamespacedName) (*members.Member, error) {
+			f.live = func(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
 				reads++
 				if end, ok := ctx.Deadline(); !ok || time.Until(end) > unseenWithin {
 					t.Error("the scheduler waits without a bound")

@@ -52,8 +52,8 @@ type Options struct {
 	// platform without any.
 	Inspector platform.Inspector
 	BarePods  BarePodInspector
-	// Live reads a Sandbox for dispositions; nil when it does not exist.
-	Live func(ctx context.Context, key types.NamespacedName) (*members.Member, error)
+	// Live is for members that dispositions find in no cache.
+	Live Live
 	// Enforced answers from the cache, EnforcedNow as it is stored now.
 	Enforced, EnforcedNow Enforced
 	// Leads reports whether this process is the leader for certain; it is asked

@@ -56,6 +56,8 @@ func (s *shown) podList() []*members.Pod {
 	return out
 }
 
+func (s *shown) Reduce(u *unstructured.Unstructured) *members.Member { return s.reducer.Member(u, nil) }
+
 func (s *shown) Sandbox(key types.NamespacedName) *members.Member {
 	for _, m := range s.sandboxes() {
 		if m.GetNamespace() == key.Namespace && m.Name == key.Name {

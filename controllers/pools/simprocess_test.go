@@ -212,6 +212,10 @@ func (p *process) OfPool(pool types.UID) []members.WithPod {
 	return out
 }
 
+func (p *process) Reduce(u *unstructured.Unstructured) *members.Member {
+	return p.reducer.Member(u, nil)
+}
+
 func (p *process) Sandbox(types.NamespacedName) *members.Member {
 	panic("nobody asks for a single member")
 }

@@ -43,6 +43,8 @@ type PoolKinds struct{ Pools, Templates, SharedTemplates, Sandboxes schema.Group
 // Members shows Sandboxes, as far as they are kept.
 type Members interface {
 	Sandbox(key types.NamespacedName) *members.Member
+	// Reduce returns a Sandbox that was read elsewhere as it would be kept.
+	Reduce(sandbox *unstructured.Unstructured) *members.Member
 	// OfPool returns the members that a pool has, the oldest first.
 	OfPool(pool types.UID) []members.WithPod
 }

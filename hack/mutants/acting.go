@@ -198,7 +198,8 @@ var settling = slices.Concat(at("controllers/pools/slowstart.go", []mutant{
 	{check: "scheduling: what a claim has is not read", old: `seen.UID == owner.UID || `, broken: `false || `, test: "TestDispositionsOfMembersThatNoCacheShows/a claim's, as is shown"},
 	{check: "scheduling: nothing is read out of scope", old: ` || !f.view.covers(namespace)`, broken: ``, test: "TestDispositionsOfMembersThatNoCacheShows/of a namespace out of it"},
 	{check: "scheduling: a scheduler is not held up", old: `context.WithTimeout(ctx, unseenWithin)`, broken: `context.WithCancel(ctx)`, test: "TestDispositionsOfMembersThatNoCacheShows/current"},
-	{check: "scheduling: another Sandbox of that name says nothing", old: `member == nil || member.UID != owner.UID || !member.Pooled`, broken: `member == nil || !member.Pooled`, test: "TestDispositionsOfMembersThatNoCacheShows/another one of its name"},
+	{check: "scheduling: another Sandbox of that name says nothing", old: `sandbox == nil || sandbox.GetUID() != owner.UID`, broken: `sandbox == nil`, test: "TestDispositionsOfMembersThatNoCacheShows/another one of its name"},
+	{check: "scheduling: of what is no idle member nothing is said", old: `member := f.view.members.Reduce(sandbox); member.Pooled`, broken: `member := f.view.members.Reduce(sandbox); true`, test: "TestDispositionsOfMembersThatNoCacheShows/its pool's by name only"},
 }), at("controllers/pools/view.go", []mutant{
 	{check: "scheduling: namespaces in scope are looked at", old: `slices.Contains(v.only, namespace)`, broken: `false`, test: "TestDispositionsOfMembersThatNoCacheShows/of a namespace in scope"},
 }), at("controllers/pools/reoffer.go", []mutant{

@@ -70,14 +70,7 @@ func newObserver(a *assembly, store *members.Cache) (observer, error) {
 	}
 	o.dispositions, err = pools.Setup(mgr, pools.Options{
 		Platform: p, Kinds: p.Kinds(), Visibility: p, Inspector: a.Keep.Cached, BarePods: barePods, Enforced: a.modes.Known, EnforcedNow: a.modes.Acts,
-		Live: func(ctx context.Context, key types.NamespacedName) (*members.Member, error) {
-			sandbox, err := live(ctx, key)
-			if sandbox == nil {
-				return nil, err
-			}
-			return store.Reduce(sandbox), err
-		},
-		Refused: refused, Pods: o.pods, View: view, Budget: a.Budget, FormerScheduler: a.Scheduling.formerSchedulerOf(a.Admission), Leads: a.leads, Metrics: pools.NewMetrics(a.reg),
+		Live: live, Refused: refused, Pods: o.pods, View: view, Budget: a.Budget, FormerScheduler: a.Scheduling.formerSchedulerOf(a.Admission), Leads: a.leads, Metrics: pools.NewMetrics(a.reg),
 	})
 	return o, err
 }
