@@ -12,6 +12,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/scheduler"
+	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
 )
@@ -26,12 +27,16 @@ func TestMembersThatNoCacheShowsAreJudged(t *testing.T) {
 	t.Cleanup(func() { s.w.proxy.Release(held.Group, held.Resource) })
 	p := s.pool(scenario.Pool{Replicas: replicas}, s.onlyOn("late"))
 	s.waitPods("pending", replicas, func(pod *corev1.Pod) bool { return scheduled(pod).Status == corev1.ConditionFalse })
-	before := s.waitRevision(p, "")
+	// Of a pool with members that it does not see Freshbind says nothing.
+	empty := scenario.Pool{Name: "empty", Template: p.Template}
+	s.must(s.Create(s.t.Context(), builders.MakePool(s.Name, empty.Name).APIVersion(s.Version).Template(p.Template).Replicas(0).
+		Strategy(scenario.OnReplenish).Annotation("freshbind.dev/rollout-strategy", "Recreate").Obj()))
+	before := s.waitRevision(empty, "")
 	f := s.follow()
 
 	s.image(p, v2)
 	// Freshbind knows of it by now, and still of no member.
-	s.waitRevision(p, before)
+	s.waitRevision(empty, before)
 	s.openRoom("late", 0, 1, 2, 3)
 	s.waitPods("refused as stale", replicas, func(pod *corev1.Pod) bool {
 		message := scheduled(pod).Message
