@@ -21,7 +21,7 @@ func TestParseChosen(t *testing.T) {
 		err  string
 	}{
 		"nothing said":                 {"", choice{kubernetesVersions, upstream.AllReleases()}, ""},
-		"some":                         {"v1.37.1,agent-sandbox@v0.5.3,v1.30.14", choice{[]string{"v1.30.14", "v1.37.1"}, []string{"v0.5.3"}}, ""},
+		"some":                         {"v1.37.2,agent-sandbox@v0.5.3,v1.30.14", choice{[]string{"v1.30.14", "v1.37.2"}, []string{"v0.5.3"}}, ""},
 		"unknown":                      {"v1.29.0", choice{}, `MATRIX: "v1.29.0" is not here`},
 		"a release without its prefix": {"v0.5.3", choice{}, `"v0.5.3" is not here`},
 	} {
@@ -53,8 +53,8 @@ func TestParseOptions(t *testing.T) {
 		"results":       {map[string]string{"MATRIX_RESULTS": "a/folder"}, options{chosen: all, results: "a/folder"}},
 		"documentation": {map[string]string{"FRESHBIND_UPDATE_DOCS": "1"}, options{chosen: all, updateDocs: true}},
 		"what to run, too": {
-			map[string]string{"MATRIX": "v1.37.1", "MATRIX_RESULTS": "a", "FRESHBIND_UPDATE_DOCS": "1"},
-			options{choice{kubernetes: []string{"v1.37.1"}}, "a", true},
+			map[string]string{"MATRIX": "v1.37.2", "MATRIX_RESULTS": "a", "FRESHBIND_UPDATE_DOCS": "1"},
+			options{choice{kubernetes: []string{"v1.37.2"}}, "a", true},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestTheNewestIsThePinnedOne(t *testing.T) {
 
 func TestTally(t *testing.T) {
 	const events = `{"Action":"run","Package":"m/test/integration","Test":"TestFaults"}
-{"Action":"attr","Package":"m/test/integration","Test":"TestFaults/v1","Key":"kubernetes","Value":"v1.37.1"}
+{"Action":"attr","Package":"m/test/integration","Test":"TestFaults/v1","Key":"kubernetes","Value":"v1.37.2"}
 {"Action":"output","Package":"m/test/integration","Test":"TestFaults/v1/a","Output":"it went wrong\n"}
 {"Action":"fail","Package":"m/test/integration","Test":"TestFaults/v1/a","Elapsed":1}
 {"Action":"pass","Package":"m/test/integration","Test":"TestFaults/v1/b","Elapsed":1}
@@ -107,7 +107,7 @@ func TestTally(t *testing.T) {
 `
 	var out, log strings.Builder
 	all := tally{}
-	if err := all.read(strings.NewReader(events), &out, &log, "v1.37.1"); err != nil {
+	if err := all.read(strings.NewReader(events), &out, &log, "v1.37.2"); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]outcome{
@@ -130,14 +130,14 @@ func TestTally(t *testing.T) {
 }
 
 func TestTallyOfWhatIsNoEvent(t *testing.T) {
-	if err := (tally{}).read(strings.NewReader("panic: oh\n"), io.Discard, io.Discard, "v1.37.1"); err == nil || !strings.Contains(err.Error(), "panic: oh") {
+	if err := (tally{}).read(strings.NewReader("panic: oh\n"), io.Discard, io.Discard, "v1.37.2"); err == nil || !strings.Contains(err.Error(), "panic: oh") {
 		t.Errorf("got error %v, want one with the line", err)
 	}
 }
 
 func TestTallyOfAnotherKubernetes(t *testing.T) {
-	const attr = `{"Action":"attr","Package":"m/test/chart","Test":"TestInstall","Key":"kubernetes","Value":"v1.37.1"}`
-	want := "chart TestInstall runs on Kubernetes v1.37.1"
+	const attr = `{"Action":"attr","Package":"m/test/chart","Test":"TestInstall","Key":"kubernetes","Value":"v1.37.2"}`
+	want := "chart TestInstall runs on Kubernetes v1.37.2"
 	if err := (tally{}).read(strings.NewReader(attr), io.Discard, io.Discard, "v1.30.14"); err == nil || err.Error() != want {
 		t.Errorf("got error %v, want %s", err, want)
 	}
@@ -172,7 +172,7 @@ func ran(passed int) map[string]outcome {
 
 func TestFault(t *testing.T) {
 	good := results{
-		Kubernetes: []kubernetesResult{{Version: "v1.37.1", tests: ran(2)}},
+		Kubernetes: []kubernetesResult{{Version: "v1.37.2", tests: ran(2)}},
 		Releases:   []releaseResult{{Version: "v0.5.3", guard: outcome{passed: 1, skipped: 1}}},
 	}
 	if err := good.fault(); err != nil {
@@ -190,11 +190,11 @@ func TestFault(t *testing.T) {
 }
 
 func TestTable(t *testing.T) {
-	r := results{Releases: []releaseResult{{"v0.5.3", "v1.37.1", outcome{passed: 31, skipped: 2}}}}
+	r := results{Releases: []releaseResult{{"v0.5.3", "v1.37.2", outcome{passed: 31, skipped: 2}}}}
 	want := `
 | agent-sandbox | on Kubernetes | guard                |
 | ------------- | ------------- | -------------------- |
-| v0.5.3        | v1.37.1       | 31 passed, 2 skipped |
+| v0.5.3        | v1.37.2       | 31 passed, 2 skipped |
 `
 	if diff := cmp.Diff(want, r.tables()); diff != "" {
 		t.Errorf("tables (-want,+got):\n%s", diff)
@@ -208,19 +208,19 @@ func TestWithResults(t *testing.T) {
 	})
 	got, err := withResults(before, results{
 		Kubernetes: []kubernetesResult{
-			{Version: "v1.37.1", features: features{mutatingPolicies: "v1", watchList: true}, tests: ran(2)},
+			{Version: "v1.37.2", features: features{mutatingPolicies: "v1", watchList: true}, tests: ran(2)},
 			{Version: "v1.30.14", features: features{matchConditions: true}, tests: ran(2)},
 		},
-		Releases: []releaseResult{{"v0.5.3", "v1.37.1", outcome{passed: 3}}, {"v0.1.1", "v1.37.1", outcome{failed: 1, passed: 3}}},
+		Releases: []releaseResult{{"v0.5.3", "v1.37.2", outcome{passed: 3}}, {"v0.1.1", "v1.37.2", outcome{failed: 1, passed: 3}}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := "# Page\n\n" + markdown.Table(kubernetesHead, [][]string{
 		{"v1.30.14", "no", "yes", "no", "no", "yes", "2 passed", "2 passed", "2 passed", "2 passed"},
-		{"v1.37.1", "v1", "no", "yes", "no", "yes", "2 passed", "2 passed", "2 passed", "2 passed"},
+		{"v1.37.2", "v1", "no", "yes", "no", "yes", "2 passed", "2 passed", "2 passed", "2 passed"},
 	}) + "\nWords.\n\n" + markdown.Table(releaseHead, [][]string{
-		{"v0.1.1", "v1.37.1", "1 FAILED, 3 passed"}, {"v0.5.3", "v1.37.1", "3 passed"}, {"v0.5.5", "v1.36.3", "2 passed"},
+		{"v0.1.1", "v1.37.2", "1 FAILED, 3 passed"}, {"v0.5.3", "v1.37.2", "3 passed"}, {"v0.5.5", "v1.36.3", "2 passed"},
 	})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("page (-want,+got):\n%s", diff)

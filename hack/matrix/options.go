@@ -19,7 +19,7 @@ const (
 // kubernetesVersions are the newest of each minor version that is claimed, of those
 // that are Go modules.
 var kubernetesVersions = []string{
-	"v1.30.14", "v1.31.14", "v1.32.13", "v1.33.13", "v1.34.4", "v1.35.4", "v1.36.3", "v1.37.1",
+	"v1.30.14", "v1.31.14", "v1.32.13", "v1.33.13", "v1.34.4", "v1.35.4", "v1.36.3", "v1.37.2",
 }
 
 // options are what the environment says.
