@@ -53,11 +53,22 @@ func (m *Modes) mayBeAsked(ctx context.Context, obj *unstructured.Unstructured) 
 		return asked
 	}
 	// A cache that cannot be read shows none.
-	pools, _ := m.Pools(context.WithoutCancel(ctx), obj.GetNamespace())
-	if slices.ContainsFunc(pools, func(pool *unstructured.Unstructured) bool { return settings.Pool(pool.GetAnnotations()).Enforces() }) {
+	if enforces, _ := m.poolEnforces(context.WithoutCancel(ctx), obj.GetNamespace()); enforces {
 		return string(settings.Enforce)
 	}
 	return ""
+}
+
+// poolEnforces reports whether any pool of the namespace does, by the cache.
+func (m *Modes) poolEnforces(ctx context.Context, namespace string) (bool, error) {
+	if m.Pools == nil {
+		return false, nil
+	}
+	pools, err := m.Pools(ctx, namespace)
+	if err != nil {
+		return false, fmt.Errorf("reading the pools of namespace %s: %w", namespace, err)
+	}
+	return slices.ContainsFunc(pools, func(pool *unstructured.Unstructured) bool { return settings.Pool(pool.GetAnnotations()).Enforces() }), nil
 }
 
 // Known reports whether Freshbind is to act, by the cache: it may be late, and
@@ -70,6 +81,16 @@ func (m *Modes) Known(ctx context.Context, namespace, pool string) (bool, error)
 func (m *Modes) Acts(ctx context.Context, namespace, pool string) (bool, error) {
 	mode, err := m.Of(ctx, namespace, pool)
 	return err == nil && mode == settings.Enforce, err
+}
+
+// ClaimsWait reports whether claims of the namespace can be waiting for Freshbind: one
+// pool that enforces closes the whole namespace, because a cold start does not say which
+// pool it is for.
+func (m *Modes) ClaimsWait(ctx context.Context, namespace string) (bool, error) {
+	if acts, err := m.Acts(ctx, namespace, ""); acts || err != nil {
+		return acts, err
+	}
+	return m.poolEnforces(ctx, namespace)
 }
 
 // lastKnown reads the cache even when the caller's time is up: the cache needs

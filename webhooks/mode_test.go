@@ -6,9 +6,11 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/settings"
+	"github.com/freshbind/freshbind/test/builders"
 )
 
 func floorOf(t *testing.T, selector *metav1.LabelSelector, enforce bool, st freshness.Strategy) settings.Floor {
@@ -75,5 +77,41 @@ func TestModesOfANamespaceThatIsGone(t *testing.T) {
 		if marked, err := m.Acts(t.Context(), "gone", string(settings.Enforce)); !marked || err != nil {
 			t.Errorf("Acts on what a pool enforced = %t, %v", marked, err)
 		}
+	}
+}
+
+func TestClaimsWaitWhereAnyPoolEnforces(t *testing.T) {
+	unread := errors.New("no answer")
+	pools := func(annotations ...string) func(context.Context, string) ([]*unstructured.Unstructured, error) {
+		return func(_ context.Context, namespace string) ([]*unstructured.Unstructured, error) {
+			var all []*unstructured.Unstructured
+			for _, enforcement := range annotations {
+				all = append(all, builders.MakePool(namespace, "python").Annotation(settings.EnforcementKey, enforcement).Obj())
+			}
+			return all, nil
+		}
+	}
+	for name, tc := range map[string]struct {
+		mode    settings.Mode
+		err     error
+		pools   func(context.Context, string) ([]*unstructured.Unstructured, error)
+		want    bool
+		wantErr bool
+	}{
+		"nobody enforces":        {mode: settings.Audit, pools: pools("audit")},
+		"no pool says anything":  {mode: settings.Audit},
+		"the namespace does":     {mode: settings.Enforce, pools: pools(), want: true},
+		"a pool does":            {mode: settings.Audit, pools: pools("audit", "enforce"), want: true},
+		"the namespace unread":   {err: unread, pools: pools("enforce"), wantErr: true},
+		"the pools are not read": {mode: settings.Audit, pools: func(context.Context, string) ([]*unstructured.Unstructured, error) { return nil, unread }, wantErr: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := modes(t, tc.mode, tc.err)
+			m.Pools = tc.pools
+			got, err := m.ClaimsWait(t.Context(), "ns")
+			if got != tc.want || (err != nil) != tc.wantErr || err != nil && !errors.Is(err, unread) {
+				t.Errorf("ClaimsWait = %t, %v, want %t, error %t", got, err, tc.want, tc.wantErr)
+			}
+		})
 	}
 }

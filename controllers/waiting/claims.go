@@ -35,9 +35,9 @@ const retryAfter = time.Second
 // claim fails as before.
 var sweeps = []time.Duration{0, 2 * time.Second, 3 * time.Second}
 
-// Enforced reports whether binds in the namespace are enforced; where they are
-// not, Freshbind made no claim wait. What a pool says itself is left aside.
-type Enforced func(ctx context.Context, namespace, pool string) (bool, error)
+// Enforced reports whether the namespace enforces, or any pool in it; where none does,
+// Freshbind made no claim wait.
+type Enforced func(ctx context.Context, namespace string) (bool, error)
 
 // Waits reports whether a claim has nothing yet.
 type Waits func(claim *unstructured.Unstructured) bool
@@ -118,7 +118,7 @@ func (c *Claims) waiting(claim *unstructured.Unstructured) bool {
 
 // Reconcile touches one claim, if it still waits.
 func (c *Claims) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	enforced, err := c.enforced(ctx, req.Namespace, "")
+	enforced, err := c.enforced(ctx, req.Namespace)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

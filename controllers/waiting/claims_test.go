@@ -36,7 +36,7 @@ func newClaims(t *testing.T, enforced Enforced, objs ...client.Object) *Claims {
 }
 
 func in(mode bool, err error) Enforced {
-	return func(context.Context, string, string) (bool, error) { return mode, err }
+	return func(context.Context, string) (bool, error) { return mode, err }
 }
 
 func TestReconcile(t *testing.T) {

@@ -12,6 +12,7 @@ var answering = slices.Concat(at("internal/platform/agentsandbox/answers.go", []
 	{check: "undecided: what a member says it was made for", old: `settings.Mode(asked) == settings.Enforce || m.Pools == nil {`, broken: `m.Pools == nil {`, test: "TestGuard/undecided, the member says so"},
 	{check: "undecided: a member switches no pool off", old: `settings.Mode(asked) == settings.Enforce || m.Pools == nil {`, broken: `asked != "" || m.Pools == nil {`, test: "TestGuard/undecided, the pool enforces, whatever the member says"},
 	{check: "undecided: where no pool enforces it passes", old: `return settings.Pool(pool.GetAnnotations()).Enforces()`, broken: `return true`, test: "TestGuard/undecided, the pool audits"},
+	{check: "waiting: a pool makes claims wait, too", old: `	return m.poolEnforces(ctx, namespace)`, broken: `	return false, nil`, test: "TestClaimsWaitWhereAnyPoolEnforces/a pool does"},
 }), at("webhooks/guard.go", []mutant{
 	{check: "mode audit denies nothing", old: `resp := admission.Allowed("")
 	switch {

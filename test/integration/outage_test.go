@@ -10,13 +10,16 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
+	"github.com/freshbind/freshbind/webhooks"
 )
 
 // With Freshbind stopped, everything goes on but binds and cold starts; these
@@ -27,6 +30,8 @@ func TestWebhookStopped(t *testing.T) {
 	s := w.enforced(t)
 	p := s.pool(scenario.Pool{Replicas: 4, Strategy: scenario.Recreate})
 	other := s.pool(scenario.Pool{Name: "other", Replicas: 2, Strategy: scenario.Recreate})
+	byPool, asking := w.auditedPool(t)
+	byPool.closes(asking)
 	s.claim(p, "before")
 	s.full(p, "")
 	s.must(w.Guard.Stop())
@@ -45,35 +50,72 @@ func TestWebhookStopped(t *testing.T) {
 
 	claims := scenario.Names("w", 4)
 	s.must(s.CreateClaims(t.Context(), p, claims...))
-	// The pause doubles with every failure: after one of 10 s, a claim that nobody
-	// wakes waits for 20 s.
-	const pause = 10 * time.Second
-	s.eventually("every claim backed off far enough", func(context.Context) (string, bool) {
-		pauses := w.lastPauses(t, s.Name)
-		for _, claim := range claims {
-			if pauses[claim] < pause {
-				return fmt.Sprint(pauses), false
-			}
-		}
-		return fmt.Sprint(pauses), true
-	})
+	byPool.closed(asking)
+	asked := scenario.Names("a", 2)
+	s.must(byPool.CreateClaims(t.Context(), asking, asked...))
+	s.backsOff(claims)
+	byPool.backsOff(asked)
 	if sum, _ := s.judged(); sum.Classes["Stale"] > 0 || sum.Warm+sum.Cold != 1 {
 		t.Errorf("something was bound while nobody judged: %v", sum)
+	}
+	if sum, _ := byPool.judged(); sum.Warm+sum.Cold > 0 {
+		t.Errorf("something was bound for a pool that enforces while nobody judged: %v", sum)
 	}
 
 	back := time.Now()
 	s.must(w.Guard.Start(t.Context()))
 	s.must(s.WaitClaims(t.Context(), within, claims...))
+	byPool.must(byPool.WaitClaims(t.Context(), within, asked...))
 	t.Logf("all waiting claims ready %.1f s after the start of Freshbind", time.Since(back).Seconds())
-	woken := slices.DeleteFunc(slices.Clone(claims), func(claim string) bool {
-		return s.get(upstream.SandboxClaims, claim).GetAnnotations()[settings.RequeuedAtKey] == ""
-	})
-	// On a slow machine the pause of one can end just before it is woken.
-	if len(woken) == 0 {
-		t.Error("no claim was woken: each has waited for the end of its own pause")
-	}
+	s.woken(claims)
+	byPool.woken(asked)
 	s.full(p, "sandbox:v2")
 	s.fresh(5)
+}
+
+// closes has the pool enforce, and waits until the webhooks are told of it.
+func (s *stage) closes(p scenario.Pool) {
+	s.t.Helper()
+	kube, err := kubernetes.NewForConfig(s.w.Cluster.Config())
+	s.must(err)
+	s.annotate(p, settings.EnforcementKey, "enforce")
+	s.eventually("webhooks that fail closed", func(ctx context.Context) (string, bool) {
+		c, err := kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, webhooks.ConfigurationName, metav1.GetOptions{})
+		return fmt.Sprint(err), err == nil && strings.Contains(string(marshal(c.Webhooks)), `"`+s.Name+`"`)
+	})
+}
+
+// closed waits until cold starts in the namespace wait for Freshbind, which is stopped.
+func (s *stage) closed(p scenario.Pool) {
+	s.t.Helper()
+	cold := builders.MakeColdStart(s.Claim(p, "nobody"), s.get(upstream.SandboxTemplates, p.Template)).Obj()
+	s.eventually("cold starts that wait for Freshbind", func(ctx context.Context) (string, bool) {
+		_, err := s.Resource(upstream.Sandboxes).Create(ctx, cold, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return fmt.Sprint(err), apierrors.IsInternalError(err)
+	})
+}
+
+// backsOff waits until every claim is left alone for longer than a start of Freshbind
+// takes. The pause doubles with every failure: after one of 10 s, a claim that nobody
+// wakes waits for 20 s.
+func (s *stage) backsOff(claims []string) {
+	s.t.Helper()
+	const pause = 10 * time.Second
+	s.eventually("every claim backed off far enough", func(context.Context) (string, bool) {
+		pauses := s.w.lastPauses(s.t, s.Name)
+		return fmt.Sprint(pauses), !slices.ContainsFunc(claims, func(claim string) bool { return pauses[claim] < pause })
+	})
+}
+
+// woken shows that some claim was. On a slow machine the pause of one can end just before
+// it is woken.
+func (s *stage) woken(claims []string) {
+	s.t.Helper()
+	if !slices.ContainsFunc(claims, func(claim string) bool {
+		return s.get(upstream.SandboxClaims, claim).GetAnnotations()[settings.RequeuedAtKey] != ""
+	}) {
+		s.t.Errorf("no claim of namespace %s was woken: each has waited for the end of its own pause", s.Name)
+	}
 }
 
 // lastPauses is the time between the last two failed passes over each claim of
