@@ -116,16 +116,6 @@ func (b *Budget) Exhaust() {
 	b.pace.exhaust()
 }
 
-// Pass has a pool lose its turn that cannot use it now, so that it holds up no other.
-func (b *Budget) Pass(pool types.UID) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.turns[pool] != nil {
-		b.leave(pool)
-		b.call(pool)
-	}
-}
-
 // Settle says what a pool has under way, and whether it goes on. Whoever waits for
 // what it has no more is woken.
 func (b *Budget) Settle(pool types.UID, has Account, goesOn bool) {

@@ -140,6 +140,11 @@ func (p *Controller) record(key types.NamespacedName, pool types.UID) *poolRecor
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := p.records[key]
+	if m != nil && m.pool != pool {
+		// It was deleted, and created again before anybody looked.
+		p.budget.Forget(m.pool)
+		delete(p.ready, m.pool)
+	}
 	if m == nil || m.pool != pool {
 		m = &poolRecord{pool: pool, leaving: map[types.UID]bool{}, doubted: map[types.UID]string{}, failures: map[types.UID]backoff{}, gone: lru.New(goneKept)}
 		p.records[key] = m
@@ -186,15 +191,22 @@ func (p *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	m := p.record(req.NamespacedName, pool.GetUID())
 	if !m.proven {
 		if err := p.prove(ctx, m, pool); err != nil {
-			p.budget.Pass(m.pool)
+			p.unplanned(m, pool)
 			return reconcile.Result{}, err
 		}
 		if !m.proven {
-			p.budget.Pass(m.pool)
+			p.unplanned(m, pool)
 			return reconcile.Result{RequeueAfter: m.unproven.next(settling, maxSettling)}, nil
 		}
 	}
 	return p.step(ctx, m, pool)
+}
+
+// unplanned has a pool that cannot be planned hold up no other: it loses its turn, and
+// what it replaces counts for as long as it would with a plan.
+func (p *Controller) unplanned(m *poolRecord, pool *unstructured.Unstructured) {
+	p.loadRollout(m, pool)
+	p.budget.Settle(m.pool, m.account(m.rollout.Stalled(settings.Pool(pool.GetAnnotations()).Deadline(), p.clock.Now())), false)
 }
 
 // prove finds out whether the cache shows what was done before.
@@ -213,7 +225,7 @@ func (p *Controller) prove(ctx context.Context, m *poolRecord, pool *unstructure
 func (p *Controller) step(ctx context.Context, m *poolRecord, pool *unstructured.Unstructured) (result reconcile.Result, err error) {
 	s, err := p.known(ctx, m, pool)
 	if err != nil {
-		p.budget.Pass(m.pool)
+		p.unplanned(m, pool)
 		return reconcile.Result{}, err
 	}
 	if s == nil {
@@ -226,7 +238,7 @@ func (p *Controller) step(ctx context.Context, m *poolRecord, pool *unstructured
 	}
 	plan, err := p.plan(ctx, m, s)
 	if err != nil {
-		p.budget.Pass(m.pool)
+		p.unplanned(m, pool)
 		return reconcile.Result{}, err
 	}
 	already, key := plan.Rollout.Replacing.Deleted(), client.ObjectKeyFromObject(pool)

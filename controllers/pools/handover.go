@@ -86,7 +86,10 @@ func (p *Controller) stored(pool *unstructured.Unstructured) map[string]string {
 	key := client.ObjectKeyFromObject(pool)
 	was, ok := h.pools[key]
 	delete(h.pools, key)
-	if !ok || was.pool != pool.GetUID() {
+	if ok && was.pool != pool.GetUID() {
+		p.budget.Forget(was.pool)
+	}
+	if was.pool != pool.GetUID() {
 		return pool.GetAnnotations()
 	}
 	return was.annotations

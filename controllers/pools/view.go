@@ -275,10 +275,11 @@ func (v *View) Proven(ctx context.Context, pool *unstructured.Unstructured) (boo
 func (v *View) shows(pool *unstructured.Unstructured, l *listing) bool {
 	listed := l.members[pool.GetUID()]
 	shown := map[types.UID]string{}
-	for _, m := range v.Members(pool) {
+	for _, m := range v.members.OfPool(pool.GetUID()) {
 		shown[m.UID] = m.ResourceVersion
-		// Not listed: either younger than the list, or deleted unseen.
-		if _, ok := listed[m.UID]; !ok && !older(l.at, m.ResourceVersion) {
+		// Not listed: either younger than the list, or deleted unseen. A list selects by
+		// other means what nobody may be given.
+		if _, ok := listed[m.UID]; !ok && idle(pool, m) && !older(l.at, m.ResourceVersion) {
 			return false
 		}
 	}

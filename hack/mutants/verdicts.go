@@ -112,6 +112,7 @@ var planning = slices.Concat(at("internal/freshness/replacementpolicy.go", []mut
 	{check: "what claims have replaced is no progress", old: `p.awaits && m.ReadySince`, broken: `m.ReadySince`, test: "TestMakePlan/rolling: what claims have replaced is no progress"},
 	{check: "what is withheld waits for no claim", old: `if left == 0 || p.Withholds {`, broken: `if left == 0 {`, test: "TestMakePlan/a strategy of the platform's own, stale ones withheld"},
 	{check: "clocks: no rollout began later than now", old: `p.Rollout = p.Rollout.By(s.Now)`, broken: ``, test: "TestPlanWithClocksThatDiffer"},
+	{check: "budget: a pool is looked at when it holds up others no more", old: `p.again(r.stallsIn(p.Deadline, p.Now))`, broken: ``, test: "TestOutcome/paused, not late"},
 	{check: "clocks: no member became ready later than now", old: `notAfter(m.ReadySince, p.Now)`, broken: `m.ReadySince`, test: "TestPlanWithClocksThatDiffer"},
 }), at("internal/freshness/show.go", []mutant{
 	{check: "what is shown is not deleted for having been hidden once", old: `	if m.Shown {
@@ -125,6 +126,7 @@ var planning = slices.Concat(at("internal/freshness/replacementpolicy.go", []mut
 	{check: "what is refused whoever replaces it is hidden", old: `return !p.Withholds && ServesStale`, broken: `return ServesStale`, test: "TestMakePlan/a strategy of the platform's own, stale ones withheld"},
 	{check: "no ghosts: what is current again is shown", old: `case served && !m.Shown:`, broken: `case false:`, test: "TestMakePlan/a rollback shows what is current again"},
 }), at("internal/freshness/rollout.go", []mutant{
+	{check: "budget: no deadline holds up other pools for longer", old: `min(deadline, longestHold)`, broken: `deadline`, test: "TestOutcome/no progress for ten minutes"},
 	{check: "clocks: what they show is compared", old: `at.Round(0).After(now.Round(0))`, broken: `at.After(now)`, test: "TestNotAfterComparesWhatClocksShow"},
 }), at("internal/freshness/poolstate.go", []mutant{
 	{check: "clocks: one that is ahead makes nobody wait longer", old: `min(m.ReadySince.Add(s.MinReady).Sub(s.Now), s.MinReady)`, broken: `m.ReadySince.Add(s.MinReady).Sub(s.Now)`, test: "TestAvailableByAnotherClock/a clock that is ahead"},

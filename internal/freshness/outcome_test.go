@@ -56,7 +56,12 @@ func TestOutcome(t *testing.T) {
 			outcome{Failed, ProgressDeadlineExceeded, false, 0}},
 		"begun since": {func(s *PoolState) { s.Rollout.Started, s.Rollout.Progressed = before(time.Second), before(time.Hour) },
 			outcome{Progressing, MembersUpdating, false, deadline - time.Second}},
-		"no deadline":        {func(s *PoolState) { s.Deadline = 0 }, outcome{Progressing, MembersUpdating, false, 0}},
+		"no deadline":      {func(s *PoolState) { s.Deadline = 0 }, outcome{Progressing, MembersUpdating, false, 0}},
+		"paused, not late": {func(s *PoolState) { s.Paused, s.Rollout.Progressed = true, before(deadline-time.Second) }, outcome{Paused, RolloutPaused, false, time.Second}},
+		"no progress for ten minutes": {func(s *PoolState) {
+			s.Deadline, s.Rollout.Started, s.Rollout.Progressed = time.Hour, before(time.Hour), before(10*time.Minute)
+		},
+			outcome{Progressing, MembersUpdating, true, 50 * time.Minute}},
 		"paused, while late": {func(s *PoolState) { s.Paused = true }, outcome{Paused, RolloutPaused, true, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -238,9 +238,12 @@ func (p *planner) outcome() {
 	r, left := &p.plan.Rollout, p.left()
 	overdue := time.Duration(1)
 	if p.Deadline > 0 {
-		overdue = later(r.Started, r.Progressed).Add(p.Deadline).Sub(p.Now)
+		overdue = r.lastProgress().Add(p.Deadline).Sub(p.Now)
 	}
-	p.plan.Stalled = overdue <= 0 && r.Replacing.Deleted() > 0
+	if p.plan.Stalled = r.Stalled(p.Deadline, p.Now); p.Deadline > 0 && r.Replacing.Deleted() > 0 {
+		// Other pools get what this one has of the budget by a plan only.
+		p.again(r.stallsIn(p.Deadline, p.Now))
+	}
 	switch {
 	case p.upToDate(left):
 		r.State, p.plan.Cause = Complete, MembersUpToDate
@@ -264,13 +267,6 @@ func (p *planner) outcome() {
 			p.again(overdue)
 		}
 	}
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 func (p *planner) replace() {

@@ -21,6 +21,17 @@ const replacementsKept = 32
 // late: it then says that more are being replaced than really are, never fewer.
 type Replacements []Replacement
 
+// MaxReplacing is how many members a group can be of: more than any pool has. Whoever may
+// write to a pool may have stored anything, and sums have to stay numbers.
+const MaxReplacing = 1_000_000
+
+// Valid reports whether it can have come from deletes.
+func (r Replacements) Valid() bool {
+	return len(r) <= replacementsKept && !slices.ContainsFunc(r, func(g Replacement) bool {
+		return min(g.Ahead, g.Deleted) < 0 || max(g.Ahead, g.Deleted) > MaxReplacing
+	})
+}
+
 // Deleted is how many members were deleted and are not replaced.
 func (r Replacements) Deleted() int {
 	n := 0

@@ -72,6 +72,29 @@ func (r Rollout) Resume() Rollout {
 	return r
 }
 
+// longestHold bounds how long members in replacement hold up other pools while none
+// becomes ready: a pool's deadline is whatever its owner says.
+const longestHold = 10 * time.Minute
+
+// Stalled reports whether nobody expects any more that what was deleted is replaced:
+// nothing became ready for the pool's deadline, or for ten minutes where that is longer.
+func (r Rollout) Stalled(deadline time.Duration, now time.Time) bool {
+	return deadline > 0 && r.Replacing.Deleted() > 0 && r.stallsIn(deadline, now) <= 0
+}
+
+// stallsIn is how long that takes.
+func (r Rollout) stallsIn(deadline time.Duration, now time.Time) time.Duration {
+	return r.lastProgress().Add(min(deadline, longestHold)).Sub(now)
+}
+
+// lastProgress is when a member last became ready, or the rollout began.
+func (r Rollout) lastProgress() time.Time {
+	if r.Started.After(r.Progressed) {
+		return r.Started
+	}
+	return r.Progressed
+}
+
 // State is the outcome of a rollout so far. The set is closed.
 type State string
 

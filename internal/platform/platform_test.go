@@ -52,6 +52,16 @@ func TestParseRolloutStatus(t *testing.T) {
 			t.Errorf("ParseRolloutStatus(%q): error %v (-want,+got):\n%s", annotation, err, diff)
 		}
 	}
+	for name, annotation := range map[string]string{
+		"fewer than none are deleted": `{"updateRevision":"x","replacing":[{"deleted":-1}]}`,
+		"fewer than none are ahead":   `{"updateRevision":"x","replacing":[{"ahead":-1,"deleted":1}]}`,
+		"more than any pool has":      `{"updateRevision":"x","replacing":[{"deleted":1000001}]}`,
+		"more groups than are kept":   `{"updateRevision":"x","replacing":[` + strings.Repeat(`{"deleted":1},`, 32) + `{"deleted":1}]}`,
+	} {
+		if _, err := ParseRolloutStatus(annotation); err == nil || !strings.Contains(err.Error(), settings.RolloutStatusKey) || !strings.Contains(err.Error(), "replacing") {
+			t.Errorf("%s: %v, want an error that names the annotation and the field", name, err)
+		}
+	}
 	if _, err := ParseRolloutStatus("{"); err == nil || !strings.Contains(err.Error(), settings.RolloutStatusKey) {
 		t.Errorf("of what is no JSON: %v, want an error that names the annotation", err)
 	}

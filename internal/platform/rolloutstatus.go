@@ -61,5 +61,8 @@ func ParseRolloutStatus(annotation string) (RolloutStatus, error) {
 	if err := json.Unmarshal([]byte(annotation), &s); err != nil {
 		return RolloutStatus{}, fmt.Errorf("reading annotation %s: %w", settings.RolloutStatusKey, err)
 	}
+	if !s.Replacing.Valid() {
+		return RolloutStatus{}, fmt.Errorf("reading annotation %s: replacing: every number must be between 0 and %d", settings.RolloutStatusKey, freshness.MaxReplacing)
+	}
 	return s, nil
 }
