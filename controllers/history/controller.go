@@ -66,6 +66,10 @@ type Options struct {
 	Enforced Enforced
 }
 
+// workers are how many templates are recorded at once: a version takes some requests, one
+// after the other, and whoever writes many templates makes others wait for few of them.
+const workers = 5
+
 // Setup adds a Recorder of each kind of templates to the manager.
 func Setup(mgr manager.Manager, o Options) error {
 	if err := setup(mgr, o, "history", o.Templates, ""); err != nil || o.SharedTemplates.Empty() {
@@ -82,7 +86,7 @@ func setup(mgr manager.Manager, o Options, name string, templates schema.GroupVe
 		},
 		pending: newPending(),
 	}
-	err := managed.Controller(mgr, name, controller.Options{}).
+	err := managed.Controller(mgr, name, controller.Options{MaxConcurrentReconciles: workers}).
 		Watches(objectOf(templates), handler.Funcs{
 			CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { r.note(e.Object, q) },
 			UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { r.noteUpdate(e, q) },

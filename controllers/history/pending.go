@@ -1,6 +1,8 @@
 package history
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"sync"
 
@@ -20,7 +22,8 @@ const (
 
 // pending are the versions that the watch has delivered and that are not yet
 // recorded, those of each template in the order of the watch. Whoever writes
-// more than there is room for loses the oldest of their own.
+// more than there is room for loses the oldest of their own: of the namespace with the most
+// bytes the template with the most.
 type pending struct {
 	mu       sync.Mutex
 	versions map[types.NamespacedName][]pendingVersion
@@ -45,12 +48,33 @@ func (p *pending) add(key types.NamespacedName, template *unstructured.Unstructu
 		list[n-1].bytes = fields.Bytes(list[n-1].template.Object)
 		p.bytes += list[n-1].bytes
 	}
-	list = append(list, pendingVersion{template: template})
-	for len(list) > 1 && (len(list) > pendingEach || p.bytes > pendingBytes) {
-		p.bytes -= list[0].bytes
-		list = list[1:]
+	p.versions[key] = append(list, pendingVersion{template: template})
+	if len(list) == pendingEach {
+		p.dropOldest(key)
 	}
-	p.versions[key] = list
+	for p.bytes > pendingBytes {
+		p.dropOldest(p.largest())
+	}
+}
+
+// dropOldest drops a version of a template that has several. It has mu held.
+func (p *pending) dropOldest(key types.NamespacedName) {
+	p.bytes -= p.versions[key][0].bytes
+	p.versions[key] = p.versions[key][1:]
+}
+
+// largest is the template to drop a version of. It has mu held.
+func (p *pending) largest() types.NamespacedName {
+	namespaces, templates := map[string]int{}, map[types.NamespacedName]int{}
+	for key, list := range p.versions {
+		for _, v := range list {
+			namespaces[key.Namespace] += v.bytes
+			templates[key] += v.bytes
+		}
+	}
+	return slices.MaxFunc(slices.Collect(maps.Keys(templates)), func(a, b types.NamespacedName) int {
+		return cmp.Or(cmp.Compare(namespaces[a.Namespace], namespaces[b.Namespace]), cmp.Compare(templates[a], templates[b]), cmp.Compare(b.String(), a.String()))
+	})
 }
 
 // of returns the template's versions, the oldest first.

@@ -10,9 +10,12 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/pager"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,21 +48,26 @@ type Waits func(claim *unstructured.Unstructured) bool
 // Claims wakes claims: all that wait, once this process serves its webhooks,
 // and later each one whose bind could not be decided.
 type Claims struct {
-	client   client.Client
-	live     client.Reader
-	kind     schema.GroupVersionKind
-	waits    Waits
-	enforced Enforced
-	serving  func(ctx context.Context) error
-	hints    hints.Queue[reconcile.Request]
-	now      func() time.Time
+	client client.Client
+	live   client.Reader
+	kind   schema.GroupVersionKind
+	// namespaces are those to look at; "" is all of them.
+	namespaces []string
+	waits      Waits
+	enforced   Enforced
+	serving    func(ctx context.Context) error
+	hints      hints.Queue[reconcile.Request]
+	now        func() time.Time
 }
 
-// Setup adds the controller to the manager. serving blocks until the webhooks
-// are served.
-func Setup(mgr manager.Manager, kind schema.GroupVersionKind, waits Waits, enforced Enforced, serving func(ctx context.Context) error) (*Claims, error) {
+// Setup adds the controller of claims in these namespaces, in all for none, to the manager.
+// serving blocks until the webhooks are served.
+func Setup(mgr manager.Manager, kind schema.GroupVersionKind, namespaces []string, waits Waits, enforced Enforced, serving func(ctx context.Context) error) (*Claims, error) {
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
 	c := &Claims{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), kind: kind, waits: waits, enforced: enforced, serving: serving,
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), kind: kind, namespaces: namespaces, waits: waits, enforced: enforced, serving: serving,
 		hints: hints.New[reconcile.Request](), now: time.Now,
 	}
 	err := managed.Controller(mgr, "waiting", controller.Options{NeedLeaderElection: ptr.To(false)}).
@@ -88,7 +96,8 @@ func (c *Claims) feed(ctx context.Context, q workqueue.TypedRateLimitingInterfac
 }
 
 // sweep wakes all claims that wait, pause after the webhooks are served. It
-// lists from etcd: a claim made a moment ago waits like the others.
+// lists from etcd: a claim made a moment ago waits like the others. Namespaces take
+// turns, so that none waits for the many claims of another.
 func (c *Claims) sweep(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], pause time.Duration) error {
 	if err := c.serving(ctx); err != nil {
 		return fmt.Errorf("waiting for the webhooks: %w", err)
@@ -98,17 +107,44 @@ func (c *Claims) sweep(ctx context.Context, q workqueue.TypedRateLimitingInterfa
 		return ctx.Err()
 	case <-time.After(pause):
 	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(c.kind)
-	if err := c.live.List(ctx, list); err != nil {
-		return fmt.Errorf("listing claims: %w", err)
-	}
-	for i := range list.Items {
-		if c.waiting(&list.Items[i]) {
-			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	all, err := c.listWaiting(ctx)
+	for i := 0; len(all) > 0; i++ {
+		for namespace, claims := range all {
+			if q.Add(claims[i]); i == len(claims)-1 {
+				delete(all, namespace)
+			}
 		}
 	}
-	return nil
+	return err
+}
+
+// pageSize bounds how many claims are in memory at once: one can have more than a MiB.
+const pageSize = 50
+
+// listWaiting returns the claims that wait, by namespace: with an error those that were
+// found before it.
+func (c *Claims) listWaiting(ctx context.Context) (map[string][]reconcile.Request, error) {
+	all := map[string][]reconcile.Request{}
+	for _, namespace := range c.namespaces {
+		p := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			page := &unstructured.UnstructuredList{}
+			page.SetGroupVersionKind(c.kind)
+			err := c.live.List(ctx, page, &client.ListOptions{Namespace: namespace, Limit: o.Limit, Continue: o.Continue})
+			return page, err
+		})
+		p.PageSize, p.PageBufferSize, p.FullListIfExpired = pageSize, 0, false
+		err := p.EachListItem(ctx, metav1.ListOptions{}, func(obj runtime.Object) error {
+			if claim, ok := obj.(*unstructured.Unstructured); ok && c.waiting(claim) {
+				of := claim.GetNamespace()
+				all[of] = append(all[of], reconcile.Request{NamespacedName: client.ObjectKeyFromObject(claim)})
+			}
+			return nil
+		})
+		if err != nil {
+			return all, fmt.Errorf("listing claims: %w", err)
+		}
+	}
+	return all, nil
 }
 
 // waiting reports whether a claim is to be woken.

@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,7 +32,7 @@ func newClaims(t *testing.T, enforced Enforced, objs ...client.Object) *Claims {
 	scheme.AddKnownTypeWithName(claimKind.GroupVersion().WithKind("SandboxClaimList"), &unstructured.UnstructuredList{})
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objs...).Build()
 	return &Claims{
-		client: c, live: c, kind: claimKind, waits: agentsandbox.Objects{}.IsWaiting, enforced: enforced,
+		client: c, live: c, kind: claimKind, namespaces: []string{""}, waits: agentsandbox.Objects{}.IsWaiting, enforced: enforced,
 		serving: func(context.Context) error { return nil },
 		now:     func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
 	}
@@ -90,6 +93,78 @@ func TestSweepQueuesThoseThatWait(t *testing.T) {
 	}
 	if q.Len() != 2 {
 		t.Errorf("%d claims queued, want 2", q.Len())
+	}
+}
+
+// paged is an API server that lists claims two at a time, and fails at a page.
+type paged struct {
+	client.Reader
+	fails int
+	limit int64
+}
+
+func (p *paged) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	var o client.ListOptions
+	o.ApplyOptions(opts)
+	p.limit = max(p.limit, o.Limit)
+	if err := p.Reader.List(ctx, list, client.InNamespace(o.Namespace)); err != nil {
+		return err
+	}
+	u := list.(*unstructured.UnstructuredList)
+	from := 0
+	if o.Continue != "" {
+		from, _ = strconv.Atoi(o.Continue)
+	}
+	if p.fails > 0 && from >= p.fails {
+		return errors.New("no answer")
+	}
+	to := min(from+2, len(u.Items))
+	u.SetContinue("")
+	if to < len(u.Items) {
+		u.SetContinue(strconv.Itoa(to))
+	}
+	u.Items = u.Items[from:to]
+	return nil
+}
+
+func TestSweepListsPagesAndTakesNamespacesInTurns(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fails      int
+		namespaces []string
+		want       []string
+		wantErr    bool
+	}{
+		"all":                  {namespaces: []string{""}, want: []string{"many/0", "modest/0", "many/1", "many/2", "many/3", "many/4"}},
+		"some namespaces":      {namespaces: []string{"modest"}, want: []string{"modest/0"}},
+		"the third page fails": {namespaces: []string{"many", "modest"}, fails: 4, want: []string{"many/0", "many/1", "many/2", "many/3"}, wantErr: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objs := []client.Object{builders.MakeClaim("modest", "0").Obj()}
+			for i := range 5 {
+				objs = append(objs, builders.MakeClaim("many", strconv.Itoa(i)).Obj())
+			}
+			c := newClaims(t, in(true, nil), objs...)
+			lists := &paged{Reader: c.live, fails: tc.fails}
+			c.live, c.namespaces = lists, tc.namespaces
+			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			defer q.ShutDown()
+			if err := c.sweep(t.Context(), q, 0); (err != nil) != tc.wantErr {
+				t.Fatalf("sweep: %v, want error %t", err, tc.wantErr)
+			}
+			var got []string
+			for q.Len() > 0 {
+				req, _ := q.Get()
+				got = append(got, req.String())
+			}
+			// Who is first in a turn is chance.
+			slices.Sort(got[:min(2, len(got))])
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("claims in the queue (-want,+got):\n%s", diff)
+			}
+			if lists.limit != pageSize {
+				t.Errorf("lists %d claims at once, want %d", lists.limit, pageSize)
+			}
+		})
 	}
 }
 

@@ -81,8 +81,10 @@ var remembering = slices.Concat(at("internal/platform/agentsandbox/memo.go", []m
 	{check: "history: a late cache copies nothing", old: `kept, err := v.enforced(ctx, pool.GetNamespace(), pool.GetAnnotations()`, broken: `kept, err := v.enforced(ctx, pool.GetNamespace(), cached.GetAnnotations()`, test: "TestValuesAreKeptWhereBindsAreEnforced/a pool that enforced until now"},
 	{check: "history: a namespace's labels say its mode", old: `if maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {`, broken: `if maps.Equal(e.ObjectOld.GetLabels(), e.ObjectOld.GetLabels()) {`, test: "TestWhatAsksForTemplatesAgain/a namespace's mode"},
 }), at("controllers/history/pending.go", []mutant{
-	{check: "history: what waits is bounded in number", old: `len(list) > pendingEach || `, broken: ``, test: "TestPendingIsBounded/many small ones of one"},
-	{check: "history: what waits is bounded in bytes", old: ` || p.bytes > pendingBytes)`, broken: `)`, test: "TestPendingIsBounded/large ones of one"},
+	{check: "history: what waits is bounded in number", old: `if len(list) == pendingEach {`, broken: `if false {`, test: "TestPendingIsBounded/many small ones of one"},
+	{check: "history: what waits is bounded in bytes", old: `for p.bytes > pendingBytes {`, broken: `for false {`, test: "TestPendingIsBounded/large ones of one"},
+	{check: "history: who holds the most loses a version", old: `p.dropOldest(p.largest())`, broken: `p.dropOldest(key)`, test: "TestOneNamespaceTakesNoVersionsFromOthers"},
+	{check: "history: namespaces are compared first", old: `cmp.Compare(namespaces[a.Namespace], namespaces[b.Namespace]), `, broken: ``, test: "TestOneNamespaceTakesNoVersionsFromOthers"},
 }), at("controllers/history/reader.go", []mutant{
 	{check: "history: former lives are of one kind", old: `key := lifeOf{template.GroupVersionKind().GroupKind(), `, broken: `key := lifeOf{schema.GroupKind{}, `, test: "TestFormerLivesAreOfOneKind"},
 	{check: "history: former lives are remembered", old: `return append(out, r.remember(template, out)...), nil`, broken: `r.remember(template, out)

@@ -100,7 +100,7 @@ func (a *observer) followPods(of *assembly, outage *pools.Outage) (err error) {
 // followClaims wakes claims, where somebody has to.
 func (a *observer) followClaims(of *assembly) (err error) {
 	if claims := of.Keep.Claims; claims != nil {
-		a.waiting, err = waiting.Setup(of.mgr, of.Claims, claims.IsWaiting, of.modes.ClaimsWait, serving(of.mgr))
+		a.waiting, err = waiting.Setup(of.mgr, of.Claims, of.Namespaces, claims.IsWaiting, of.modes.ClaimsWait, serving(of.mgr))
 	}
 	return err
 }
