@@ -207,9 +207,18 @@ func (p *Controller) suspect(ctx context.Context, m *poolRecord, s *poolState) e
 	}
 	was := m.onDrainingNode
 	m.onDrainingNode = make(map[types.UID]bool, len(draining))
+	var others []*members.Member
 	for _, member := range draining {
 		// What is noted is looked at again until it is settled.
-		if was[member.UID] || p.refused.note(refusalOf(member), freshness.FaultMember) {
+		if was[member.UID] {
+			m.onDrainingNode[member.UID] = true
+			continue
+		}
+		others = append(others, member)
+	}
+	// A zone that fails takes many at once, and their successors all start then.
+	for _, member := range others[:p.budget.TakeDeletes(client.ObjectKeyFromObject(s.pool), len(others))] {
+		if p.refused.note(refusalOf(member), freshness.FaultMember) {
 			m.onDrainingNode[member.UID] = true
 		}
 	}

@@ -66,16 +66,31 @@ func (b *Budget) Take(key types.NamespacedName, pool types.UID, has Account, wan
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.set(pool, has)
-	free, wait := b.pace.free()
 	// What is no replacement waits for no other pool.
-	others := want.Deletes - want.Replacements
-	if others > free {
+	others := b.takeDeletes(key, want.Deletes-want.Replacements)
+	free, _ := b.pace.free()
+	replacements := b.replace(key, pool, has, want.Replacements, free)
+	b.pace.take(replacements)
+	return Grant{Replacements: replacements, Deletes: replacements + others}
+}
+
+// TakeDeletes grants up to so many deletes of members that nobody could be given, whatever
+// else is being replaced. The pool is woken when there are more.
+func (b *Budget) TakeDeletes(key types.NamespacedName, want int) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.takeDeletes(key, want)
+}
+
+// takeDeletes has mu held.
+func (b *Budget) takeDeletes(key types.NamespacedName, want int) int {
+	free, _ := b.pace.free()
+	granted := min(want, free)
+	b.pace.take(granted)
+	if granted < want {
+		_, wait := b.pace.free()
 		b.wake(key, wait)
 	}
-	others = min(others, free)
-	replacements := b.replace(key, pool, has, want.Replacements, free-others)
-	granted := Grant{Replacements: replacements, Deletes: replacements + others}
-	b.pace.take(granted.Deletes)
 	return granted
 }
 

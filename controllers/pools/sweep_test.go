@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -95,6 +96,40 @@ func TestMembersOnATaintedNode(t *testing.T) {
 	r.step(pool)
 	if diff := cmp.Diff([]string{"leaves"}, r.noted()); diff != "" {
 		t.Errorf("judged again (-want,+got):\n%s", diff)
+	}
+}
+
+// The members of a zone that fails do not all go at once, and each goes once.
+func TestMembersOnATaintedNodeGoAtThePace(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Template("python").Replicas(3).Strategy("Recreate").Obj()
+	objs := []*unstructured.Unstructured{pool, v1, nodeNamed("node-1", true)}
+	for i := range 3 {
+		objs = append(objs, of(pool, v1, fmt.Sprint("m", i)).Obj())
+	}
+	r := newHarness(t, history{v1}, objs...)
+	r.paced(50, 2)
+	put, _ := storeOf(t, r)
+	r.view.followNodes(r.view.members.(podNodes))
+	for _, member := range objs[3:] {
+		stored := object(poolKinds.Sandboxes)
+		if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(member), stored); err != nil {
+			t.Fatal(err)
+		}
+		put(stored, builders.MakePod(stored).Stored("node-1").Obj())
+	}
+	var noted []int
+	for i := range 3 {
+		r.clock.SetTime(now.Add(time.Duration(i) * time.Hour))
+		if writes, _ := r.step(pool); deletesIn(writes) > 0 {
+			t.Fatalf("the plan deletes %v", writes)
+		}
+		noted = append(noted, len(r.noted()))
+	}
+	if diff := cmp.Diff([]int{2, 1, 0}, noted); diff != "" {
+		t.Errorf("members that are judged again, at each look (-want,+got):\n%s", diff)
+	}
+	if _, woken := r.later["python"]; !woken {
+		t.Error("the pool is not woken when more may go")
 	}
 }
 

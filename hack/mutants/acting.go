@@ -192,7 +192,7 @@ var settling = slices.Concat(at("controllers/pools/slowstart.go", []mutant{
 }), at("controllers/waiting/claims.go", []mutant{
 	{check: "a claim that waits is woken", old: `if !enforced || !c.waiting(claim) {`, broken: `if enforced || !c.waiting(claim) {`, test: "TestReconcile/waits"},
 	{check: "a claim that is served is left alone", old: `if !enforced || !c.waiting(claim) {`, broken: `if !enforced {`, test: "TestReconcile/has its sandbox"},
-	{check: "all who wait are woken when we are back", old: `if c.waiting(&list.Items[i]) {`, broken: `if !c.waiting(&list.Items[i]) {`, test: "TestSweepQueuesThoseThatWait"},
+	{check: "all who wait are woken when we are back", old: `ok && c.waiting(claim) {`, broken: `ok && !c.waiting(claim) {`, test: "TestSweepQueuesThoseThatWait"},
 }), at("controllers/pools/dispositions.go", []mutant{
 	{check: "no bare Pods: a pool's Pod is nobody's", old: `if f.barePods == nil {`, broken: `if false {`, test: "TestDispositionsLooksNothingUpForOthersPods"},
 	{check: "scheduling: what no cache shows is read", old: `return f.ofUnseen(ctx, namespace, owner)`, broken: `return freshness.PodDisposition{}, nil`, test: "TestDispositionsOfMembersThatNoCacheShows/stale"},

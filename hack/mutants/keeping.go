@@ -39,9 +39,10 @@ var keeping = slices.Concat(at("controllers/pools/controller.go", []mutant{
 	{check: "pace: never more than at first", old: `max(0, p.settled.Sub(now))`, broken: `p.settled.Sub(now)`, test: "TestPace/never more"},
 	{check: "pace: a clock that is set back stops nothing", old: `min(max(0, p.settled.Sub(now)), p.Every*time.Duration(p.Burst))`, broken: `max(0, p.settled.Sub(now))`, test: "TestPace/the clock was set back for long"},
 }), at("controllers/pools/budget.go", []mutant{
-	{check: "pace: deletes count", old: `b.pace.take(granted.Deletes)`, broken: ``, test: "TestDeletesGoAtAPace"},
+	{check: "pace: deletes count", old: `b.pace.take(replacements)`, broken: ``, test: "TestDeletesGoAtAPace"},
 	{check: "pace: no more is replaced than may be deleted", old: `min(b.size-b.used(pool)-has.Replacing, deletes)`, broken: `b.size - b.used(pool) - has.Replacing`, test: "TestDeletesGoAtAPace"},
-	{check: "pace: what is replaced again waits, too", old: `others = min(others, free)`, broken: ``, test: "TestWhatIsReplacedAgainKeepsToThePace"},
+	{check: "pace: what is replaced again waits, too", old: `granted := min(want, free)`, broken: `granted := max(want, 0*free)`, test: "TestWhatIsReplacedAgainKeepsToThePace"},
+	{check: "pace: so do members on nodes that leave", old: `granted := min(want, free)`, broken: `granted := max(want, 0*free)`, test: "TestMembersOnATaintedNodeGoAtThePace"},
 	{check: "pace: and is woken", old: `b.wake(key, wait)`, broken: `_ = wait`, test: "TestWhatIsReplacedAgainKeepsToThePace"},
 	{check: "pace: the next pool is woken", old: `if at != nil && free > deletes && wait > 0 {`, broken: `if false {`, test: "TestThePaceWakesOnePoolAfterTheOther"},
 	{check: "pace: a pool that does not go on holds up no other", old: `		// It could not use what it would get.
