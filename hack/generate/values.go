@@ -165,7 +165,7 @@ func (v value) schemaOf() (map[string]any, error) {
 
 const readmeHead = `# Freshbind's Helm chart
 
-Installing changes nothing until a namespace says ` + "`freshbind.dev/enforcement=enforce`" + `;
+Installing changes nothing about pools and claims until a namespace or a pool says ` + "`freshbind.dev/enforcement=enforce`" + `;
 [docs/install.md](../../docs/install.md) says how to begin, and
 [docs/certificates.md](../../docs/certificates.md) where certificates come from.
 
