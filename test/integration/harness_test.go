@@ -341,7 +341,7 @@ func (w *world) apiServer(t *testing.T) exposition.Metrics {
 // Freshbind's hooks, which fails open, did not answer in time.
 func (w *world) unanswered(t *testing.T, hook string) float64 {
 	t.Helper()
-	return w.apiServer(t).Sum("apiserver_admission_webhook_fail_open_count", `name="`+hook+`"`)
+	return unanswered(w.apiServer(t), hook)
 }
 
 // turnedDown is how many writes the API server has refused because one of Freshbind's

@@ -22,6 +22,7 @@ import (
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/fakekruise"
+	"github.com/freshbind/freshbind/webhooks"
 )
 
 const (
@@ -92,7 +93,13 @@ func TestKruiseNodesAreEmptied(t *testing.T) {
 		t.Fatalf("%d members by reference are on the node that is to be drained, want all: %q", len(on), on)
 	}
 	w.cordon(drainedNode, false)
-	if output, code := w.kubectl("drain", otherNode, "--ignore-daemonsets", "--timeout=120s"); code != 0 || !strings.Contains(output, "Freshbind replaces it") {
+	said, code := "", 0
+	w.inTime(func() {
+		var output string
+		output, code = w.kubectl("drain", otherNode, "--ignore-daemonsets", "--timeout="+within.String())
+		said += output
+	}, webhooks.EvictHook.Name)
+	if code != 0 || !strings.Contains(said, "Freshbind replaces it") {
 		t.Errorf("drain ends with %d, want 0, after it had to wait", code)
 	}
 	if on := append(w.podsOn(otherNode, set), w.podsOn(otherNode, referring)...); len(on) > 0 {

@@ -1,0 +1,62 @@
+package integration
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/freshbind/freshbind/test/controlplane"
+	"github.com/freshbind/freshbind/test/exposition"
+	"github.com/freshbind/freshbind/test/fixture"
+	"github.com/freshbind/freshbind/test/scenario"
+)
+
+// inTime does something until none of these hooks, which fail open, was too late for it:
+// what they let pass unjudged shows nothing.
+func (w *world) inTime(t *testing.T, do func(), hooks ...string) {
+	t.Helper()
+	inTime(t, w.Cluster, w.Guard, do, hooks...)
+}
+
+func (e *empty) inTime(do func(), hooks ...string) {
+	e.t.Helper()
+	inTime(e.t, e.cluster, e.guard, do, hooks...)
+}
+
+func inTime(t *testing.T, cluster *controlplane.Cluster, guard *fixture.Freshbind, do func(), hooks ...string) {
+	t.Helper()
+	tries := 0
+	err := scenario.Poll(t.Context(), within, func(context.Context) (bool, error) {
+		tries++
+		before := passed(t, cluster, guard, hooks...)
+		do()
+		return passed(t, cluster, guard, hooks...) == before, nil
+	})
+	if err != nil {
+		t.Fatalf("%q were too late %d times: %v", hooks, tries, err)
+	}
+}
+
+// passed counts what these hooks, which fail open, let pass: the API server had no answer in
+// time, or Freshbind itself, as its log says, had none before its own deadline.
+func passed(t *testing.T, cluster *controlplane.Cluster, guard *fixture.Freshbind, hooks ...string) (writes int) {
+	t.Helper()
+	metrics, err := exposition.OfAPIServer(t.Context(), cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, hook := range hooks {
+		writes += int(unanswered(metrics, hook))
+	}
+	log, err := os.ReadFile(guard.LogPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return writes + bytes.Count(log, []byte("context deadline"))
+}
+
+func unanswered(metrics exposition.Metrics, hook string) float64 {
+	return metrics.Sum("apiserver_admission_webhook_fail_open_count", fmt.Sprintf("name=%q", hook))
+}
