@@ -286,9 +286,26 @@ func taken(box *unstructured.Unstructured, who, ask string) *unstructured.Unstru
 	return out
 }
 
-// put stores a Box. That nobody answered in time, on a machine that has more to do, is
-// no answer.
+// put stores a Box. That nobody could decide in time, on a machine that has more to do, is
+// no verdict.
 func (w *world) put(box *unstructured.Unstructured, opts ...client.UpdateOption) error {
+	w.t.Helper()
+	var verdict error
+	w.eventually("a verdict", func() error {
+		if verdict = w.asked(box, opts...); isUndecided(verdict) {
+			return verdict
+		}
+		return nil
+	})
+	return verdict
+}
+
+func isUndecided(err error) bool {
+	return apierrors.IsServiceUnavailable(err) && strings.Contains(err.Error(), "could not decide")
+}
+
+// asked stores a Box, and returns what Freshbind answered, whatever that is.
+func (w *world) asked(box *unstructured.Unstructured, opts ...client.UpdateOption) error {
 	w.t.Helper()
 	var answer error
 	w.eventually("an answer", func() error {
