@@ -30,9 +30,13 @@ func inTime(t *testing.T, cluster *controlplane.Cluster, guard *fixture.Freshbin
 	tries := 0
 	err := scenario.Poll(t.Context(), within, func(context.Context) (bool, error) {
 		tries++
-		before := passed(t, cluster, guard, hooks...)
+		before, err := passed(t.Context(), cluster, guard, hooks...)
+		if err != nil {
+			return false, err
+		}
 		do()
-		return passed(t, cluster, guard, hooks...) == before, nil
+		after, err := passed(t.Context(), cluster, guard, hooks...)
+		return after == before, err
 	})
 	if err != nil {
 		t.Fatalf("%q were too late %d times: %v", hooks, tries, err)
@@ -41,20 +45,16 @@ func inTime(t *testing.T, cluster *controlplane.Cluster, guard *fixture.Freshbin
 
 // passed counts what these hooks, which fail open, let pass: the API server had no answer in
 // time, or Freshbind itself, as its log says, had none before its own deadline.
-func passed(t *testing.T, cluster *controlplane.Cluster, guard *fixture.Freshbind, hooks ...string) (writes int) {
-	t.Helper()
-	metrics, err := exposition.OfAPIServer(t.Context(), cluster.Config())
+func passed(ctx context.Context, cluster *controlplane.Cluster, guard *fixture.Freshbind, hooks ...string) (writes int, err error) {
+	metrics, err := exposition.OfAPIServer(ctx, cluster.Config())
 	if err != nil {
-		t.Fatal(err)
+		return 0, err
 	}
 	for _, hook := range hooks {
 		writes += int(unanswered(metrics, hook))
 	}
 	log, err := os.ReadFile(guard.LogPath())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return writes + bytes.Count(log, []byte("context deadline"))
+	return writes + bytes.Count(log, []byte("context deadline")), err
 }
 
 func unanswered(metrics exposition.Metrics, hook string) float64 {

@@ -37,7 +37,8 @@ func TestTranscripts(t *testing.T) {
 	}
 	doc, err := os.ReadFile(transcripts)
 	s.must(err)
-	made := s.transcribe(p, string(doc))
+	made := ""
+	s.w.advised(t, func() { made = s.transcribe(p, string(doc)) })
 	if os.Getenv(envUpdateDocs) != "" {
 		s.must(os.WriteFile(transcripts, []byte(made), 0o600))
 		return
