@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -147,59 +148,54 @@ func TestRequestsAreBounded(t *testing.T) {
 // One namespace's large requests are held in memory up to a bound, and wait for
 // each other; nobody else waits for them, and small requests not at all.
 func TestOneNamespaceTakesNoRoomFromOthers(t *testing.T) {
-	e := NewEntrance(prometheus.NewRegistry(), fair.NewTurns(2, 1))
-	release := make(chan struct{})
-	arrived := make(chan string, 100)
-	server := httptest.NewServer(e.Before(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		namespace := namespaceOf(body)
-		arrived <- namespace
-		if namespace == "hostile" && len(body) > largeBody {
-			<-release
+	// Who waits for ever is found at once.
+	synctest.Test(t, func(t *testing.T) {
+		e := NewEntrance(prometheus.NewRegistry(), fair.NewTurns(2, 1))
+		release := make(chan struct{})
+		arrived := make(chan string, 100)
+		served := e.Before(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			namespace := namespaceOf(body)
+			arrived <- namespace
+			if namespace == "hostile" && len(body) > largeBody {
+				<-release
+			}
+		}))
+		codes := make(chan int, 100)
+		ask := func(body []byte) int {
+			w := httptest.NewRecorder()
+			served.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/bind", bytes.NewReader(body)))
+			return w.Code
 		}
-	})))
-	defer server.Close()
-	codes := make(chan int, 100)
-	ask := func(ctx context.Context, namespace string, size int) int {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, bytes.NewReader(review(t, namespace, size)))
-		if err != nil {
-			t.Error(err)
-			return 0
+		const hostile = 12
+		large := review(t, "hostile", 1<<20)
+		for range hostile {
+			go func() { codes <- ask(large) }()
 		}
-		resp, err := server.Client().Do(req)
-		if err != nil {
-			return 0
+		// Those of two megabytes and more that there is room for are held, the others
+		// are turned away.
+		const held = maxNamespaceBytes / (2<<20 + 1000)
+		answers := map[int]int{}
+		for range hostile - held {
+			answers[<-codes]++
 		}
-		_ = resp.Body.Close()
-		return resp.StatusCode
-	}
-	const hostile = 12
-	for range hostile {
-		go func() { codes <- ask(t.Context(), "hostile", 1<<20) }()
-	}
-	// Those of two megabytes and more that there is room for are held, the others
-	// are turned away.
-	const held = maxNamespaceBytes / (2<<20 + 1000)
-	answers := map[int]int{}
-	for range hostile - held {
-		answers[<-codes]++
-	}
-	if got := <-arrived; got != "hostile" {
-		t.Errorf("%s arrived", got)
-	}
-	if got := ask(t.Context(), "a", 1<<20); got != 200 {
-		t.Errorf("a large request of another namespace: %d", got)
-	}
-	if got := ask(t.Context(), "hostile", 10); got != 200 {
-		t.Errorf("a small request: %d", got)
-	}
-	close(release)
-	for range held {
-		answers[<-codes]++
-	}
-	if diff := cmp.Diff(map[int]int{503: hostile - held, 200: held}, answers); diff != "" {
-		t.Errorf("answers (-want,+got):\n%s", diff)
-	}
+		if got := <-arrived; got != "hostile" {
+			t.Errorf("%s arrived", got)
+		}
+		if got := ask(review(t, "a", 1<<20)); got != 200 {
+			t.Errorf("a large request of another namespace: %d", got)
+		}
+		if got := ask(review(t, "hostile", 10)); got != 200 {
+			t.Errorf("a small request: %d", got)
+		}
+		close(release)
+		for range held {
+			answers[<-codes]++
+		}
+		if diff := cmp.Diff(map[int]int{503: hostile - held, 200: held}, answers); diff != "" {
+			t.Errorf("answers (-want,+got):\n%s", diff)
+		}
+	})
 }
 
 // All large requests together are held up to a bound, too, and each is given back.
