@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -127,7 +126,7 @@ func newWorld(t *testing.T, of platform) *world {
 	if err := of.Begin(ctx, w.World); err != nil {
 		t.Fatal(err)
 	}
-	second, err := w.startSecond(ctx, o.Guard.Args)
+	second, err := w.StartSecond(ctx, w.proxy.Config, o.Guard.Args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,20 +139,6 @@ func newWorld(t *testing.T, of platform) *world {
 	}
 	w.RanOn(t)
 	return w
-}
-
-func (w *world) startSecond(ctx context.Context, args []string) (*fixture.Freshbind, error) {
-	user, err := w.Cluster.User(fixture.User, "system:serviceaccounts", "system:serviceaccounts:freshbind-system", "system:authenticated")
-	if err != nil {
-		return nil, err
-	}
-	dir := filepath.Join(w.Cluster.Dir(), "second")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	return scenario.StartGuard(ctx, nil, fixture.Options{
-		Admin: w.Cluster.Config(), Identity: w.proxy.Config(user), Dir: dir, Program: w.Guard.Program(), Args: args,
-	})
 }
 
 // stop ends the world; a data race in Freshbind and a program of the cluster that

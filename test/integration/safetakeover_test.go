@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -114,29 +113,12 @@ func (s *stage) mixed(p scenario.Pool, newer int) map[types.UID]string {
 // startSecond runs another replica, straight at the API server.
 func (w *world) startSecond(t *testing.T, args []string) {
 	t.Helper()
-	user, err := w.Cluster.User(fixture.User, "system:serviceaccounts", "system:authenticated")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Dir(w.Guard.LogPath())
-	kubeconfig := filepath.Join(dir, "freshbind-2-kubeconfig")
-	if err := w.Cluster.WriteKubeconfig(user, kubeconfig); err != nil {
-		t.Fatal(err)
-	}
-	port, release, err := controlplane.ReservePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(release)
-	second, err := controlplane.StartProcess("freshbind-2", w.Guard.Program(), filepath.Join(dir, "freshbind-2-log"), append([]string{
-		"manager", "--kubeconfig=" + kubeconfig, "--cert-dir=" + filepath.Join(dir, "freshbind-certs"),
-		"--webhook-bind-address=127.0.0.1:" + port, "--health-probe-bind-address=0", "--metrics-bind-address=0", "--zap-log-level=2",
-	}, args...)...)
+	second, err := w.StartSecond(t.Context(), nil, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := second.Stop(); err != nil {
+		if err := second.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -158,6 +160,23 @@ func StartGuard(ctx context.Context, log io.Writer, o fixture.Options) (*fixture
 		return nil, errors.Join(fmt.Errorf("start freshbind: %w", err), guard.Close())
 	}
 	return guard, nil
+}
+
+// StartSecond runs another replica of Freshbind until it is closed; reach says how it reaches the
+// API server, nil for straight. It waits until the replica serves.
+func (w *World) StartSecond(ctx context.Context, reach func(*rest.Config) *rest.Config, args ...string) (*fixture.Freshbind, error) {
+	user, err := w.Cluster.User(fixture.User, "system:serviceaccounts", "system:serviceaccounts:freshbind-system", "system:authenticated")
+	if err != nil {
+		return nil, fmt.Errorf("start the second freshbind: %w", err)
+	}
+	if reach != nil {
+		user = reach(user)
+	}
+	dir := filepath.Join(w.Cluster.Dir(), "second")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("start the second freshbind: %w", err)
+	}
+	return StartGuard(ctx, nil, fixture.Options{Admin: w.Cluster.Config(), Identity: user, Dir: dir, Program: w.Guard.Program(), Args: args})
 }
 
 // Err tells of every program of the world that ended without being asked to.
