@@ -260,8 +260,7 @@ func (w *kruiseWorld) usedOnesAreRefused(set *unstructured.Unstructured) {
 // giveBack is the write with which the recycler brings a used Sandbox back.
 func (w *kruiseWorld) giveBack(set, m *unstructured.Unstructured, opts ...client.UpdateOption) error {
 	w.t.Helper()
-	var answer error
-	w.eventually("an answer for the return of "+m.GetName(), func() error {
+	return w.answered("the return of "+m.GetName(), func() error {
 		now := w.stored(m)
 		now.SetOwnerReferences(kruiseOwnedBy(set))
 		now.SetLabels(m.GetLabels())
@@ -269,13 +268,8 @@ func (w *kruiseWorld) giveBack(set, m *unstructured.Unstructured, opts ...client
 		delete(annotations, kruiseOwner)
 		delete(annotations, kruise.Group+"/lock")
 		now.SetAnnotations(annotations)
-		answer = w.c.Update(w.t.Context(), now, opts...)
-		if apierrors.IsInternalError(answer) || answer != nil && strings.Contains(answer.Error(), otherVersion) {
-			return answer
-		}
-		return nil
+		return w.c.Update(w.t.Context(), now, opts...)
 	})
-	return answer
 }
 
 // phase writes that of a Sandbox's status.
@@ -342,7 +336,7 @@ func (w *kruiseWorld) undecided(set *unstructured.Unstructured) {
 	}
 	grant(slices.DeleteFunc(slices.Clone(all), func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, kruise.Sets.Resource) }))
 	w.eventually("the right to be gone", func() error {
-		err := w.take(m, "a-user", "", client.DryRunAll)
+		err := w.c.Update(w.t.Context(), kruiseTaken(w.stored(m), "a-user", ""), client.DryRunAll)
 		if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "could not decide") {
 			return fmt.Errorf("the answer is %q, want 409 Conflict and that it could not be decided", fmt.Sprint(err))
 		}

@@ -48,7 +48,7 @@ func (w *kruiseWorld) inTwoWrites(set *unstructured.Unstructured) {
 func (w *kruiseWorld) give(m *unstructured.Unstructured, owner string) error {
 	w.t.Helper()
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+kruiseOwner+`":"`+owner+`"}}}`))
-	return w.c.Patch(w.t.Context(), w.stored(m), patch)
+	return w.answered(m.GetName(), func() error { return w.c.Patch(w.t.Context(), w.stored(m), patch) })
 }
 
 // disguised: labels and annotations of a claim are on its Sandbox as well, and hide nothing.

@@ -87,9 +87,9 @@ func TestKruiseHidesWhatIsStale(t *testing.T) {
 // undo takes back an edit.
 func (w *kruiseWorld) undo(set *unstructured.Unstructured) {
 	w.t.Helper()
-	now := w.stored(set)
-	now.Object["spec"].(map[string]any)["template"] = boxTemplate(boxBefore)
-	w.must(w.c.Update(w.t.Context(), now))
+	w.changed(set, func(now *unstructured.Unstructured) {
+		now.Object["spec"].(map[string]any)["template"] = boxTemplate(boxBefore)
+	})
 }
 
 // finds waits until these members of a SandboxSet are found by whoever looks for one.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/platform/kruise"
 	"github.com/freshbind/freshbind/internal/settings"
+	"github.com/freshbind/freshbind/webhooks"
 )
 
 // A cold start that a late cache had rendered is created as the SandboxSet has it now, with
@@ -66,7 +67,7 @@ func (w *kruiseWorld) referencesAreRepaired() {
 	w.recorded(set, false, first)
 	w.set(kruiseSpace, "another", "two")
 	refer := func(cold *unstructured.Unstructured, note string, opts ...client.CreateOption) error {
-		if err := w.c.Create(w.t.Context(), cold, opts...); err != nil {
+		if err := w.start(cold, opts...); err != nil {
 			return err
 		}
 		ref, _, _ := unstructured.NestedString(cold.Object, "spec", "templateRef", "name")
@@ -113,11 +114,26 @@ func runImage(box *unstructured.Unstructured, image string) {
 	_ = unstructured.SetNestedSlice(box.Object, containers, "spec", "template", "spec", "containers")
 }
 
+// start creates a cold start until it is judged. The hook that repairs it fails open: one
+// for which it was too late is refused as it was, and created again.
+func (w *kruiseWorld) start(cold *unstructured.Unstructured, opts ...client.CreateOption) (err error) {
+	w.t.Helper()
+	made := false
+	w.inTime(func() {
+		if made {
+			return
+		}
+		err = w.answered("a cold start of "+cold.GetGenerateName(), func() error { return w.c.Create(w.t.Context(), cold, opts...) })
+		made = err == nil
+	}, webhooks.StampHook.Name)
+	return err
+}
+
 // repaired creates a cold start, whose creator is to go on with what is in force.
 func (w *kruiseWorld) repaired(cold *unstructured.Unstructured, note, image string, opts ...client.CreateOption) error {
 	w.t.Helper()
 	metadata, _, _ := unstructured.NestedMap(cold.Object, "spec", "template", "metadata")
-	if err := w.c.Create(w.t.Context(), cold, opts...); err != nil {
+	if err := w.start(cold, opts...); err != nil {
 		return err
 	}
 	containers, _, _ := unstructured.NestedSlice(cold.Object, "spec", "template", "spec", "containers")
@@ -170,12 +186,12 @@ func (w *kruiseWorld) notRepaired(before, asking *unstructured.Unstructured) {
 		"with another claim's image":   {cold(string(w.claim(kruiseSpace, "modest", before.GetName()).GetUID()), "modest", asked), "UnknownRevision: "},
 		"with a namesake of its claim": {cold("uid-of-nobody", asking.GetName(), asked), "ClaimReplaced: "},
 	} {
-		if err := refused(w.c.Create(w.t.Context(), tc.cold), tc.want); err != nil {
+		if err := refused(w.start(tc.cold), tc.want); err != nil {
 			w.t.Errorf("%s: %v", name, err)
 		}
 	}
 	w.changed(before, func(s *unstructured.Unstructured) { s.SetAnnotations(map[string]string{settings.RepairKey: "false"}) })
-	if err := refused(w.c.Create(w.t.Context(), kruiseCold(before, "a-user", "")), "StaleRevision: "); err != nil {
+	if err := refused(w.start(kruiseCold(before, "a-user", "")), "StaleRevision: "); err != nil {
 		w.t.Errorf("switched off: %v", err)
 	}
 	quiet := w.set("audited", "quiet", "")
@@ -183,7 +199,7 @@ func (w *kruiseWorld) notRepaired(before, asking *unstructured.Unstructured) {
 	w.edit("SandboxSet", "audited", "quiet")
 	w.recorded(quiet, false, first, w.hash(quiet))
 	late := kruiseCold(quiet, "a-user", "")
-	if err := w.c.Create(w.t.Context(), late, client.DryRunAll); err != nil || late.GetAnnotations()[settings.RepairedKey] != "" {
+	if err := w.start(late, client.DryRunAll); err != nil || late.GetAnnotations()[settings.RepairedKey] != "" {
 		w.t.Errorf("in mode audit: %v, %v", late.GetAnnotations(), err)
 	}
 }

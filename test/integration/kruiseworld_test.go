@@ -22,6 +22,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/platform/kruise"
 	"github.com/freshbind/freshbind/internal/settings"
+	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/fakekruise"
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
@@ -41,6 +42,8 @@ const (
 type kruiseWorld struct {
 	*empty
 	c client.Client
+	// doubles are between the API server and upstream's controllers and server.
+	doubles []*controlplane.Proxy
 }
 
 // later undoes something when the test ends, before the cluster goes.
@@ -253,21 +256,27 @@ func (w *kruiseWorld) changed(m *unstructured.Unstructured, change func(*unstruc
 	})
 }
 
-// take is the one PUT with which a member is taken: for a claim, or by a user of E2B
-// where it has no name. That nobody answered in time, on a machine that has more to do, is
-// no answer.
-func (w *kruiseWorld) take(m *unstructured.Unstructured, owner, claim string, opts ...client.UpdateOption) error {
+// answered makes a write until it is judged, as stage.answered does, and again when nobody
+// answered at all.
+func (w *kruiseWorld) answered(about string, write func() error) error {
 	w.t.Helper()
 	var answer error
-	w.eventually("an answer for "+m.GetName(), func() error {
-		answer = w.c.Update(w.t.Context(), kruiseTaken(w.stored(m), owner, claim), opts...)
-		// Freshbind labels members meanwhile: what is about another version is no verdict.
-		if apierrors.IsInternalError(answer) || answer != nil && strings.Contains(answer.Error(), otherVersion) {
+	w.eventually("an answer for "+about, func() error {
+		if answer = write(); saysNothing(answer) || apierrors.IsInternalError(answer) {
 			return answer
 		}
 		return nil
 	})
 	return answer
+}
+
+// take is the one PUT with which a member is taken: for a claim, or by a user of E2B
+// where it has no name.
+func (w *kruiseWorld) take(m *unstructured.Unstructured, owner, claim string, opts ...client.UpdateOption) error {
+	w.t.Helper()
+	return w.answered(m.GetName(), func() error {
+		return w.c.Update(w.t.Context(), kruiseTaken(w.stored(m), owner, claim), opts...)
+	})
 }
 
 func kruiseTaken(m *unstructured.Unstructured, owner, claim string) *unstructured.Unstructured {
