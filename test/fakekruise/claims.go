@@ -14,8 +14,6 @@ import (
 const (
 	// retryClaim is how long a SandboxClaim waits after any error.
 	retryClaim = 2 * time.Second
-	// claimTimeout is how long one is tried that says nothing else.
-	claimTimeout = time.Minute
 
 	phaseClaiming  = "Claiming"
 	phaseCompleted = "Completed"
@@ -85,7 +83,7 @@ func (c *claimController) takeFor(ctx context.Context, claim *unstructured.Unstr
 }
 
 func (c *claimController) ended(claim *unstructured.Unstructured) bool {
-	timeout := claimTimeout
+	timeout := patience
 	if d, err := time.ParseDuration(text(claim, "spec", "claimTimeout")); err == nil {
 		timeout = d
 	}

@@ -26,8 +26,10 @@ var pauses = [Tries]time.Duration{time.Second, 2 * time.Second, 4 * time.Second,
 // jitter is by how much a pause can be longer.
 const jitter = 0.3
 
-// readyWithin is how long the user of a created Sandbox waits for it.
-const readyWithin = time.Minute
+// patience is how long the user of a created Sandbox waits for it, and how long a SandboxClaim
+// is tried that says nothing else. Upstream's is a minute, in which a machine that has more to
+// do may not get that far.
+const patience = 10 * time.Minute
 
 // Server is the E2B server.
 type Server struct {
@@ -101,7 +103,7 @@ func (s *Server) ready(ctx context.Context, out *Result, r Request) error {
 		return nil
 	}
 	key := keyOf(out.Sandbox)
-	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, readyWithin, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, patience, true, func(context.Context) (bool, error) {
 		now := s.taker.get(Sandboxes, key)
 		if now == nil || !isReady(now) {
 			return false, nil

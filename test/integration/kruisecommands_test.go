@@ -65,8 +65,7 @@ func TestKruiseCommands(t *testing.T) {
 		t.Error("somebody got a stale sandbox where binds are enforced")
 	}
 	w.undone(sets[kruiseSpace])
-	_, err := server.Create(t.Context(), fakekruise.Request{Namespace: "audited", Set: "pool", User: "somebody", OnlyStock: true})
-	w.must(err)
+	w.served(server, fakekruise.Request{Namespace: "audited", Set: "pool", User: "somebody", OnlyStock: true})
 	w.eventually("the auditor to name the stale bind", func() error {
 		if text := printed(); !strings.Contains(text, "STALE         audited/somebody -> pool-") {
 			return errors.New(text)

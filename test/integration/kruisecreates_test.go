@@ -16,6 +16,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -24,6 +25,8 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/fakekruise"
+	"github.com/freshbind/freshbind/test/scenario"
+	"github.com/freshbind/freshbind/webhooks"
 )
 
 const (
@@ -58,7 +61,9 @@ func TestKruiseCreates(t *testing.T) {
 	for _, set := range c.sets {
 		w.eventually("SandboxSet "+set.GetNamespace()+" to be full", func() error { return w.ready(set, 0) })
 	}
+	before := c.unrepaired()
 	c.run(n)
+	c.whileUnseen()
 
 	with, without := c.of(guarded), c.of(unguarded)
 	t.Logf("%d edits, seen %s late, %d members each", c.version.Load(), lag, kruiseSize)
@@ -67,8 +72,12 @@ func TestKruiseCreates(t *testing.T) {
 	if with.stale > 0 || with.failed > 0 {
 		t.Errorf("where binds are enforced %d requests got a stale sandbox and %d an error, want none: %q", with.stale, with.failed, with.errs)
 	}
+	// Each was created as a late cache had it, because Freshbind was too late to repair it.
+	if most := c.unrepaired() - before; with.unrepaired > most {
+		t.Errorf("%d cold starts were refused that no edit overtook, and %d were not repaired in time: %q", with.unrepaired, most, with.errs)
+	}
 	if without.stale == 0 {
-		t.Error("where nothing is enforced nobody got a stale sandbox: the test shows nothing")
+		t.Error("where nothing is enforced nobody got a stale sandbox, and at least one edit was unseen: the test shows nothing")
 	}
 }
 
@@ -84,12 +93,24 @@ func (w *kruiseWorld) doubleOf(late time.Duration, options fakekruise.Options) *
 		proxy, err := w.cluster.NewProxy(0)
 		w.must(err)
 		proxy.SetDelay(fakekruise.Group, fakekruise.Sets.Resource, late)
+		w.doubles = append(w.doubles, proxy)
 		return proxy.Config(cfg)
 	}
 	w.must(fakekruise.StartControllers(ctx, as(fakekruise.ControllerUser), options))
 	server, err := fakekruise.StartServer(ctx, as(fakekruise.ServerUser), options)
 	w.must(err)
 	return server
+}
+
+// served has the server give somebody a sandbox, who asks again when nobody could decide in time.
+func (w *kruiseWorld) served(server *fakekruise.Server, r fakekruise.Request) fakekruise.Result {
+	w.t.Helper()
+	var got fakekruise.Result
+	w.must(w.answered(r.User, func() (err error) {
+		got, err = server.Create(w.t.Context(), r)
+		return err
+	}))
+	return got
 }
 
 // sized is a SandboxSet of revision 0.
@@ -159,7 +180,9 @@ type created struct {
 	cold  bool
 	stale bool
 	// overtaken: it was refused for good before its last try, while somebody edited the SandboxSet.
-	overtaken  bool
+	overtaken bool
+	// unrepaired: so it was, and nobody did.
+	unrepaired bool
 	tries      int
 	err        error
 	runs, want int64
@@ -191,6 +214,20 @@ func (c *creates) run(n int) {
 	group.Wait()
 }
 
+// whileUnseen has everybody ask once more, while the controllers and the server do not see an
+// edit, however long that takes.
+func (c *creates) whileUnseen() {
+	c.w.t.Helper()
+	for _, proxy := range c.w.doubles {
+		proxy.Hold(fakekruise.Group, fakekruise.Sets.Resource)
+		defer proxy.Release(fakekruise.Group, fakekruise.Sets.Resource)
+	}
+	c.w.must(c.edit())
+	for _, set := range c.sets {
+		c.made[set.GetNamespace()] = append(c.made[set.GetNamespace()], c.ask(set, 0))
+	}
+}
+
 // edit gives all SandboxSets the next revision, while requests are under way. Only when that
 // is stored in all is it the one that those have to get which begin then.
 func (c *creates) edit() error {
@@ -210,15 +247,42 @@ func (c *creates) edit() error {
 	return nil
 }
 
-// ask is one request, and the end of what came of it. Stale is what is older than the
+// unrepaired is how many cold starts had no answer in time from the hook that repairs them.
+func (c *creates) unrepaired() int {
+	c.w.t.Helper()
+	n, err := passed(c.w.t.Context(), c.w.cluster, c.w.guard, webhooks.StampHook.Name)
+	c.w.must(err)
+	return n
+}
+
+// ask has somebody ask until there is an answer that is not about the moment.
+func (c *creates) ask(set *unstructured.Unstructured, user int64) (out created) {
+	err := scenario.Poll(c.w.t.Context(), within, func(context.Context) (bool, error) {
+		out = c.try(set, user)
+		return !ofTheMoment(out.err), nil
+	})
+	out.err = errors.Join(out.err, err)
+	return out
+}
+
+// ofTheMoment: the API server, or Freshbind, says that a deadline was over, or that the member,
+// which went for an edit, is gone, as the server does not see yet.
+func ofTheMoment(err error) bool {
+	late := apierrors.ReasonForError(err) != metav1.StatusReasonUnknown && strings.Contains(err.Error(), "context deadline")
+	return late || isNotFound(err)
+}
+
+// try is one request, and the end of what came of it. Stale is what is older than the
 // revision that was stored before anybody asked: by the Sandbox, and by its Pod.
-func (c *creates) ask(set *unstructured.Unstructured, user int64) created {
+func (c *creates) try(set *unstructured.Unstructured, user int64) created {
 	ctx := c.w.t.Context()
 	out := created{want: c.version.Load()}
 	got, err := c.server.Create(ctx, fakekruise.Request{Namespace: set.GetNamespace(), Set: set.GetName(), User: fmt.Sprintf("user-%d", user)})
 	out.took, out.tries, out.cold, out.err = got.Took, got.Tries, got.Created, err
 	if err != nil {
-		out.overtaken = apierrors.IsConflict(err) && got.Tries < fakekruise.Tries && c.begun.Load() > out.want
+		cold := apierrors.IsConflict(err) && got.Tries < fakekruise.Tries
+		out.overtaken = cold && c.begun.Load() > out.want
+		out.unrepaired = cold && !out.overtaken
 		return out
 	}
 	var pod corev1.Pod
@@ -235,7 +299,7 @@ func (c *creates) ask(set *unstructured.Unstructured, user int64) created {
 
 // outcome sums requests up.
 type outcome struct {
-	asked, stale, failed, overtaken, cold int
+	asked, stale, failed, overtaken, unrepaired, cold int
 	// tries are how many requests were tried how often.
 	tries          map[int]int
 	p50, p99, most time.Duration
@@ -253,7 +317,11 @@ func (c *creates) of(set *unstructured.Unstructured) outcome {
 		case m.overtaken:
 			out.overtaken++
 		case m.err != nil:
-			out.failed++
+			if m.unrepaired {
+				out.unrepaired++
+			} else {
+				out.failed++
+			}
 			if len(out.errs) < 5 {
 				out.errs = append(out.errs, m.err.Error())
 			}
@@ -271,6 +339,6 @@ func (c *creates) of(set *unstructured.Unstructured) outcome {
 }
 
 func (o outcome) String() string {
-	return fmt.Sprintf("%d creates: %d stale, %d failed, %d overtaken by an edit, %d created for want of a member, by tries %v; p50 %s, p99 %s, most %s",
-		o.asked, o.stale, o.failed, o.overtaken, o.cold, o.tries, o.p50.Round(time.Millisecond), o.p99.Round(time.Millisecond), o.most.Round(time.Millisecond))
+	return fmt.Sprintf("%d creates: %d stale, %d failed, %d overtaken by an edit, %d not repaired in time, %d created for want of a member, by tries %v; p50 %s, p99 %s, most %s",
+		o.asked, o.stale, o.failed, o.overtaken, o.unrepaired, o.cold, o.tries, o.p50.Round(time.Millisecond), o.p99.Round(time.Millisecond), o.most.Round(time.Millisecond))
 }

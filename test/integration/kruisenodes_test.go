@@ -46,8 +46,7 @@ func TestKruiseNodesAreEmptied(t *testing.T) {
 	}
 	w.changed(set, mayMissSome)
 	w.eventually("the SandboxSet to be full", func() error { return w.serves(set, kruiseSize) })
-	got, err := server.Create(t.Context(), fakekruise.Request{Namespace: kruiseSpace, Set: set.GetName(), User: "somebody"})
-	w.must(err)
+	got := w.served(server, fakekruise.Request{Namespace: kruiseSpace, Set: set.GetName(), User: "somebody"})
 	w.eventually("the SandboxSet to be full again", func() error { return w.serves(set, kruiseSize) })
 	w.evictionsAreRefused(got.Sandbox)
 	if on := w.podsOn(drainedNode, set); len(on) < kruiseSize {

@@ -29,8 +29,7 @@ func TestKruiseReferences(t *testing.T) {
 	first := w.hash(template)
 	w.recorded(template, true, first)
 	w.eventually("the SandboxSet to be full", func() error { return w.stocked(set) })
-	got, err := server.Create(t.Context(), fakekruise.Request{Namespace: kruiseSpace, Set: "pool", User: "somebody", OnlyStock: true})
-	w.must(err)
+	got := w.served(server, fakekruise.Request{Namespace: kruiseSpace, Set: "pool", User: "somebody", OnlyStock: true})
 	w.eventually("the SandboxSet to be full again", func() error { return w.stocked(set) })
 	w.counted("3,0,0,0,1")
 
