@@ -147,9 +147,12 @@ func (s *oldStage) forgedAtCreate(member *unstructured.Unstructured, hash string
 		return b.Set(containers, "spec", "containers").Obj()
 	}
 	for image, want := range map[string][]string{"sandbox:v1": {hash}, "other:v1": nil} {
-		stored, err := s.podClient().Create(s.t.Context(), copyOf(image), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		s.must(err)
-		got := stored.GetLabels()[stampKey]
+		got := ""
+		s.w.inTime(s.t, func() {
+			stored, err := s.podClient().Create(s.t.Context(), copyOf(image), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			s.must(err)
+			got = stored.GetLabels()[stampKey]
+		}, stampHooks...)
 		if got == "" || got == forged || want != nil && !slices.Contains(want, got) {
 			s.t.Errorf("pod of %s created with a forged stamp is stamped %q, want %v", image, got, want)
 		}

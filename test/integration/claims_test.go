@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freshbind/freshbind/internal/checker"
@@ -159,9 +160,12 @@ func TestAStampAtCreateIsReplaced(t *testing.T) {
 	for name, image := range map[string]string{"true": "sandbox:v1", "odd": "other:v1"} {
 		made := builders.MakeMember(pool, template).Name(name).Image(image).Label(stampKey, "v1-forged").Obj()
 		made.SetUID("")
-		made.SetFinalizers([]string{"test.freshbind.dev/look"})
-		stored, err := s.Resource(upstream.Sandboxes).Create(t.Context(), made, createOptions)
-		s.must(err)
+		var stored *unstructured.Unstructured
+		s.w.inTime(t, func() {
+			var err error
+			stored, err = s.Resource(upstream.Sandboxes).Create(t.Context(), made, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			s.must(err)
+		}, stampHooks...)
 		want := hashOf(t, template)
 		if image != "sandbox:v1" {
 			want = hashOf(t, builders.TemplateFrom(template).Image(image).Obj())
@@ -169,6 +173,5 @@ func TestAStampAtCreateIsReplaced(t *testing.T) {
 		if got := stored.GetLabels()[stampKey]; got != want {
 			t.Errorf("%s: stamped %q, want %s", name, got, want)
 		}
-		s.patch(upstream.Sandboxes, name, `{"metadata":{"finalizers":null}}`)
 	}
 }

@@ -11,7 +11,11 @@ import (
 	"github.com/freshbind/freshbind/test/exposition"
 	"github.com/freshbind/freshbind/test/fixture"
 	"github.com/freshbind/freshbind/test/scenario"
+	"github.com/freshbind/freshbind/webhooks"
 )
+
+// stampHooks stamp and repair what is created.
+var stampHooks = []string{webhooks.StampHook.Name, webhooks.StampBirthHook.Name, webhooks.StampPodHook.Name}
 
 // inTime does something until none of these hooks, which fail open, was too late for it:
 // what they let pass unjudged shows nothing.

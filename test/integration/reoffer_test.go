@@ -35,7 +35,7 @@ func TestMembersRefusedForAClaimsFaultAreOffered(t *testing.T) {
 	seeSandboxes := s.hold(upstream.Sandboxes)
 	held := builders.MakeColdStart(claim, s.get(upstream.SandboxTemplates, p.Template)).Name("held").Obj()
 	held.SetUID("")
-	s.must(s.Create(t.Context(), held))
+	s.must(s.answered(func() error { return s.Create(t.Context(), held) }))
 	_, err := s.Resource(upstream.SandboxClaims).Patch(t.Context(), claim.GetName(), mergePatch,
 		[]byte(`{"status":{"sandbox":{"name":"held"}}}`), patchOptions, "status")
 	s.must(err)

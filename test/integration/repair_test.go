@@ -288,16 +288,22 @@ func TestSomebodysEditIsNotRepaired(t *testing.T) {
 		return w.metric(t, "freshbind_bind_verdicts_total", `operation="coldstart"`, `verdict="deny"`, `reason="StaleRevision"`)
 	}
 	reads := func() float64 { return w.metric(t, "freshbind_live_reads_total", `resource="sandboxclaims"`) }
-	before, readBefore := refused(), reads()
+	late := func() int {
+		n, err := passed(t.Context(), w.Cluster, w.Guard, stampHooks...)
+		s.must(err)
+		return n + int(w.turnedDown(t))
+	}
+	lateBefore, before, readBefore := late(), refused(), reads()
 	s.must(s.CreateClaims(t.Context(), p, "c1"))
 	s.waitEvent("c1", "StaleRevision")
 	s.eventually("refused again and again", func(context.Context) (string, bool) {
 		n := refused() - before
 		return fmt.Sprintf("%v refused", n), n >= 10
 	})
-	// Once when it is stamped, and not again when it is judged a moment later.
-	if read, n := reads()-readBefore, refused()-before; read > n+3 {
-		t.Errorf("the claim was read %v times for %v refusals, want once for each", read, n)
+	// Once when it is stamped, and not again when it is judged a moment later. What was too late
+	// has read it as well, or has not said so to the verdict.
+	if read, n, late := reads()-readBefore, refused()-before, late()-lateBefore; read > n+3+float64(late) {
+		t.Errorf("the claim was read %v times for %v refusals and %d late answers, want once for each", read, n, late)
 	}
 	release()
 	s.must(s.WaitClaims(t.Context(), within, "c1"))
@@ -321,8 +327,15 @@ func TestDryRunShowsTheRepair(t *testing.T) {
 	s.must(s.CreateClaims(t.Context(), p, "c1"))
 	before := w.metric(t, "freshbind_repairs_total")
 	stale := builders.MakeColdStart(s.get(upstream.SandboxClaims, "c1"), old).Obj()
-	got, err := w.controllers(t).Resource(upstream.Sandboxes.WithVersion(s.Version)).Namespace(s.Name).
-		Create(t.Context(), stale, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	var got *unstructured.Unstructured
+	var err error
+	w.inTime(t, func() {
+		err = s.answered(func() (err error) {
+			got, err = w.controllers(t).Resource(upstream.Sandboxes.WithVersion(s.Version)).Namespace(s.Name).
+				Create(t.Context(), stale, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		})
+	}, stampHooks...)
 	s.must(err)
 	if note := got.GetAnnotations()[settings.RepairedKey]; !platform.IsRepaired(note) || scenario.ImageOf(got) != "sandbox:v2" {
 		t.Errorf("shown with image %s and the note %q", scenario.ImageOf(got), note)

@@ -101,9 +101,12 @@ func TestAPodsStampAtCreateIsReplaced(t *testing.T) {
 			s.must(runtime.DefaultUnstructuredConverter.FromUnstructured(made.Object, &pod))
 			pod.Name, pod.UID = "forged", ""
 			pod.Spec.Containers[0].Image = tc.image
-			stored, err := s.kube().CoreV1().Pods(s.Name).Create(t.Context(), &pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-			s.must(err)
-			got := stored.Labels[stampKey]
+			got := ""
+			s.w.inTime(t, func() {
+				stored, err := s.kube().CoreV1().Pods(s.Name).Create(t.Context(), &pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+				s.must(err)
+				got = stored.Labels[stampKey]
+			}, stampHooks...)
 			if got == "v1-0123456789abcdef" || tc.want != "" && got != tc.want {
 				t.Errorf("stamped %q, want %q", got, tc.want)
 			}
