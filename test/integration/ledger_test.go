@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -16,26 +17,34 @@ func TestTheLedgerNamesWhoIsPassedOver(t *testing.T) {
 	template, pool := builders.MakeTemplate("ns", "python").Obj(), builders.MakePool("ns", "python").Obj()
 	now := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
+		wants      string
 		askedFirst bool
-		wait       time.Duration
-		taken      bool
-		want       []string
+		// standsFor is how many other claims are made before the cold start, and passedBy how many
+		// that are made after it are served before somebody takes the member.
+		standsFor, passedBy int
+		// takenBy is "c0", which was made before, or "next".
+		takenBy string
+		want    []string
 	}{
-		"known before the claim was made": {wait: 10 * time.Second, want: []string{cold}},
-		"known only after it was made":    {askedFirst: true, wait: 10 * time.Second},
-		"there for a moment":              {wait: idleFor / 2},
-		"on its way to another claim":     {wait: 10 * time.Second, taken: true},
+		"known before the claim was made":       {standsFor: turns - 1, want: []string{cold}},
+		"known only after it was made":          {askedFirst: true, standsFor: turns - 1},
+		"there for a few claims":                {standsFor: turns - 2},
+		"of an image that nobody gets":          {standsFor: turns - 1, wants: "sandbox:v2"},
+		"on its way to an earlier claim":        {standsFor: turns - 1, passedBy: 2 * turns, takenBy: "c0"},
+		"given to one of the next claims":       {standsFor: turns - 1, passedBy: turns - 1, takenBy: "next"},
+		"passed by, and given to a later claim": {standsFor: turns - 1, passedBy: turns, takenBy: "next", want: []string{cold}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLedger()
+			l.want(tc.wants)
 			see := func(event watch.EventType, o *unstructured.Unstructured, after time.Duration) {
 				l.see(event, o, now.Add(after))
 			}
 			member := func(name string) *unstructured.Unstructured {
 				return builders.MakeMember(pool, template).Name(name).UID("uid-" + name).Created(now).Ready(true).Obj()
 			}
-			bound := func(member *unstructured.Unstructured, claim string) *unstructured.Unstructured {
-				return builders.Bound(member, builders.MakeClaim("ns", claim).UID("uid-"+claim).Obj(), template).Obj()
+			claim := func(name string) *unstructured.Unstructured {
+				return builders.MakeClaim("ns", name).UID("uid-" + name).Obj()
 			}
 			first, second := member("first"), member("second")
 			see(watch.Added, first, 0)
@@ -43,14 +52,27 @@ func TestTheLedgerNamesWhoIsPassedOver(t *testing.T) {
 			if tc.askedFirst {
 				l.asks("c")
 			}
-			see(watch.Modified, bound(second, "other"), 0)
+			see(watch.Modified, builders.Bound(second, claim("other"), template).Obj(), 0)
+			for i := range tc.standsFor {
+				l.asks(fmt.Sprint("c", i))
+			}
 			if !tc.askedFirst {
 				l.asks("c")
 			}
-			see(watch.Added, builders.MakeColdStart(builders.MakeClaim("ns", "c").UID("uid-c").Obj(), template).Obj(), tc.wait)
-			if tc.taken {
-				see(watch.Modified, bound(first, "next"), tc.wait+idleFor/2)
+			see(watch.Added, builders.MakeColdStart(claim("c"), template).Obj(), 10*time.Second)
+			for i := range tc.passedBy {
+				name := fmt.Sprint("later", i)
+				l.asks(name)
+				see(watch.Added, builders.MakeColdStart(claim(name), template).UID("uid-of-"+name).Obj(), 10*time.Second)
 			}
+			if tc.takenBy != "" {
+				if tc.takenBy == "next" {
+					l.asks("next")
+				}
+				see(watch.Modified, builders.Bound(first, claim(tc.takenBy), template).Obj(), time.Hour)
+			}
+			// Those of later claims are beside it, too.
+			l.cold = l.cold[:1]
 			if diff := cmp.Diff(tc.want, l.skipped()); diff != "" {
 				t.Errorf("passed over (-want,+got):\n%s", diff)
 			}
