@@ -13,7 +13,7 @@
 //	STORM_UPSTREAM=v1.0.3  release of agent-sandbox, or kruise: OpenKruise Agents, by its double
 //
 // It exits with 0 only when no invariant was broken, every claim became ready,
-// and there was a storm: at least 20 writes refused, under 5 % of binds raced.
+// and there was a storm: at least 20 writes refused, and binds judged that nothing could race with.
 // reads/bind are all live reads of Freshbind's, those for stamps and for what
 // follows from a refusal among them, per write that it judged: no metric says
 // what a read was for.

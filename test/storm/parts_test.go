@@ -159,6 +159,28 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+func TestSettledBindsRaceWithNothing(t *testing.T) {
+	claims := func(pool int, names ...string) step { return step{do: doBurst, pool: pool, names: names} }
+	update, pod := step{do: doUpdate}, step{do: doPod}
+	for name, tc := range map[string]struct {
+		steps []step
+		want  int
+	}{
+		"after the last update":       {[]step{claims(0, "c1"), update, claims(0, "c2", "c3")}, 2},
+		"before an update":            {[]step{claims(0, "c1", "c2"), update}, 0},
+		"of another pool's template":  {[]step{claims(1, "c1", "c2"), update}, 2},
+		"deleted again":               {[]step{claims(0, "c1", "d1")}, 1},
+		"a Pod is deleted after them": {[]step{claims(0, "c1", "c2"), pod}, 1},
+		"no claims are left":          {[]step{claims(0, "c1"), pod, pod, claims(0, "c2")}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := settled(tc.steps); got != tc.want {
+				t.Errorf("%d binds, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
 // Races by intention are a share of the claims, in short storms as in long ones.
 func TestPlanBoundsRaces(t *testing.T) {
 	for _, claims := range []int{60, 300} {
@@ -275,7 +297,7 @@ func TestWhatStormsProveTogether(t *testing.T) {
 		return r
 	}
 	of := func(refused, raced, binds int) result {
-		return result{refused: refused, tally: tally{raced: raced, binds: binds, attacks: attacked}}
+		return result{refused: refused, settled: 15, tally: tally{raced: raced, binds: binds, attacks: attacked}}
 	}
 	but := func(a attack, all raidTally) result {
 		r := of(20, 0, 300)
@@ -290,9 +312,10 @@ func TestWhatStormsProveTogether(t *testing.T) {
 	}{
 		"enough":               {[]result{of(20, 14, 300)}, nil},
 		"few refused":          {[]result{of(19, 14, 300)}, []string{"only 19 writes were refused or repaired: " + noStorm}},
-		"many raced":           {[]result{of(20, 15, 300)}, []string{"15 of 300 binds raced: 5 % or more"}},
-		"many in one, not all": {[]result{of(18, 6, 60), of(1, 1, 60), of(1, 1, 60)}, nil},
-		"many in all":          {[]result{of(9, 3, 60), of(9, 3, 60), of(9, 3, 60)}, []string{"9 of 180 binds raced: 5 % or more"}},
+		"many raced":           {[]result{of(20, 45, 60)}, nil},
+		"too many raced":       {[]result{of(20, 46, 60)}, []string{"14 binds did not race, of 15 or more that nothing could race with"}},
+		"many in one, not all": {[]result{of(18, 60, 60), of(2, 30, 60)}, nil},
+		"too many in all":      {[]result{of(9, 45, 60), of(9, 45, 60), of(9, 46, 60)}, []string{"44 binds did not race, of 45 or more that nothing could race with"}},
 		"repaired instead":     {[]result{repairing(of(9, 14, 300), 11)}, nil},
 		"few of both":          {[]result{repairing(of(9, 14, 300), 10)}, []string{"only 19 writes were refused or repaired: " + noStorm}},
 		"few refused in all":   {[]result{of(9, 0, 60), of(9, 0, 60)}, []string{"only 18 writes were refused or repaired: " + noStorm}},
@@ -300,7 +323,7 @@ func TestWhatStormsProveTogether(t *testing.T) {
 		"never refused":        {[]result{but(attackFlood, raidTally{tried: 1})}, nil},
 		"nothing was refused":  {[]result{but(attackReuse, raidTally{tried: 3})}, []string{"attack reuse was tried 3 times, and nothing was refused: it shows nothing"}},
 		"refused in another":   {[]result{but(attackReuse, raidTally{tried: 3}), of(20, 0, 300)}, nil},
-		"nothing":              {nil, []string{"only 0 writes were refused or repaired: " + noStorm, "0 of 0 binds raced: 5 % or more"}},
+		"nothing":              {nil, []string{"only 0 writes were refused or repaired: " + noStorm, "0 binds did not race, of 1 or more that nothing could race with"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -201,6 +201,31 @@ func (p *planner) update(pool int) {
 	p.add(step{do: doUpdate, pool: pool, to: next})
 }
 
+// settled is how many binds no update and no deleted Pod can race with, however slow they are:
+// those of claims that stay, are made after the last update of their template, and lose no Pod
+// to the storm.
+func settled(steps []step) (binds int) {
+	var after [pools]int
+	for _, s := range steps {
+		switch s.do {
+		case doUpdate:
+			after[s.pool] = 0
+		case doBurst:
+			for _, name := range s.names {
+				if strings.HasPrefix(name, keptPrefix) {
+					after[s.pool]++
+				}
+			}
+		case doPod:
+			after[s.pool] = max(0, after[s.pool]-1)
+		}
+	}
+	for _, n := range after {
+		binds += n
+	}
+	return binds
+}
+
 func (p *planner) drop(pool int) {
 	if len(p.doomed[pool]) == 0 {
 		return

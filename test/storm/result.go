@@ -5,17 +5,10 @@ import (
 	"strings"
 )
 
-// Both hold for all storms that are made together: several short ones are worth
+// minRefused is how many writes were refused or repaired at least, or there was no
+// storm. It holds for all storms that are made together: several short ones are worth
 // a long one, in which luck evens out.
-const (
-	// minRefused is how many writes were refused or repaired at least, or there was
-	// no storm.
-	minRefused = 20
-	// racedShare: fewer than one bind in so many may have raced. Whether a bind
-	// raced is decided for each by itself; this bounds how much of a storm shows
-	// nothing for that.
-	racedShare = 20
-)
+const minRefused = 20
 
 // result is one storm.
 type result struct {
@@ -25,7 +18,9 @@ type result struct {
 	claims, ready int
 	refused       int
 	ghosts        int
-	load          load
+	// settled is how many binds nothing could race with, by the plan.
+	settled int
+	load    load
 	// late says what did not happen in time.
 	late []error
 }
@@ -84,16 +79,17 @@ func (r result) faults() []string {
 // unproven says in words why the storms that were made together, though nothing
 // is wrong in any of them, prove too little.
 func unproven(storms ...result) []string {
-	refused, raced, binds := 0, 0, 0
+	refused, unraced, settled := 0, 0, 0
 	for _, r := range storms {
-		refused, raced, binds = refused+r.refused+int(r.load.repaired), raced+r.raced, binds+r.binds
+		refused, unraced, settled = refused+r.refused+int(r.load.repaired), unraced+r.binds-r.raced, settled+r.settled
 	}
 	var lines []string
 	if refused < minRefused {
 		lines = append(lines, fmt.Sprintf("only %d writes were refused or repaired: fewer than %d are no storm", refused, minRefused))
 	}
-	if raced*racedShare >= binds {
-		lines = append(lines, fmt.Sprintf("%d of %d binds raced: %d %% or more", raced, binds, 100/racedShare))
+	// How many race beyond that depends on how long a bind takes.
+	if unraced < max(1, settled) {
+		lines = append(lines, fmt.Sprintf("%d binds did not race, of %d or more that nothing could race with", unraced, max(1, settled)))
 	}
 	for _, a := range attacks {
 		all, made := raidTally{}, false

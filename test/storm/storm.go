@@ -60,7 +60,7 @@ func (w *world) storm(ctx context.Context, o options, out io.Writer) (result, er
 		return result{}, err
 	}
 	played := &runner{stage: s, out: out, start: time.Now()}
-	r := result{seed: o.seed, claims: o.claims}
+	r := result{seed: o.seed, claims: o.claims, settled: settled(steps)}
 	for _, p := range s.pools {
 		if _, err := p.Rest(ctx, "", fullWithin); err != nil {
 			return result{}, err
