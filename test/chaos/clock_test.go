@@ -16,6 +16,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/controlplane"
@@ -144,17 +145,57 @@ var clockJumps = []time.Duration{
 	3 * time.Hour, -2 * time.Hour, 5 * time.Minute, -10 * time.Minute, 47 * time.Hour, -time.Minute, 0, time.Hour, -12 * time.Hour,
 }
 
+// renewDeadline is how long a leader tries to renew its lease before it ends (internal/manager).
+const renewDeadline = 10 * time.Second
+
+// ends tells replicas that lost their lease because the machine stood still from all others that
+// end.
+type ends struct {
+	s    *stage
+	kube kubernetes.Interface
+	// starts and lost are what there was before, seen how many have ended since.
+	starts, lost, seen [2]int
+	// version is that of the lease, first seen at since; longest is the longest that it stayed the
+	// same, by the clock of this process, which nobody steps.
+	version string
+	since   time.Time
+	longest time.Duration
+}
+
+func newEnds(s *stage) *ends {
+	e := &ends{s: s, kube: s.kube(), since: time.Now()}
+	for i, r := range s.w.replicas {
+		e.starts[i], e.lost[i] = r.Starts(), r.leasesLost(s.t)
+	}
+	return e
+}
+
+// look complains of replicas that have ended since the last time.
+func (e *ends) look() {
+	lease, err := e.kube.CoordinationV1().Leases("default").Get(e.s.t.Context(), "freshbind", metav1.GetOptions{})
+	now := time.Now()
+	e.longest = max(e.longest, now.Sub(e.since))
+	if err == nil && lease.ResourceVersion != e.version {
+		e.version, e.since = lease.ResourceVersion, now
+	}
+	for i, r := range e.s.w.replicas {
+		ended := r.Starts() - e.starts[i]
+		if lost := r.leasesLost(e.s.t) - e.lost[i]; ended > e.seen[i] && (ended > lost || e.longest < renewDeadline/2) {
+			e.s.t.Errorf("replica %d ended %d times, %d times without its lease, which was renewed every %s or more often", i, ended, lost, e.longest)
+		}
+		e.seen[i] = ended
+	}
+}
+
 // clockSteps has the clocks of both replicas jump while claims are made and one more
-// pool is rolled out, by Freshbind and within a deadline. No replica ends: the lease is
+// pool is rolled out, by Freshbind and within a deadline. No replica ends for it: the lease is
 // no matter of the wall clock.
 func clockSteps(s *stage) (func(context.Context) (string, bool), func()) {
 	rolled := s.rolledPool()
-	var was [2]int
-	for i, r := range s.w.replicas {
-		was[i] = r.Starts()
-	}
+	ended := newEnds(s)
 	var seen atomic.Int64
 	jumps, stop := again(func(turn int) {
+		ended.look()
 		for i, r := range s.w.replicas {
 			by := clockJumps[(turn+i*len(clockJumps)/2)%len(clockJumps)]
 			if err := r.step(by); err != nil {
@@ -171,11 +212,9 @@ func clockSteps(s *stage) (func(context.Context) (string, bool), func()) {
 			return fmt.Sprintf("%d jumps of each, %d seen", jumps.Load(), seen.Load()), int(jumps.Load()) > 2*len(clockJumps) && int(seen.Load()) > 2*len(clockJumps)
 		}, func() {
 			stop()
-			for i, r := range s.w.replicas {
+			ended.look()
+			for _, r := range s.w.replicas {
 				s.must(r.step(0))
-				if n := r.Starts() - was[i]; n > 0 {
-					s.t.Errorf("replica %d ended %d times", i, n)
-				}
 			}
 			s.must(s.retry(func() error { _, err := rolled.Rest(s.t.Context(), image, within); return err }))
 			s.eventually("the rollout is complete", func(ctx context.Context) (string, bool) { return rolloutState(ctx, rolled) })

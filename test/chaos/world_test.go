@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -164,6 +165,16 @@ func (w *world) stop(t *testing.T) {
 	if err := w.Stop(); err != nil {
 		t.Error(err)
 	}
+}
+
+// leasesLost is how often a process of the replica has ended because it lost its lease.
+func (r *replica) leasesLost(t *testing.T) int {
+	t.Helper()
+	log, err := os.ReadFile(r.LogPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Count(log, []byte(fixture.LeaseLost))
 }
 
 // metric is the value of a metric without labels, or with exactly one set of them.
