@@ -12,6 +12,11 @@ var leaving = slices.Concat(at("internal/release/decide.go", []mutant{
 }), at("internal/release/release.go", []mutant{
 	{check: "release: marks go", old: `if err := r.unmark(ctx, sandbox, marksOf(sandbox)); err != nil {`, broken: `if err := r.unmark(ctx, sandbox, marks{}); err != nil {`, test: "TestReleaseOfEachObject", pkg: leavingTests},
 	{check: "release: a member that was shown is not offered once more", old: `is != shownReady || done ||`, broken: `is == foreign || done && false ||`, test: "TestReleaseOfEachObject", pkg: leavingTests},
+	{check: "release: what fails for one platform holds up no other", old: `if errs[i] == nil {`, broken: `if errors.Join(errs...) == nil {`, test: "TestReleaseOfTwoPlatforms/the_first_cannot_list", pkg: "internal/cli"},
+}), at("cmd/freshbind/app/platforms.go", []mutant{
+	{check: "release: every platform is released", old: `range commandedPlatforms() {`, broken: `range commandedPlatforms()[:1] {`, test: "TestReleaseLooksAtEveryPlatform"},
+}), at("cmd/freshbind/app/targets.go", []mutant{
+	{check: "a kind of another platform is no object of this one", old: `if wordAmong(kinds, s.kind) == "" {`, broken: `if false {`, test: "TestCLIUsage/rollout:_another_platform's"},
 }), at("internal/release/stop.go", []mutant{
 	{check: "release: bindings by floor go", old: `|-by-floor-[0-9]+`, broken: ``, test: "TestReleaseDeletesWhatIsInstalled", pkg: leavingTests},
 	{check: "release: every policy goes", old: `|own-[a-z]+)`, broken: `)`, test: "TestReleaseDeletesWhatIsInstalled", pkg: leavingTests},

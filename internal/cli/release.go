@@ -13,30 +13,46 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/liveread"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/release"
 )
 
-// Release undoes what Freshbind has done in namespaces, "" for all. Where the
-// warm-pool system is gone there is nothing to undo but what is left is told.
-func (c *Cluster) Release(ctx context.Context, dry DryRun, namespaces ...string) (release.Report, error) {
-	r := &release.Releaser{Client: c.Client, Objects: c.Objects, Silent: dry == ClientSide, Options: []client.PatchOption{client.FieldOwner(fieldManager)}}
+// Release undoes what Freshbind has done in namespaces, "" for all, to the objects of these
+// platforms. Where a platform is gone there is nothing to undo but what is left is told.
+func (c *Cluster) Release(ctx context.Context, dry DryRun, platforms []Objects, namespaces ...string) (release.Report, error) {
+	r := &release.Releaser{Client: c.Client, Silent: dry == ClientSide, Options: []client.PatchOption{client.FieldOwner(fieldManager)}}
 	if dry == ServerSide {
 		r.Options = append(r.Options, client.DryRunAll)
 	}
-	kinds := c.Objects.Kinds()
-	for resource, kind := range map[schema.GroupResource]*schema.GroupVersionKind{
-		kinds.Member.GroupResource(): &r.Kinds.Sandboxes, kinds.Pool.GroupResource(): &r.Kinds.Pools, kinds.Claim.GroupResource(): &r.Kinds.Claims,
-	} {
-		found, err := c.kind(ctx, resource)
+	var errs []error
+	for _, objects := range platforms {
+		kinds, err := c.served(ctx, objects.Kinds())
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		r.Platforms = append(r.Platforms, release.Platform{Objects: objects, Kinds: kinds})
+	}
+	report, err := r.Run(ctx, namespaces...)
+	return report, errors.Join(append(errs, err)...)
+}
+
+// served are those of a platform's kinds that the API server serves.
+func (c *Cluster) served(ctx context.Context, kinds platform.Kinds) (out release.Kinds, err error) {
+	for _, of := range []struct {
+		kind   platform.Kind
+		served *schema.GroupVersionKind
+	}{{kinds.Member, &out.Sandboxes}, {kinds.Pool, &out.Pools}, {kinds.Claim, &out.Claims}} {
+		gvr, err := c.Resolver.Resource(ctx, of.kind.GroupResource())
 		if errors.Is(err, liveread.ErrNotServed) {
 			continue
 		}
 		if err != nil {
-			return release.Report{}, err
+			return release.Kinds{}, fmt.Errorf("looking for %s in this cluster: %w", kinds.Product, err)
 		}
-		*kind = found
+		*of.served = gvr.GroupVersion().WithKind(of.kind.Kind)
 	}
-	return r.Run(ctx, namespaces...)
+	return out, nil
 }
 
 // Leader says since when the leader was last heard of, when it is alive; "" when

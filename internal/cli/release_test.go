@@ -13,12 +13,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/freshbind/freshbind/internal/cli"
 	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/platform/kruise"
 	"github.com/freshbind/freshbind/internal/release"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
@@ -52,6 +54,8 @@ func midway() []client.Object {
 var (
 	ignoreMarked = cmpopts.IgnoreUnexported(release.Pool{})
 	sorted       = cmpopts.SortSlices(strings.Compare)
+
+	platforms = []cli.Objects{agentsandbox.Objects{}, kruise.Commands{}}
 )
 
 // released is what the cluster shows of a release.
@@ -100,15 +104,17 @@ func TestRelease(t *testing.T) {
 	c := newCluster(t, midway()...)
 	was := stored(t, c)
 	want := release.Report{
-		Pools:    []*release.Pool{{Namespace: ns, Name: "python", Shown: 2, Offered: 1}},
-		Unmarked: map[string]int{"Sandbox": 4, "Pod": 1, "SandboxClaim": 1, "SandboxWarmPool": 1},
+		Pools: []*release.Pool{{Kind: "SandboxWarmPool", Namespace: ns, Name: "python", Shown: 2, Offered: 1}},
+		Unmarked: map[string]int{
+			"Sandbox.agents.x-k8s.io": 4, "Pod": 1, "SandboxClaim.extensions.agents.x-k8s.io": 1, "SandboxWarmPool.extensions.agents.x-k8s.io": 1,
+		},
 		Left: []string{
 			"1 pools with annotations of yours (freshbind.dev/…): nobody reads them now, and they count again after an install",
 			"1 namespaces with your label freshbind.dev/enforcement",
 		},
 	}
 	for _, dry := range []cli.DryRun{cli.ClientSide, cli.ServerSide, cli.Real} {
-		got, err := c.Release(t.Context(), dry, "")
+		got, err := c.Release(t.Context(), dry, platforms, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,6 +140,72 @@ func TestRelease(t *testing.T) {
 	}
 }
 
+// halfwayTwice has what midway has, and a SandboxSet of OpenKruise Agents whose member is hidden.
+func halfwayTwice(t *testing.T, funcs interceptor.Funcs) *cli.Cluster {
+	t.Helper()
+	set := clitest.Box("SandboxSet", "boxes", map[string]any{"replicas": int64(1), "template": clitest.BoxPod("v1")})
+	set.SetAnnotations(map[string]string{settings.StrategyKey: "Recreate", settings.RolloutStateKey: "Progressing"})
+	box := clitest.BoxMember(set, "box", "v1")
+	box[1].SetLabels(map[string]string{settings.StampKey: "v1-x"})
+	c := clitest.NewBoth(t, funcs, append(append(midway(), set), box...)...)
+	member := box[0]
+	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(member), member); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Client.Patch(t.Context(), member, client.RawPatch(types.MergePatchType, kruise.Objects{}.Hide(member))); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Where there are two platforms, the members of both come back, and what is wrong with one
+// holds up no other.
+func TestReleaseOfTwoPlatforms(t *testing.T) {
+	sandboxes := &release.Pool{Kind: "SandboxWarmPool", Namespace: ns, Name: "python", Shown: 2, Offered: 1}
+	boxes := &release.Pool{Kind: "SandboxSet", Namespace: ns, Name: "boxes", Shown: 1}
+	refuses := func(group string) interceptor.Funcs {
+		return interceptor.Funcs{List: func(ctx context.Context, w client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if gvk, err := w.GroupVersionKindFor(list); err == nil && gvk.Group == group && gvk.Kind == "SandboxList" {
+				return errors.New("conversion webhook: no endpoints available")
+			}
+			return w.List(ctx, list, opts...)
+		}}
+	}
+	for name, tc := range map[string]struct {
+		funcs   interceptor.Funcs
+		want    []*release.Pool
+		wantErr bool
+	}{
+		"both":                  {want: []*release.Pool{sandboxes, boxes}},
+		"the first cannot list": {refuses(agentsandbox.CoreGroup), []*release.Pool{{Kind: sandboxes.Kind, Namespace: ns, Name: sandboxes.Name}, boxes}, true},
+		"nor the second":        {refuses(kruise.Group), []*release.Pool{sandboxes, {Kind: boxes.Kind, Namespace: ns, Name: boxes.Name}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := halfwayTwice(t, tc.funcs)
+			report, err := c.Release(t.Context(), cli.Real, platforms, ns)
+			if (err != nil) != tc.wantErr {
+				t.Errorf("error %v, want one: %t", err, tc.wantErr)
+			}
+			if diff := cmp.Diff(tc.want, report.Pools, ignoreMarked); diff != "" {
+				t.Errorf("pools (-want,+got):\n%s", diff)
+			}
+			if err != nil {
+				return
+			}
+			want := map[string]int{
+				"Sandbox.agents.x-k8s.io": 4, "Pod": 2, "SandboxClaim.extensions.agents.x-k8s.io": 1, "SandboxWarmPool.extensions.agents.x-k8s.io": 1,
+				"SandboxSet.agents.kruise.io": 1,
+			}
+			if diff := cmp.Diff(want, report.Unmarked); diff != "" {
+				t.Errorf("unmarked (-want,+got):\n%s", diff)
+			}
+			if left := "2 pools with annotations of yours"; !strings.HasPrefix(report.Left[0], left) {
+				t.Errorf("left is %q, want %q first", report.Left, left)
+			}
+		})
+	}
+}
+
 func TestReleaseTwiceWritesOnce(t *testing.T) {
 	var writes atomic.Int32
 	c := clitest.New(t, interceptor.Funcs{
@@ -148,7 +220,7 @@ func TestReleaseTwiceWritesOnce(t *testing.T) {
 	}, midway()...)
 	var counts []int32
 	for range 2 {
-		if _, err := c.Release(t.Context(), cli.Real, ns); err != nil {
+		if _, err := c.Release(t.Context(), cli.Real, platforms, ns); err != nil {
 			t.Fatal(err)
 		}
 		counts = append(counts, writes.Swap(0))
@@ -183,7 +255,7 @@ func TestReleaseBesideOthers(t *testing.T) {
 					return w.Patch(ctx, o, p, opts...)
 				},
 			}, midway()...)
-			report, err := c.Release(t.Context(), cli.Real, ns)
+			report, err := c.Release(t.Context(), cli.Real, platforms, ns)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -215,7 +287,7 @@ func TestReleaseRefused(t *testing.T) {
 					return w.Patch(ctx, o, p, opts...)
 				},
 			}, midway()...)
-			report, err := c.Release(t.Context(), cli.Real, ns)
+			report, err := c.Release(t.Context(), cli.Real, platforms, ns)
 			if (err != nil) != tc.wantErr || report.Failed != tc.wantFailed {
 				t.Fatalf("error %v, failures %v, want %d", err, report.Failures, tc.wantFailed)
 			}
@@ -230,7 +302,7 @@ func TestReleaseRefused(t *testing.T) {
 func TestReleaseWithoutAgentSandbox(t *testing.T) {
 	c := newCluster(t, namespace("enforce"))
 	c.Resolver = nothingServed{}
-	report, err := c.Release(t.Context(), cli.Real, "")
+	report, err := c.Release(t.Context(), cli.Real, platforms, "")
 	if err != nil {
 		t.Fatal(err)
 	}

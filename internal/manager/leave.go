@@ -95,7 +95,9 @@ func (o *process) showHidden(ctx context.Context, c client.Client, ask platform.
 	if len(namespaces) == 0 {
 		namespaces = []string{corev1.NamespaceAll}
 	}
-	r := &release.Releaser{Client: c, Objects: k.Kept, Kinds: release.Kinds{Sandboxes: k.Sandboxes, Claims: k.Claims, Pools: k.Pools}}
+	r := &release.Releaser{Client: c, Platforms: []release.Platform{
+		{Objects: k.Kept, Kinds: release.Kinds{Sandboxes: k.Sandboxes, Claims: k.Claims, Pools: k.Pools}},
+	}}
 	report, err := r.ShowAll(ctx, namespaces...)
 	if err != nil {
 		return fmt.Errorf("showing hidden members: %w", err)

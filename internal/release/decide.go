@@ -76,7 +76,7 @@ const (
 	shownReady
 )
 
-func (r *Releaser) stateOf(member *unstructured.Unstructured) (s state, pool types.UID) {
+func (r platformRelease) stateOf(member *unstructured.Unstructured) (s state, pool types.UID) {
 	d := r.Objects.DescribeMember(member)
 	uid := types.UID(d.Controller.UID)
 	switch {

@@ -42,11 +42,16 @@ type Objects interface {
 	platform.Describer
 }
 
-// Releaser has what a release needs.
-type Releaser struct {
-	Client  client.Client
+// Platform is a warm-pool system.
+type Platform struct {
 	Objects Objects
 	Kinds   Kinds
+}
+
+// Releaser has what a release needs.
+type Releaser struct {
+	Client    client.Client
+	Platforms []Platform
 	// Silent sends no write; Options are for each that is sent.
 	Silent  bool
 	Options []client.PatchOption
@@ -58,8 +63,15 @@ type Releaser struct {
 	offered map[types.UID]bool
 }
 
+// platformRelease is the part of a release that is about one platform.
+type platformRelease struct {
+	*Releaser
+	Platform
+}
+
 // Pool is what was done to the members of a pool.
 type Pool struct {
+	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	// Shown were hidden from claims. Offered were shown, and are put before the
@@ -73,7 +85,7 @@ type Pool struct {
 // Report is what was done, and what was not.
 type Report struct {
 	Pools []*Pool `json:"pools"`
-	// Unmarked counts the objects that marks were removed from, by kind.
+	// Unmarked counts the objects that marks were removed from, by KIND.GROUP.
 	Unmarked map[string]int `json:"unmarked"`
 	// Failures are the first of those that the API server refused; Failed counts
 	// them all.
@@ -92,37 +104,46 @@ func (r *Report) Shown() (n int) {
 }
 
 // Run releases namespaces, "" for all. Hidden members come first: that is what
-// claims miss, and no policy of Freshbind's is in the way of it. The report tells what was done until an error, too.
+// claims miss, and no policy of Freshbind's is in the way of it. What fails for one platform
+// holds up no other. The report tells what was done until an error, too.
 func (r *Releaser) Run(ctx context.Context, namespaces ...string) (Report, error) {
-	r.begin()
-	for _, step := range []func(context.Context, string) error{r.readPools, r.showMembers, r.unmarkSandboxes, r.unmarkOthers} {
-		for _, namespace := range namespaces {
-			if err := step(ctx, namespace); err != nil {
-				return r.report, err
-			}
-		}
+	err := r.take(ctx, namespaces, platformRelease.readPools, platformRelease.showMembers,
+		platformRelease.unmarkSandboxes, platformRelease.unmarkClaims, platformRelease.unmarkPools)
+	for _, namespace := range namespaces {
+		err = errors.Join(err, r.unmarkPods(ctx, namespace))
+	}
+	if err != nil {
+		return r.report, err
 	}
 	return r.report, r.left(ctx, namespaces)
 }
 
-func (r *Releaser) begin() {
-	r.report, r.pools, r.offered = Report{Unmarked: map[string]int{}}, map[types.UID]*Pool{}, map[types.UID]bool{}
-}
-
 // ShowAll shows hidden members, and undoes nothing else.
 func (r *Releaser) ShowAll(ctx context.Context, namespaces ...string) (Report, error) {
-	r.begin()
-	for _, namespace := range namespaces {
-		if err := r.showMembers(ctx, namespace); err != nil {
-			return r.report, err
-		}
-	}
-	return r.report, nil
+	err := r.take(ctx, namespaces, platformRelease.showMembers)
+	return r.report, err
 }
 
-func (r *Releaser) readPools(ctx context.Context, namespace string) error {
+// take takes each step for all platforms before the next. A platform's first error ends its
+// steps.
+func (r *Releaser) take(ctx context.Context, namespaces []string, steps ...func(platformRelease, context.Context, string) error) error {
+	r.report, r.pools, r.offered = Report{Unmarked: map[string]int{}}, map[types.UID]*Pool{}, map[types.UID]bool{}
+	errs := make([]error, len(r.Platforms))
+	for _, step := range steps {
+		for i, p := range r.Platforms {
+			for _, namespace := range namespaces {
+				if errs[i] == nil {
+					errs[i] = step(platformRelease{r, p}, ctx, namespace)
+				}
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r platformRelease) readPools(ctx context.Context, namespace string) error {
 	return each(ctx, r.Client, r.Kinds.Pools, partial, func(pool metav1.Object) error {
-		p := &Pool{Namespace: pool.GetNamespace(), Name: pool.GetName(), marked: !outcomesOf(pool).none()}
+		p := &Pool{Kind: r.Kinds.Pools.Kind, Namespace: pool.GetNamespace(), Name: pool.GetName(), marked: !outcomesOf(pool).none()}
 		r.pools[pool.GetUID()] = p
 		if p.marked {
 			r.report.Pools = append(r.report.Pools, p)
@@ -132,10 +153,10 @@ func (r *Releaser) readPools(ctx context.Context, namespace string) error {
 }
 
 // poolOf may be a pool that is new, or gone already. The lock is held.
-func (r *Releaser) poolOf(uid types.UID, member *unstructured.Unstructured) *Pool {
+func (r platformRelease) poolOf(uid types.UID, member *unstructured.Unstructured) *Pool {
 	p := r.pools[uid]
 	if p == nil {
-		p = &Pool{Namespace: member.GetNamespace(), Name: r.Objects.DescribeMember(member).Controller.Name}
+		p = &Pool{Kind: r.Kinds.Pools.Kind, Namespace: member.GetNamespace(), Name: r.Objects.DescribeMember(member).Controller.Name}
 		r.pools[uid] = p
 	}
 	if !p.marked {
@@ -147,7 +168,7 @@ func (r *Releaser) poolOf(uid types.UID, member *unstructured.Unstructured) *Poo
 
 // showMembers goes on until no hidden member is left: others may have written to
 // one between the list and the patch.
-func (r *Releaser) showMembers(ctx context.Context, namespace string) error {
+func (r platformRelease) showMembers(ctx context.Context, namespace string) error {
 	for range rounds {
 		again, err := r.showOnce(ctx, namespace)
 		if err != nil || !again || r.Silent {
@@ -159,7 +180,7 @@ func (r *Releaser) showMembers(ctx context.Context, namespace string) error {
 	return nil
 }
 
-func (r *Releaser) showOnce(ctx context.Context, namespace string) (again bool, err error) {
+func (r platformRelease) showOnce(ctx context.Context, namespace string) (again bool, err error) {
 	err = r.sandboxes(ctx, namespace, func(ctx context.Context, sandbox *unstructured.Unstructured) error {
 		is, pool := r.stateOf(sandbox)
 		if is != hidden {
@@ -184,7 +205,7 @@ func (r *Releaser) showOnce(ctx context.Context, namespace string) (again bool, 
 
 // unmarkSandboxes removes what is left of marks, and offers members of pools
 // that Freshbind looked after.
-func (r *Releaser) unmarkSandboxes(ctx context.Context, namespace string) error {
+func (r platformRelease) unmarkSandboxes(ctx context.Context, namespace string) error {
 	return r.sandboxes(ctx, namespace, func(ctx context.Context, sandbox *unstructured.Unstructured) error {
 		is, pool := r.stateOf(sandbox)
 		// A merge patch leaves the new version in what it is given.
@@ -212,7 +233,7 @@ func (r *Releaser) unmarkSandboxes(ctx context.Context, namespace string) error 
 
 // offer puts a member that is shown before the claim controller. One that others
 // write to meanwhile has been, as that is what makes it look.
-func (r *Releaser) offer(ctx context.Context, member *unstructured.Unstructured) (bool, error) {
+func (r platformRelease) offer(ctx context.Context, member *unstructured.Unstructured) (bool, error) {
 	patch, ok := r.Objects.Offer(member)
 	if !ok {
 		if done, err := r.patch(ctx, member, r.Objects.Hide(member)); !done {
@@ -233,35 +254,33 @@ func (r *Releaser) offer(ctx context.Context, member *unstructured.Unstructured)
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// unmarkOthers is for Pods, claims and, once nothing else is left to do, pools:
-// their marks tell a release that was interrupted where to go on.
-func (r *Releaser) unmarkOthers(ctx context.Context, namespace string) error {
-	within := client.InNamespace(namespace)
+func (r platformRelease) unmarkClaims(ctx context.Context, namespace string) error {
+	return r.unmarkAll(ctx, r.Kinds.Claims, marksOf, client.InNamespace(namespace))
+}
+
+// unmarkPools comes once nothing else is left to do for a platform: the marks of pools tell
+// a release that was interrupted where to go on.
+func (r platformRelease) unmarkPools(ctx context.Context, namespace string) error {
+	return r.unmarkAll(ctx, r.Kinds.Pools, outcomesOf, client.InNamespace(namespace))
+}
+
+// unmarkPods is for those of all platforms, and of none that is served any more.
+func (r *Releaser) unmarkPods(ctx context.Context, namespace string) error {
 	pods := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
-	for _, of := range []struct {
-		kind    schema.GroupVersionKind
-		marks   func(metav1.Object) marks
-		options []client.ListOption
-	}{
-		{pods, marksOf, []client.ListOption{within, client.HasLabels{settings.StampKey}}},
-		{r.Kinds.Claims, marksOf, []client.ListOption{within}},
-		{r.Kinds.Pools, outcomesOf, []client.ListOption{within}},
-	} {
-		err := r.page(ctx, of.kind, partial, func(ctx context.Context, obj client.Object) error {
-			return r.unmark(ctx, obj, of.marks(obj))
-		}, of.options...)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.unmarkAll(ctx, pods, marksOf, client.InNamespace(namespace), client.HasLabels{settings.StampKey})
+}
+
+func (r *Releaser) unmarkAll(ctx context.Context, kind schema.GroupVersionKind, marks func(metav1.Object) marks, options ...client.ListOption) error {
+	return r.page(ctx, kind, partial, func(ctx context.Context, obj client.Object) error {
+		return r.unmark(ctx, obj, marks(obj))
+	}, options...)
 }
 
 func (r *Releaser) unmark(ctx context.Context, obj client.Object, m marks) error {
 	if m.none() {
 		return nil
 	}
-	kind := obj.GetObjectKind().GroupVersionKind().Kind
+	kind := obj.GetObjectKind().GroupVersionKind().GroupKind()
 	patch, err := m.unmark(obj)
 	if err != nil {
 		return err
@@ -271,9 +290,9 @@ func (r *Releaser) unmark(ctx context.Context, obj client.Object, m marks) error
 	defer r.mu.Unlock()
 	switch {
 	case done:
-		r.report.Unmarked[kind]++
+		r.report.Unmarked[kind.String()]++
 	case err != nil && !apierrors.IsConflict(err):
-		return r.fail(ctx, "removing marks from "+kind, obj, err)
+		return r.fail(ctx, "removing marks from "+kind.Kind, obj, err)
 	}
 	return nil
 }
@@ -302,7 +321,7 @@ func (r *Releaser) fail(ctx context.Context, doing string, obj client.Object, er
 	return nil
 }
 
-func (r *Releaser) sandboxes(ctx context.Context, namespace string, do func(context.Context, *unstructured.Unstructured) error) error {
+func (r platformRelease) sandboxes(ctx context.Context, namespace string, do func(context.Context, *unstructured.Unstructured) error) error {
 	return r.page(ctx, r.Kinds.Sandboxes, whole, func(ctx context.Context, obj client.Object) error {
 		return do(ctx, obj.(*unstructured.Unstructured))
 	}, client.InNamespace(namespace))

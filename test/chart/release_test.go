@@ -67,7 +67,7 @@ func TestFreshbindGoes(t *testing.T) {
 			if tc.stays > 0 {
 				output = w.releaseByHand(t)
 			}
-			if want := fmt.Sprintf("pool %s/%s: %d members shown", ns.Name, p.Name, tc.stays); !strings.Contains(output, want) {
+			if want := fmt.Sprintf("SandboxWarmPool %s/%s: %d members shown", ns.Name, p.Name, tc.stays); !strings.Contains(output, want) {
 				t.Errorf("%q is not in\n%s", want, output)
 			}
 			w.hidden(t, ns, p, 0)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freshbind/freshbind/internal/doctor"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/internal/platform/kruise"
 )
@@ -77,10 +78,16 @@ func TestRolesAreWhatIsUsed(t *testing.T) {
 // granted are the rights in the chart's roles, as verb and resource.
 func granted(t *testing.T, values ...string) []string {
 	t.Helper()
+	return grantedTo(t, false, values...)
+}
+
+// grantedTo is granted, or the same of the roles of hooks.
+func grantedTo(t *testing.T, hooks bool, values ...string) []string {
+	t.Helper()
 	var rights []string
 	for _, o := range render(t, append(values, certManager, mutating)...) {
 		var role rbacv1.ClusterRole
-		if !slices.Contains([]string{"Role", "ClusterRole"}, o.GetKind()) || o.GetAnnotations()["helm.sh/hook"] != "" {
+		if !slices.Contains([]string{"Role", "ClusterRole"}, o.GetKind()) || hooks == (o.GetAnnotations()["helm.sh/hook"] == "") {
 			continue
 		}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role); err != nil {
@@ -111,6 +118,20 @@ func TestTheRoleDeletesPodsWhereAValueSaysSo(t *testing.T) {
 	} {
 		if got := slices.Contains(granted(t, tc.values...), "delete pods"); got != tc.want {
 			t.Errorf("%s: the role deletes Pods: %t, want %t", name, got, tc.want)
+		}
+	}
+}
+
+// A platform that is not guarded any more can have members that are hidden.
+func TestAnUninstallMayReleaseEveryPlatform(t *testing.T) {
+	may := grantedTo(t, true)
+	for _, kinds := range []platform.Kinds{agentsandbox.Objects{}.Kinds(), kruise.Objects{}.Kinds()} {
+		for _, kind := range []platform.Kind{kinds.Member, kinds.Pool} {
+			for _, verb := range []string{"list", "patch"} {
+				if right := verb + " " + kind.Group + "/" + kind.Resource; !slices.Contains(may, right) {
+					t.Errorf("the uninstall may not %s", right)
+				}
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -79,7 +80,20 @@ func (g getter) Get(ctx context.Context, ref liveread.Ref) (*unstructured.Unstru
 // New returns a cluster with these objects, in which nothing is said by default.
 func New(t *testing.T, funcs interceptor.Funcs, objs ...client.Object) *cli.Cluster {
 	t.Helper()
-	c := served(kinds, kinds.client(t, agentsandbox.Sandboxes, funcs, objs...))
+	return agentSandbox(t, kinds, funcs, objs...)
+}
+
+// NewBoth is New with OpenKruise Agents beside agent-sandbox.
+func NewBoth(t *testing.T, funcs interceptor.Funcs, objs ...client.Object) *cli.Cluster {
+	t.Helper()
+	both := maps.Clone(kinds)
+	maps.Copy(both, kruiseKinds)
+	return agentSandbox(t, both, funcs, objs...)
+}
+
+func agentSandbox(t *testing.T, k kindsOf, funcs interceptor.Funcs, objs ...client.Object) *cli.Cluster {
+	t.Helper()
+	c := served(k, k.client(t, funcs, objs...))
 	c.Objects = agentsandbox.Objects{}
 	c.Judging = func(s cli.Sources) cli.Judging {
 		p := &agentsandbox.Platform{Reader: s.Reader, Resolver: s.Resolver, History: s.History, Defaults: s.Defaults}
@@ -102,21 +116,25 @@ func served(k kindsOf, c client.WithWatch) *cli.Cluster {
 }
 
 // client has these objects, of these kinds and of Kubernetes' own.
-func (k kindsOf) client(t *testing.T, members schema.GroupResource, funcs interceptor.Funcs, objs ...client.Object) client.WithWatch {
+func (k kindsOf) client(t *testing.T, funcs interceptor.Funcs, objs ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	for _, gvk := range k {
+	var members []client.Object
+	for gr, gvk := range k {
+		if gr.Resource == agentsandbox.Sandboxes.Resource {
+			member := &unstructured.Unstructured{}
+			member.SetGroupVersionKind(gvk)
+			members = append(members, member)
+		}
 		if gvk.Group != "" {
 			scheme.AddKnownTypeWithName(gvk, &unstructured.Unstructured{})
 			scheme.AddKnownTypeWithName(gvk.GroupVersion().WithKind(gvk.Kind+"List"), &unstructured.UnstructuredList{})
 		}
 	}
-	sandbox := &unstructured.Unstructured{}
-	sandbox.SetGroupVersionKind(k[members])
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objs...).WithStatusSubresource(sandbox).WithInterceptorFuncs(funcs).
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objs...).WithStatusSubresource(members...).WithInterceptorFuncs(funcs).
 		WithIndex(&eventsv1.Event{}, "regarding.name", func(o client.Object) []string { return []string{o.(*eventsv1.Event).Regarding.Name} }).
 		WithIndex(&eventsv1.Event{}, "regarding.kind", func(o client.Object) []string { return []string{o.(*eventsv1.Event).Regarding.Kind} }).
 		WithIndex(&coordinationv1.Lease{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).

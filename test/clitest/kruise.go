@@ -40,7 +40,7 @@ func NewKruise(t *testing.T, without schema.GroupResource, funcs interceptor.Fun
 	t.Helper()
 	known := maps.Clone(kruiseKinds)
 	delete(known, without)
-	c := served(known, kruiseKinds.client(t, kruise.Sandboxes, funcs, objs...))
+	c := served(known, kruiseKinds.client(t, funcs, objs...))
 	c.Objects = kruise.Commands{}
 	c.Judging = func(s cli.Sources) cli.Judging {
 		p := &kruise.Platform{Stored: platform.Stored{Reader: s.Reader, Resolver: s.Resolver}, ByUID: s.ByUID, History: s.History, Defaults: s.Defaults}

@@ -9,9 +9,11 @@ import (
 
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform/kruise"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
 )
@@ -70,6 +72,39 @@ func TestTwoPlatformsAreGuardedAtOnce(t *testing.T) {
 	}
 	if err := refusedAsStale(w.take(stale, "b-user", "")); err != nil {
 		t.Error(err)
+	}
+}
+
+// Commands look at the platform that is asked for. A release looks at both, though nobody is
+// left to show the members that are hidden.
+func TestTwoPlatformsAreReleased(t *testing.T) {
+	t.Parallel()
+	w := startKruise(t)
+	set := w.set(kruiseSpace, "left", "")
+	w.asked(w.set(kruiseSpace, "probe", ""))
+	controllers, err := upstream.Start(t.Context(), w.cluster, upstream.Options{Version: "v1.0.3", Log: os.Stderr})
+	w.must(err)
+	t.Cleanup(func() { w.must(controllers.Stop()) })
+	w.logged(`"pools":"extensions.agents.x-k8s.io/`, 1)
+	namespace, err := scenario.CreateNamespace(t.Context(), w.cluster.Config(), "v1beta1", "beside", scenario.Enforce())
+	w.must(err)
+	w.must(namespace.WaitGuarded(t.Context(), 2*within))
+	w.replaced(namespace, "python")
+	stale := w.born(set, "stale").GetName()
+	w.edit("SandboxSet", kruiseSpace, set.GetName())
+	w.finds(set)
+
+	w.prints("status -A", "beside", "python")
+	w.prints("status -A --platform "+kruise.Name, kruiseSpace, set.GetName())
+	w.must(w.guard.Kill())
+	// It tries until the policies that it deletes are forgotten.
+	w.prints("release -A --stop none/none --unattended --timeout 10m",
+		"SandboxWarmPool beside/python: ", "SandboxSet "+kruiseSpace+"/"+set.GetName()+": 1 members shown")
+	w.finds(set, stale)
+	for _, marked := range []*unstructured.Unstructured{w.at(set, stale), w.stored(set)} {
+		if text := fmt.Sprint(marked.GetLabels(), marked.GetAnnotations()); strings.Contains(text, settings.Prefix) {
+			t.Errorf("%s %s is still marked: %s", marked.GetKind(), marked.GetName(), text)
+		}
 	}
 }
 

@@ -68,7 +68,9 @@ func TestKruiseHidesWhatIsStale(t *testing.T) {
 	kind := func(kind string) schema.GroupVersionKind {
 		return left.GroupVersionKind().GroupVersion().WithKind(kind)
 	}
-	r := &undoing.Releaser{Client: w.c, Objects: kruise.Objects{}, Kinds: undoing.Kinds{Sandboxes: kind("Sandbox"), Pools: kind("SandboxSet")}}
+	r := &undoing.Releaser{Client: w.c, Platforms: []undoing.Platform{
+		{Objects: kruise.Objects{}, Kinds: undoing.Kinds{Sandboxes: kind("Sandbox"), Pools: kind("SandboxSet")}},
+	}}
 	report, err := r.ShowAll(t.Context(), kruiseSpace)
 	if err != nil || report.Failed > 0 || report.Shown() != 3*boxes {
 		t.Errorf("%d members are shown, want %d: %v %q", report.Shown(), 3*boxes, err, report.Failures)

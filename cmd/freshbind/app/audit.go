@@ -47,8 +47,13 @@ func auditUsage(format string, args ...any) error {
 	return &ExitError{Code: exitUsage, Err: fmt.Errorf(format, args...)}
 }
 
-// auditCheckPlatform takes none, too.
-func auditCheckPlatform(platform string) error {
+// platformUsage is the help of --platform where there is a cluster.
+func platformUsage(do string) string {
+	return "The warm-pool system to " + do + ", " + strings.Join(checker.Platforms(), " or ") + "; by default the first of these that the cluster has."
+}
+
+// checkPlatform takes none, too.
+func checkPlatform(platform string) error {
 	if platform != "" && !slices.Contains(checker.Platforms(), platform) {
 		return auditUsage("--platform %s: use %s", platform, strings.Join(checker.Platforms(), " or "))
 	}

@@ -45,7 +45,7 @@ func newAuditCheckCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			if len(o.files) == 0 || slices.Contains(o.files, "") {
 				return auditUsage("-f is required: name a recording or an audit log, or - for standard input")
 			}
-			if err := auditCheckPlatform(o.platform); err != nil {
+			if err := checkPlatform(o.platform); err != nil {
 				return err
 			}
 			if err := auditCheckOutput(&o.output); err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -62,7 +61,7 @@ func newAuditWatchCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	}
 	o.config.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Watch all namespaces.")
-	cmd.Flags().StringVar(&o.platform, "platform", "", "The warm-pool system to watch, "+strings.Join(checker.Platforms(), " or ")+"; by default the first of these that the cluster has.")
+	cmd.Flags().StringVar(&o.platform, "platform", "", platformUsage("watch"))
 	cmd.Flags().DurationVar(&o.duration, "duration", 0, "Stop after this long; 0 means at Ctrl-C.")
 	o.output.AddFlags(cmd)
 	cmd.Flags().StringVar(&o.file, "config", "", auditConfigUsage)
@@ -75,7 +74,7 @@ func (o *auditWatchOptions) validate() error {
 	if o.duration < 0 {
 		return auditUsage("--duration %s: it must not be negative; 0 means until Ctrl-C", o.duration)
 	}
-	if err := auditCheckPlatform(o.platform); err != nil {
+	if err := checkPlatform(o.platform); err != nil {
 		return err
 	}
 	return auditCheckOutput(&o.output)

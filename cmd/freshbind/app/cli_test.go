@@ -65,7 +65,7 @@ func (t *terminal) command() *cobra.Command {
 	r := env{
 		screen:  t.screen,
 		streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &t.out, ErrOut: &t.errOut}, program: "kubectl freshbind",
-		connect: func(_ *genericclioptions.ConfigFlags, d settings.Defaults) (*cli.Cluster, error) {
+		connect: func(_ *genericclioptions.ConfigFlags, d settings.Defaults, _ string) (*cli.Cluster, error) {
 			t.cluster.Defaults = d
 			return t.cluster, nil
 		},
@@ -161,11 +161,14 @@ func TestCLIUsage(t *testing.T) {
 		"status: name and -A":         {[]string{"status", "a", "-A"}, "a pool by name and -A or -l exclude each other"},
 		"status: selector":            {[]string{"status", "-l", "a in"}, `-l "a in": `},
 		"status: mode":                {[]string{"status", "--default-enforcement", "x"}, `--default-enforcement: "x" is not a mode: use enforce or audit`},
+		"status: platform":            {[]string{"status", "--platform", "x"}, "--platform x: use agent-sandbox or openkruise-agents"},
 		"status: strategy":            {[]string{"status", "--default-rollout-strategy", "x"}, `--default-rollout-strategy: "x" is not a strategy`},
 		"get: unknown":                {[]string{"get", "pods"}, `unknown command "pods" for "kubectl freshbind get"`},
 		"rollout: unknown":            {[]string{"rollout", "undone"}, `unknown command "undone" for "kubectl freshbind rollout"`},
 		"rollout: nothing":            {[]string{"rollout", "status"}, "pool/NAME or template/NAME is required"},
 		"rollout: no kind":            {[]string{"rollout", "status", "python"}, `"python": ` + kinds},
+		"rollout: another platform's": {[]string{"rollout", "pause", "sbs/a"}, `"sbs" is not a kind of agent-sandbox with its extensions: choose`},
+		"history: another platform's": {[]string{"rollout", "history", "sandboxset/a"}, `"sandboxset" is not a kind of agent-sandbox with its extensions: choose`},
 		"rollout: no name":            {[]string{"rollout", "status", "pool/"}, `"pool/": ` + kinds},
 		"rollout: other kind":         {[]string{"rollout", "undo", "deployment/x"}, `"deployment/x": "deployment" is not a kind that rolls out: ` + kinds},
 		"rollout: claims do not":      {[]string{"rollout", "undo", "claim", "x"}, `"claim/x": "claim" is not a kind that rolls out: ` + kinds},

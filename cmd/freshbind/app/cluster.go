@@ -50,23 +50,26 @@ type env struct {
 	streams genericiooptions.IOStreams
 	// program is how this program is called.
 	program string
-	connect func(*genericclioptions.ConfigFlags, settings.Defaults) (*cli.Cluster, error)
+	connect func(flags *genericclioptions.ConfigFlags, defaults settings.Defaults, platform string) (*cli.Cluster, error)
 	// screen is the terminal that streams.Out is; nil for none.
 	screen *cli.Screen
 }
 
 func newEnv(streams genericiooptions.IOStreams) env {
-	return env{streams: streams, program: calledAs(os.Args[0]), screen: cli.NewScreen(streams.Out), connect: func(flags *genericclioptions.ConfigFlags, d settings.Defaults) (*cli.Cluster, error) {
-		return connect(streams, flags, d)
-	}}
+	r := env{streams: streams, program: calledAs(os.Args[0]), screen: cli.NewScreen(streams.Out)}
+	r.connect = func(flags *genericclioptions.ConfigFlags, d settings.Defaults, platform string) (*cli.Cluster, error) {
+		return connect(streams, flags, d, platform)
+	}
+	return r
 }
 
 // readTimeout is how long one read may take: here nobody waits for it but a person.
 const readTimeout = 30 * time.Second
 
-// connect reaches the cluster of a kubeconfig. What the API server warns of,
+// connect reaches the cluster of a kubeconfig, and the platform of that name there, "" for the
+// one that it serves. What the API server warns of,
 // Freshbind's own advice included, goes to the error stream.
-func connect(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags, defaults settings.Defaults) (*cli.Cluster, error) {
+func connect(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags, defaults settings.Defaults, of string) (*cli.Cluster, error) {
 	cfg, err := flags.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
@@ -95,7 +98,7 @@ func connect(streams genericiooptions.IOStreams, flags *genericclioptions.Config
 	if err != nil {
 		return nil, err
 	}
-	has, err := platformOf(resolver)
+	has, err := platformOf(resolver, of)
 	if err != nil {
 		return nil, err
 	}
@@ -109,13 +112,19 @@ func connect(streams genericiooptions.IOStreams, flags *genericclioptions.Config
 	}, nil
 }
 
-// platformOf is the platform that a cluster serves, the preferred one where it serves
-// several, or none.
-func platformOf(resolver platform.Resolver) (commanded, error) {
+// platformOf is the platform of that name, or for "" the one that a cluster serves: the
+// preferred one where it serves several, or none.
+func platformOf(resolver platform.Resolver, name string) (commanded, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
 	all := commandedPlatforms()
 	for _, p := range all {
+		if p.name == name {
+			return p, nil
+		}
+		if name != "" {
+			continue
+		}
 		_, err := resolver.Resource(ctx, p.objects.Kinds().Pool.GroupResource())
 		if err == nil {
 			return p, nil
@@ -134,7 +143,9 @@ type target struct {
 	enforcement, strategy string
 	// configFile is the manager's; it says both, and floors.
 	configFile string
-	changed    func(flag string) bool
+	// platform is the name of the one to look at; "" for the one that the cluster has.
+	platform string
+	changed  func(flag string) bool
 
 	// all and selector are used by commands that list.
 	all      bool
@@ -151,6 +162,7 @@ func newTarget(r env) *target {
 func (t *target) addFlags(cmd *cobra.Command) {
 	t.config.AddFlags(cmd.Flags())
 	t.changed = cmd.Flags().Changed
+	cmd.Flags().StringVar(&t.platform, "platform", "", platformUsage("look at"))
 	cmd.Flags().StringVar(&t.configFile, "config", "", "The manager's configuration file, whose defaults and floors then count.")
 	cmd.Flags().StringVar(&t.enforcement, "default-enforcement", t.enforcement, "The manager's default mode: audit or enforce.")
 	cmd.Flags().StringVar(&t.strategy, "default-rollout-strategy", t.strategy,
@@ -165,6 +177,9 @@ func (t *target) addListFlags(cmd *cobra.Command) {
 
 // reachCluster connects, and returns the namespace to look at; "" for all.
 func (t *target) reachCluster() (*cli.Cluster, string, error) {
+	if err := checkPlatform(t.platform); err != nil {
+		return nil, "", err
+	}
 	defaults, err := t.defaults()
 	if err != nil {
 		return nil, "", err
@@ -176,7 +191,7 @@ func (t *target) reachCluster() (*cli.Cluster, string, error) {
 	if t.all {
 		namespace = ""
 	}
-	c, err := t.connect(t.config, defaults)
+	c, err := t.connect(t.config, defaults, t.platform)
 	return c, namespace, err
 }
 

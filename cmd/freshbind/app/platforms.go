@@ -100,6 +100,16 @@ func commandedPlatforms() []commanded {
 	return []commanded{{platformName, builtIn, judging}, {kruise.Name, kruise.Commands{}, judgingKruise}}
 }
 
+// commandedObjects are the objects of all of them: an uninstall does not know which platforms
+// were guarded.
+func commandedObjects() []cli.Objects {
+	var out []cli.Objects
+	for _, p := range commandedPlatforms() {
+		out = append(out, p.objects)
+	}
+	return out
+}
+
 // judgingKruise judges members of OpenKruise Agents for commands. The labels of namespaces
 // count less than what is asked for them.
 func judgingKruise(s cli.Sources) cli.Judging {

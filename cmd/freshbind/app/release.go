@@ -43,7 +43,8 @@ func (o *releaseOptions) command() *cobra.Command {
 		Use:   "release",
 		Short: "Undo what Freshbind has done to pools, for when it is taken out of the cluster",
 		Long: "Release shows hidden members to claims again, removes Freshbind's labels and annotations from pools, members, Pods and\n" +
-			"claims, and says what stays. Annotations and labels that you set yourself stay.\n\n" +
+			"claims, and says what stays. Annotations and labels that you set yourself stay. Release looks at\n" +
+			"every warm-pool system that Freshbind knows, also at one that it does not guard.\n\n" +
 			"While Freshbind runs it hides members again. With --stop the webhook configurations and admission policies are deleted\n" +
 			"first, then the Deployment is scaled to 0. `helm uninstall` does all of that by itself. What is released already is\n" +
 			"left alone, so it does no harm to run this twice, or to go on after an interruption.\n\n" +
@@ -150,7 +151,7 @@ func (o *releaseOptions) attempt(ctx context.Context, c *cli.Cluster, namespaces
 			return err
 		}
 	}
-	report, err := c.Release(ctx, o.dry, namespaces...)
+	report, err := c.Release(ctx, o.dry, commandedObjects(), namespaces...)
 	if err == nil && len(report.Pools)+len(report.Unmarked)+report.Failed == 0 {
 		err = warn(o.streams.Out, "nothing to release"+o.dry.Suffix())
 	}
@@ -192,7 +193,7 @@ func (o *releaseOptions) print(report release.Report) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	for _, p := range report.Pools {
-		line("pool %s/%s: %d members shown, %d offered again%s", p.Namespace, p.Name, p.Shown, p.Offered, o.dry.Suffix())
+		line("%s %s/%s: %d members shown, %d offered again%s", p.Kind, p.Namespace, p.Name, p.Shown, p.Offered, o.dry.Suffix())
 	}
 	for _, kind := range slices.Sorted(maps.Keys(report.Unmarked)) {
 		line("marks removed from %d objects of kind %s%s", report.Unmarked[kind], kind, o.dry.Suffix())

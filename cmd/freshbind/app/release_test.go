@@ -122,7 +122,28 @@ func TestReleaseStopsFreshbindFirst(t *testing.T) {
 	if !term.there(&admissionregistrationv1.ValidatingAdmissionPolicy{}, "", "freshbind-of-another-team") {
 		t.Error("a policy of somebody else is gone")
 	}
-	for _, line := range []string{"Deployment own/freshbind scaled to 0", "pool prod/a: 1 members shown, 1 offered again", "left: 1 namespaces"} {
+	for _, line := range []string{"Deployment own/freshbind scaled to 0", "SandboxWarmPool prod/a: 1 members shown, 1 offered again", "left: 1 namespaces"} {
+		if !strings.Contains(out, line) {
+			t.Errorf("%q is not in\n%s", line, out)
+		}
+	}
+}
+
+// A cluster can have members of two platforms.
+func TestReleaseLooksAtEveryPlatform(t *testing.T) {
+	set := clitest.Box("SandboxSet", "boxes", map[string]any{"replicas": int64(1), "template": clitest.BoxPod("v1")})
+	set.SetAnnotations(map[string]string{settings.RolloutStateKey: "Progressing"})
+	objs := append(append(hiddenMember(t), set), clitest.BoxMember(set, "box", "v1")...)
+	term := newTerminal(t)
+	term.cluster = clitest.NewBoth(t, interceptor.Funcs{}, objs...)
+	out, errText, code := term.releases("-A")
+	if code != 0 {
+		t.Fatalf("code %d, %s\n%s", code, errText, out)
+	}
+	for _, line := range []string{
+		"SandboxWarmPool prod/a: 1 members shown, 1 offered again", "SandboxSet prod/boxes: 0 members shown, 1 offered again",
+		"marks removed from 1 objects of kind SandboxSet.agents.kruise.io",
+	} {
 		if !strings.Contains(out, line) {
 			t.Errorf("%q is not in\n%s", line, out)
 		}
@@ -134,17 +155,17 @@ func TestReleaseReport(t *testing.T) {
 	streams, _, out, _ := genericiooptions.NewTestIOStreams()
 	o := newRelease(env{streams: streams})
 	if err := o.print(release.Report{
-		Pools:    []*release.Pool{{Namespace: "prod", Name: "a", Shown: 2, Offered: 1}},
-		Unmarked: map[string]int{"SandboxWarmPool": 1, "Sandbox": 4},
+		Pools:    []*release.Pool{{Kind: "SandboxWarmPool", Namespace: "prod", Name: "a", Shown: 2, Offered: 1}},
+		Unmarked: map[string]int{"SandboxWarmPool.extensions.agents.x-k8s.io": 1, "Sandbox.agents.x-k8s.io": 4},
 		Failed:   3,
 		Failures: []string{"Sandbox prod/b: forbidden"},
 		Left:     []string{"1 namespaces with your label"},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	want := `pool prod/a: 2 members shown, 1 offered again
-marks removed from 4 objects of kind Sandbox
-marks removed from 1 objects of kind SandboxWarmPool
+	want := `SandboxWarmPool prod/a: 2 members shown, 1 offered again
+marks removed from 4 objects of kind Sandbox.agents.x-k8s.io
+marks removed from 1 objects of kind SandboxWarmPool.extensions.agents.x-k8s.io
 failed: Sandbox prod/b: forbidden
 failed: 2 more
 left: 1 namespaces with your label
@@ -299,7 +320,7 @@ func TestReleaseOfEachObject(t *testing.T) {
 			if code != 0 {
 				t.Fatalf("code %d, %s\n%s", code, errText, out)
 			}
-			want := fmt.Sprintf("pool prod/a: %d members shown, %d offered again", count(tc.shown), count(tc.offered))
+			want := fmt.Sprintf("SandboxWarmPool prod/a: %d members shown, %d offered again", count(tc.shown), count(tc.offered))
 			if !strings.Contains(out, want) {
 				t.Errorf("%q is not in\n%s", want, out)
 			}

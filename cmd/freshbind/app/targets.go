@@ -44,16 +44,23 @@ func resourceOf(kinds platform.Kinds, word string) schema.GroupResource {
 // wordFor returns the word for a kind as it was written, with or without its
 // group; "" for none of ours.
 func wordFor(written string) string {
-	for _, p := range commandedPlatforms() {
-		kinds := p.objects.Kinds()
-		for _, w := range wordsForKinds {
-			if isWritten(kindOf(kinds, w.word), written, w.word, w.plural) {
-				return w.word
-			}
+	for _, objects := range commandedObjects() {
+		if word := wordAmong(objects.Kinds(), written); word != "" {
+			return word
 		}
-		if isWritten(kinds.SharedTemplate, written) {
-			return templateWord
+	}
+	return ""
+}
+
+// wordAmong is wordFor, of the kinds of one platform.
+func wordAmong(kinds platform.Kinds, written string) string {
+	for _, w := range wordsForKinds {
+		if isWritten(kindOf(kinds, w.word), written, w.word, w.plural) {
+			return w.word
 		}
+	}
+	if isWritten(kinds.SharedTemplate, written) {
+		return templateWord
 	}
 	return ""
 }
@@ -99,8 +106,20 @@ func (s resourceName) selection(kinds platform.Kinds) cli.Selection {
 	return out
 }
 
+// check refuses a kind that another platform has: an object of that name here is not the
+// one that was meant.
+func (s resourceName) check(kinds platform.Kinds) error {
+	if wordAmong(kinds, s.kind) == "" {
+		return usage("%q is not a kind of %s: choose the warm-pool system that has it with --platform", s.kind, kinds.Product)
+	}
+	return nil
+}
+
 // find judges the pools of the subject. There is at least one.
 func (s resourceName) find(ctx context.Context, c *cli.Cluster, namespace string, store *cli.Store) ([]cli.Pool, error) {
+	if err := s.check(c.Objects.Kinds()); err != nil {
+		return nil, err
+	}
 	found, err := c.Judge(store).Pools(ctx, s.selection(c.Objects.Kinds()))
 	if err != nil {
 		return nil, err
@@ -122,6 +141,9 @@ func (s resourceName) find(ctx context.Context, c *cli.Cluster, namespace string
 // object of that kind.
 func (s resourceName) templates(ctx context.Context, c *cli.Cluster, namespace string) ([]*unstructured.Unstructured, error) {
 	kinds := c.Objects.Kinds()
+	if err := s.check(kinds); err != nil {
+		return nil, err
+	}
 	if isWritten(kinds.SharedTemplate, s.kind) {
 		template, err := c.Get(ctx, kinds.SharedTemplate.GroupResource(), namespace, s.name)
 		return []*unstructured.Unstructured{template}, absent(err, templateWord, s.name, namespace)

@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,7 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/freshbind/freshbind/internal/checker"
 	"github.com/freshbind/freshbind/internal/cli"
+	"github.com/freshbind/freshbind/internal/liveread"
+	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/internal/platform/kruise"
 )
 
@@ -18,6 +23,39 @@ type kruiseResolver struct{}
 
 func (kruiseResolver) Resource(_ context.Context, gr schema.GroupResource) (schema.GroupVersionResource, error) {
 	return gr.WithVersion("v1alpha1"), nil
+}
+
+// Where a cluster has several platforms somebody can choose, and gets the first of them
+// otherwise.
+func TestWhichPlatformIsLookedAt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		serves []schema.GroupResource
+		asked  string
+		want   string
+	}{
+		"one":            {[]schema.GroupResource{agentsandbox.Pools}, "", agentsandbox.Name},
+		"the other":      {[]schema.GroupResource{kruise.Sets}, "", kruise.Name},
+		"both":           {[]schema.GroupResource{agentsandbox.Pools, kruise.Sets}, "", agentsandbox.Name},
+		"both, as asked": {[]schema.GroupResource{agentsandbox.Pools, kruise.Sets}, checker.Kruise, kruise.Name},
+		"what is absent": {[]schema.GroupResource{kruise.Sets}, checker.AgentSandbox, agentsandbox.Name},
+		"none":           {nil, "", agentsandbox.Name},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := platformOf(servesOnly(tc.serves), tc.asked)
+			if err != nil || got.name != tc.want {
+				t.Errorf("platform %q, error %v, want %q", got.name, err, tc.want)
+			}
+		})
+	}
+}
+
+type servesOnly []schema.GroupResource
+
+func (s servesOnly) Resource(_ context.Context, gr schema.GroupResource) (schema.GroupVersionResource, error) {
+	if !slices.Contains(s, gr) {
+		return schema.GroupVersionResource{}, fmt.Errorf("asking: %w", liveread.ErrNotServed)
+	}
+	return gr.WithVersion("v1"), nil
 }
 
 // Nobody who names a kind gets another one, although two have the name.
