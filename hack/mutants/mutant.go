@@ -34,7 +34,7 @@ func mutants() []mutant {
 	return slices.Concat(
 		judging, asking, suspensions, planning, barePods, deletes, reasons, contents, recognising, kruiseGuard, extracting, rendering, reading, answering,
 		installing, scoping, closing, returning, settling, staying, remembering, forming, connecting, auditing, scheduling, running, admitting,
-		routing, repairing, keeping, leaving, holding, making, joining, cordoning, givingBack, referring, decoding,
+		routing, repairing, keeping, leaving, printing, holding, making, joining, cordoning, givingBack, referring, decoding,
 	)
 }
 

@@ -9,17 +9,19 @@ import (
 
 // Text tells the story.
 func (s *ClaimStory) Text(colour bool) string {
+	head := fmt.Sprintf("Claim %s (uid %s, created %s) holds ", s.Name, s.UID, clock(s.Created.Time))
+	finding := Cell{"no sandbox", Busy}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Claim %s (uid %s, created %s) ", s.Name, s.UID, clock(s.Created.Time))
 	if s.Finding == FindNothing {
-		fmt.Fprintf(&b, "holds %s.\n", Paint(Cell{"no sandbox", Busy}, colour))
+		b.WriteString(".\n")
 	} else {
-		fmt.Fprintf(&b, "holds sandbox %s: %s", s.Sandbox, Paint(Cell{strings.ToUpper(string(s.Finding)), s.Finding.tone()}, colour))
+		head += fmt.Sprintf("sandbox %s: ", s.Sandbox)
+		finding = Cell{strings.ToUpper(string(s.Finding)), s.Finding.tone()}
 		fmt.Fprintf(&b, ", %s%s\n", s.launched(), s.readyText())
 		s.content(&b)
 	}
 	if s.Waits != "" {
-		fmt.Fprintf(&b, "  pool      %s\n", s.Waits)
+		fmt.Fprintf(&b, "  pool      %s\n", OneLine(s.Waits))
 	}
 	s.refused(&b)
 	switch {
@@ -28,7 +30,7 @@ func (s *ClaimStory) Text(colour bool) string {
 	case s.Status != "":
 		fmt.Fprintf(&b, "The claim's own status says %q.\n", s.Status)
 	}
-	return b.String()
+	return Escape(head) + Paint(finding, colour) + Escape(b.String())
 }
 
 func (f Finding) tone() Tone {
@@ -66,7 +68,7 @@ func (s *ClaimStory) content(b *strings.Builder) {
 		fmt.Fprintf(b, "  but       its pod was built from %s\n", title(s.numbers[s.PodRuns], s.PodRuns))
 	}
 	if s.RepairedFrom != "" {
-		fmt.Fprintf(b, "  repaired  rendered from %s by a late cache, and rewritten when it was created\n", title(s.numbers[s.RepairedFrom], s.RepairedFrom))
+		fmt.Fprintf(b, "  repaired  rendered from %s by a late cache, and rewritten when it was created\n", OneLine(title(s.numbers[s.RepairedFrom], s.RepairedFrom)))
 	}
 	switch s.AtCreation {
 	case "":

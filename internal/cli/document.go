@@ -140,7 +140,7 @@ func cellsOf(row any, paths []*jsonpath.JSONPath) (string, error) {
 		var values []string
 		for _, results := range found {
 			for _, v := range results {
-				values = append(values, fmt.Sprint(v.Interface()))
+				values = append(values, OneLine(fmt.Sprint(v.Interface())))
 			}
 		}
 		if cells[i] = strings.Join(values, ","); len(values) == 0 {

@@ -123,11 +123,11 @@ func (m *MemberStory) Text(colour bool) string {
 	if !m.Claimable {
 		verdict = Cell{"NOT CLAIMABLE", Bad}
 	}
+	head := fmt.Sprintf("Member %s of pool %s (uid %s, created %s): ", m.Name, orDash(m.Pool), m.UID, clock(m.Created.Time))
 	var b strings.Builder
-	fmt.Fprintf(&b, "Member %s of pool %s (uid %s, created %s): %s, %s\n",
-		m.Name, orDash(m.Pool), m.UID, clock(m.Created.Time), Paint(verdict, colour), m.Reason)
+	fmt.Fprintf(&b, ", %s\n", m.Reason)
 	line := func(label, format string, args ...any) {
-		fmt.Fprintf(&b, "  %-9s %s\n", label, fmt.Sprintf(format, args...))
+		fmt.Fprintf(&b, "  %-9s %s\n", label, OneLine(fmt.Sprintf(format, args...)))
 	}
 	if m.Detail != "" {
 		line("why", "%s", m.Detail)
@@ -145,7 +145,7 @@ func (m *MemberStory) Text(colour bool) string {
 	if m.NodeUnread {
 		line("not read", "its node, which you may not read: it may be about to go")
 	}
-	return b.String()
+	return Escape(head) + Paint(verdict, colour) + Escape(b.String())
 }
 
 func (m *MemberStory) readiness() string {

@@ -87,7 +87,7 @@ func (o *Output) PrintObject(out io.Writer, kind string, v any) error {
 	if err != nil {
 		return err
 	}
-	return encode(out, doc)
+	return encode(Raw(out), doc)
 }
 
 // Printer prints rows in the format asked for. It keeps what a watch needs from
@@ -124,7 +124,7 @@ func (p *Printer[T]) Print(out io.Writer, rows []T) error {
 		}
 		items = append(items, doc.Object)
 	}
-	return encode(out, List(items))
+	return encode(Raw(out), List(items))
 }
 
 // PrintEach prints each row as an object of its own: for a watch, and for what
@@ -135,7 +135,7 @@ func (p *Printer[T]) PrintEach(out io.Writer, rows []T) error {
 	}
 	for _, row := range rows {
 		if p.calls > 0 && p.output.Format == YAML {
-			if _, err := io.WriteString(out, "---\n"); err != nil {
+			if _, err := io.WriteString(Raw(out), "---\n"); err != nil {
 				return fmt.Errorf("write output: %w", err)
 			}
 		}

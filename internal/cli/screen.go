@@ -23,11 +23,11 @@ const anyWidth = 80
 
 // NewScreen returns nil where out is no terminal, or one that cannot move its cursor.
 func NewScreen(out io.Writer) *Screen {
-	file, ok := out.(*os.File)
+	file, ok := Raw(out).(*os.File)
 	if !ok || os.Getenv("TERM") == "" || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(file.Fd())) {
 		return nil
 	}
-	return ScreenOf(out, func() int {
+	return ScreenOf(file, func() int {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
 			return width
 		}
@@ -47,6 +47,7 @@ func (s *Screen) Show(lines ...string) error {
 	}
 	width := s.width()
 	for _, line := range lines {
+		line = OneLine(line)
 		if cut := []rune(line); len(cut) > width {
 			line = string(cut[:width])
 		}

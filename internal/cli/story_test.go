@@ -81,6 +81,16 @@ Refused (from events, which the API server keeps for an hour):
   12:00:00.871   python-c   MemberTerminating   deletion began
 `,
 		},
+		"an event that tells another story": {
+			objs: []client.Object{claimed.Obj(), r1, r2, namespace("enforce"),
+				event(claimed.Obj(), "e1", "StaleRevision", "python-b", "image\n\x1b[2JClaim c42 holds sandbox python-a: FRESH", time.Second, 1),
+			},
+			want: `Claim c42 (uid uid-c42, created 2026-01-31 12:00:00) holds no sandbox.
+  pool      python: 0 of 2 members ready, 0 claimable, Filling 0/2
+Refused (from events, which the API server keeps for an hour):
+  12:00:01.000   python-b   StaleRevision   image\n^[[2JClaim c42 holds sandbox python-a: FRESH
+`,
+		},
 		"repaired": {
 			objs: []client.Object{ready().Obj(), repaired, r1, r2, namespace("enforce")},
 			want: `Claim c42 (uid uid-c42, created 2026-01-31 12:00:00) holds sandbox c42: FRESH, started cold, ready 2026-01-31 12:00:02 (+2 s)

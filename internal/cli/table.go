@@ -92,7 +92,9 @@ func (t *Table[T]) Write(out io.Writer, rows []T) error {
 	for _, row := range rows {
 		var line []Cell
 		for _, c := range columns {
-			line = append(line, c.Of(row))
+			cell := c.Of(row)
+			cell.Text = OneLine(cell.Text)
+			line = append(line, cell)
 		}
 		lines = append(lines, line)
 	}
@@ -108,7 +110,7 @@ func (t *Table[T]) Write(out io.Writer, rows []T) error {
 	for _, line := range lines {
 		t.line(&b, line)
 	}
-	if _, err := io.WriteString(out, b.String()); err != nil {
+	if _, err := io.WriteString(Raw(out), b.String()); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 	return nil
@@ -135,7 +137,7 @@ func Paint(c Cell, colour bool) string {
 // Colours reports whether out is a terminal that shows colours. NO_COLOR turns
 // them off (https://no-color.org).
 func Colours(out io.Writer) bool {
-	file, ok := out.(*os.File)
+	file, ok := Raw(out).(*os.File)
 	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
 		return false
 	}

@@ -136,6 +136,32 @@ func TestAuditWatchNamesAStaleBindAsItHappens(t *testing.T) {
 	auditCheckSaysTheSame(t, recording, live)
 }
 
+// What a tenant writes into a template adds no line to those about others.
+func TestAuditPrintsABindInOneLine(t *testing.T) {
+	f := recordertest.New(t, recordertest.Settings{})
+	template, _, member := auditCast(f)
+	recording := filepath.Join(t.TempDir(), "recording.jsonl")
+	r := startAudit(t, "", "watch", "--kubeconfig", auditKubeconfig(t, f), "--record", recording)
+	r.until(t, "Watching namespace default since")
+	containers := []any{map[string]any{
+		"name": "c", "image": "v2", "resources": map[string]any{"limits": map[string]any{"cpu\n\x1b[2JSTALE": "1"}},
+	}}
+	auditStaleBind(f, builders.TemplateFrom(template).Set(containers, "spec", "podTemplate", "spec", "containers").Obj(), member)
+	const want = `limits.cpu\n^[[2JSTALE`
+	r.until(t, want)
+	r.stop()
+	watched := <-r.done
+	check := startAudit(t, "", "check", "-f", recording)
+	if checked := <-check.done; auditExitCode(watched) != exitFailed || auditExitCode(checked) != exitFailed {
+		t.Errorf("watch ended with %v and check with %v, want that both found something", watched, checked)
+	}
+	for command, output := range map[string]string{"watch": r.out.String(), "check": check.out.String()} {
+		if !strings.Contains(output, want) || strings.Contains(output, "\x1b") {
+			t.Errorf("%s prints\n%q", command, output)
+		}
+	}
+}
+
 func auditCheckSaysTheSame(t *testing.T, recording, live string) {
 	t.Helper()
 	check := startAudit(t, "", "check", "-f", recording)

@@ -78,7 +78,7 @@ func (o *auditCheckOptions) run() error {
 	report := judged.report
 	talk := auditTalk(o.streams, &o.output)
 	for _, b := range report.Findings {
-		if _, err := fmt.Fprintln(talk, b.String()); err != nil {
+		if _, err := fmt.Fprintln(talk, cli.OneLine(b.String())); err != nil {
 			return fmt.Errorf("write output: %w", err)
 		}
 	}

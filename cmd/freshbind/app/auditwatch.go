@@ -232,7 +232,7 @@ func (t *auditReporter) report(rec *recorder.Recorder, deadline time.Time) error
 		if b.Class == checker.Fresh {
 			continue
 		}
-		if _, err := fmt.Fprintln(t.out, b.String()); err != nil {
+		if _, err := fmt.Fprintln(t.out, cli.OneLine(b.String())); err != nil {
 			return fmt.Errorf("write output: %w", err)
 		}
 	}
@@ -251,7 +251,7 @@ func (t *auditReporter) finish(rec *recorder.Recorder, report *checker.Report) e
 		if !reported || class == b.Class {
 			continue
 		}
-		if _, err := fmt.Fprintf(t.out, "Corrected: it was reported as %s before late events arrived:\n%s\n", class, b); err != nil {
+		if _, err := fmt.Fprintf(t.out, "Corrected: it was reported as %s before late events arrived:\n%s\n", class, cli.OneLine(b.String())); err != nil {
 			return fmt.Errorf("write output: %w", err)
 		}
 	}

@@ -76,7 +76,7 @@ func (e *explain) print(explanation story) error {
 	if e.output.Structured() {
 		return e.output.PrintObject(e.streams.Out, e.kind, explanation)
 	}
-	if _, err := io.WriteString(e.streams.Out, explanation.Text(cli.Colours(e.streams.Out))); err != nil {
+	if _, err := io.WriteString(cli.Raw(e.streams.Out), explanation.Text(cli.Colours(e.streams.Out))); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 	return nil

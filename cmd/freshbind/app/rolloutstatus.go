@@ -136,6 +136,7 @@ func (w *rolloutWait) look(ctx context.Context) (bool, error) {
 			return true, err
 		}
 		o := found[i].Outcome(trouble, w.program)
+		o.Text = cli.OneLine(o.Text)
 		outcomes[i] = o
 		progress = append(progress, found[i].Progress(trouble)...)
 		switch {

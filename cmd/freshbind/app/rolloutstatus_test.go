@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/cli"
+	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
@@ -25,6 +27,17 @@ func TestRolloutStatus(t *testing.T) {
 			t.Fatal(err)
 		}
 		return p.Annotation(settings.RolloutStateKey, "Failed").Annotation(settings.RolloutStatusKey, string(raw))
+	}
+	suspended := func(p *builders.Pool, message string) *builders.Pool {
+		raw, err := json.Marshal(platform.RolloutStatus{
+			UpdateRevision: clitest.Hash(t, v2), ObservedTemplateGeneration: 1,
+			Conditions: []metav1.Condition{{Type: platform.ConditionProgressing, Message: message}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Annotation(settings.RolloutStateKey, "Complete").Annotation(settings.RolloutReasonKey, string(freshness.AttributionSuspended)).
+			Annotation(settings.RolloutStatusKey, string(raw))
 	}
 	complete := []client.Object{v2, poolNamed("b").Replicas(1).Obj(), namespaceIn("enforce"), memberNamed(poolNamed("b"), v2, "b-1").Obj(), clitest.Revision(t, v2, 8, clitest.Now)}
 	title := "revision 8 (" + cli.Short(clitest.Hash(t, v2)) + ")"
@@ -56,6 +69,11 @@ func TestRolloutStatus(t *testing.T) {
 			objs: append(complete, failed(poolNamed("a")).Obj(), memberNamed(poolNamed("a"), v1, "a-1").Obj()), args: "template/python", code: cli.ExitFailed,
 			out:     `pool "b" successfully rolled out: 1 of 1 up to date, ` + title + "\n",
 			errText: `pool "a" exceeded its progress deadline (10m): 0 of 2 up to date; 1 older members keep serving. Undo: kubectl freshbind rollout undo template/python`,
+		},
+		"a message that tells another story": {
+			objs: []client.Object{v2, suspended(poolNamed("a"), "x\n\x1b[1Apool successfully rolled out").Obj(), namespaceIn("enforce"), clitest.Revision(t, v2, 8, clitest.Now)},
+			args: "pool/a",
+			out:  `pool "a" is rolled out as far as can be told: 0 of 2 up to date, 0 equal no known revision: x\n^[[1Apool successfully rolled out` + "\n",
 		},
 		"paused": {
 			objs: append(complete, poolNamed("a").Annotation(settings.PausedKey, "true").Obj(), memberNamed(poolNamed("a"), v1, "a-1").Obj(), clitest.Revision(t, v1, 7, clitest.Now)),

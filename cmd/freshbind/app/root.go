@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/freshbind/freshbind/internal/cli"
 )
 
 const (
@@ -45,7 +47,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	_, _ = fmt.Fprintf(errOut, "error: %v\n", err)
+	_, _ = fmt.Fprintf(cli.Escaping(errOut), "error: %v\n", err)
 	var exit *ExitError
 	if errors.As(err, &exit) {
 		return exit.Code
@@ -72,6 +74,7 @@ func nameCommands(cmd *cobra.Command, program string) {
 
 // NewCommand returns the root command.
 func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	streams.Out, streams.ErrOut = cli.Escaping(streams.Out), cli.Escaping(streams.ErrOut)
 	r := newEnv(streams)
 	cmd := &cobra.Command{
 		Use:   programName,

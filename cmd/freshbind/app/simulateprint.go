@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/freshbind/freshbind/internal/cli"
 )
 
 func (o *simulateOptions) print(results []simulated) error {
@@ -31,17 +33,17 @@ func (s simulated) write(b *strings.Builder) {
 	if s.Namespace != "" {
 		name = s.Namespace + "/" + name
 	}
-	fmt.Fprintf(b, "%s %s%s: %s\n", s.Kind, name, s.revisions(), s.Says)
+	fmt.Fprintf(b, "%s %s%s: %s\n", s.Kind, name, s.revisions(), cli.OneLine(s.Says))
 	for _, refused := range s.Refused {
-		fmt.Fprintf(b, "  %s\n", refused)
+		fmt.Fprintf(b, "  %s\n", cli.OneLine(refused))
 	}
 	for _, warning := range s.Warnings {
 		if warning != s.Says {
-			fmt.Fprintf(b, "  %s\n", warning)
+			fmt.Fprintf(b, "  %s\n", cli.OneLine(warning))
 		}
 	}
 	if s.Difference != "" {
-		fmt.Fprintf(b, "  %s\n", s.Difference)
+		fmt.Fprintf(b, "  %s\n", cli.OneLine(s.Difference))
 	}
 	if len(s.Pools) > 0 {
 		s.writePools(b)
