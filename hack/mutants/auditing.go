@@ -61,6 +61,8 @@ var auditing = slices.Concat(at("internal/checker/states.go", []mutant{
 	{check: "auditor: killed: a sandbox whose time is up", old: `!past(held.state.ends, seen) &&`, broken: ``, test: "TestWhatIsKilledAfterItsBind/the sandbox's time is up"},
 	{check: "auditor: killed: one that the claim let go", old: `&& slices.Contains(h.claimsOf(held.state), p.claim)`, broken: ``, test: "TestWhatIsKilledAfterItsBind/the claim let it go"},
 	{check: "auditor: kruise: one account deletes for many reasons", old: ` || pool.group == groupKruise {`, broken: ` || pool.group == "" {`, pkg: "internal/auditlog", test: "TestKruiseVerdicts/deleted by the account that made it"},
+}), at("internal/auditlog/scan.go", []mutant{
+	{check: "audit logs: what the API server accepts is judged", old: `maxDepth = jsonDepth + 100`, broken: `maxDepth = 100`, test: "TestADeepPatchHidesNothing"},
 }), at("internal/auditlog/objects.go", []mutant{
 	{check: "audit logs: kruise: the Pod that a status shows", old: `out["podInfo"] = map[string]any{"podIP": s.ips}`, broken: `_ = k`, test: "TestKruiseVerdicts/another address than its Pod's"},
 	{check: "audit logs: kruise: how many a claim has", old: `out["claimedReplicas"] = int64(min(s.claimed, math.MaxInt64))`, broken: `out["claimedReplicas"] = int64(math.MaxInt64)`, test: "TestKruiseClaimsAreReadyWhenTheyAreFull/out of time"},

@@ -168,7 +168,7 @@ func TestHostileInput(t *testing.T) {
 	cases := map[string]struct{ text, want string }{
 		"a huge line":               {good + `{"a":"` + strings.Repeat("x", maxValue) + `"}`, "x.log: line 11: it is longer than 16 MiB"},
 		"a huge line in a document": {"{\n" + `"a":"` + strings.Repeat("x", maxValue) + `"}`, "x.log: line 1: it is longer than 16 MiB"},
-		"deep JSON":                 {good + deep + "\n", "x.log: line 11: not an audit event: it is nested deeper than 100 levels"},
+		"deep JSON":                 {good + deep + "\n", "x.log: line 11: not an audit event: it is nested deeper than 10100 levels"},
 		"no JSON":                   {good + "hello\n", `x.log: line 11: not an audit event: it begins with "hello"`},
 		"half a line in between":    {good + `{"auditID":"1"` + "\n" + good, "x.log: line 11: not an audit event: it ends in the middle of a JSON value"},
 		"a resourceVersion that is none": {strings.ReplaceAll(good, `"resourceVersion":"10`, `"resourceVersion":"x10`),
@@ -186,6 +186,21 @@ func TestHostileInput(t *testing.T) {
 				t.Errorf("error %v, want %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// Whatever patch the API server takes, and logs, the log is judged: a tenant hides no bind by one.
+func TestADeepPatchHidesNothing(t *testing.T) {
+	patch := strings.Repeat("[", jsonDepth-1) + "1" + strings.Repeat("]", jsonDepth-1)
+	patch = `{"x":` + patch + `}`
+	if !json.Valid([]byte(patch)) || json.Valid([]byte("["+patch+"]")) {
+		t.Fatal("encoding/json has another limit: jsonDepth has to be it")
+	}
+	c := stale(t)
+	want, _ := judge(t, c.text())
+	got, _ := judge(t, strings.ReplaceAll(c.text(), `"auditID"`, `"requestObject":`+patch+`,"auditID"`))
+	if diff := cmp.Diff(want, got); diff != "" || len(got) == 0 {
+		t.Errorf("verdicts %q (-want,+got):\n%s", got, diff)
 	}
 }
 

@@ -7,8 +7,13 @@ import (
 	"fmt"
 )
 
-// maxDepth bounds how deep a value may be nested. Pods have about ten levels; CRDs' own schemas allow few more.
-const maxDepth = 100
+const (
+	// jsonDepth is how deep a patch may be nested that the API server accepts and logs as it came: encoding/json, by which it
+	// checks patches, refuses what is deeper (maxNestingDepth in encoding/json/scanner.go).
+	jsonDepth = 10_000
+	// maxDepth bounds how deep a value may be nested: a patch, with the event and what a provider wraps around it.
+	maxDepth = jsonDepth + 100
+)
 
 var (
 	errCut  = errors.New("it ends in the middle of a JSON value")
@@ -65,8 +70,8 @@ func valueEnd(b []byte, i int) (int, error) {
 }
 
 func nestedEnd(b []byte, i int) (int, error) {
-	var open [maxDepth]byte
-	depth := 0
+	// Pods have about ten levels, and those stay on the stack.
+	open := make([]byte, 0, 64)
 	for i < len(b) {
 		switch b[i] {
 		case '"':
@@ -77,16 +82,16 @@ func nestedEnd(b []byte, i int) (int, error) {
 			i = end
 			continue
 		case '{', '[':
-			if depth == maxDepth {
+			if len(open) == maxDepth {
 				return 0, errDeep
 			}
-			open[depth] = b[i] + 2 // what closes it
-			depth++
+			open = append(open, b[i]+2) // what closes it
 		case '}', ']':
-			if depth--; open[depth] != b[i] {
-				return 0, fmt.Errorf("there is %q where %q should be", b[i], open[depth])
+			last := len(open) - 1
+			if open[last] != b[i] {
+				return 0, fmt.Errorf("there is %q where %q should be", b[i], open[last])
 			}
-			if depth == 0 {
+			if open = open[:last]; last == 0 {
 				return i + 1, nil
 			}
 		}
