@@ -11,6 +11,8 @@ var printing = slices.Concat(at("internal/cli/terminal.go", []mutant{
 	{check: "terminal: cells of tables are escaped", old: `cell.Text = OneLine(cell.Text)`, broken: ``, test: "TestATableEscapesItsCells"},
 }), at("internal/cli/screen.go", []mutant{
 	{check: "terminal: lines that change in place are escaped", old: `line = OneLine(line)`, broken: ``, test: "TestAScreenEscapesItsLines"},
+}), at("internal/cli/rollout.go", []mutant{
+	{check: "a rollout that failed promises no older members that are refused", old: `if freshness.ServesStale(p.Strategy, p.Admit == string(freshness.AdmitAny)) {`, broken: `if true {`, test: "TestOutcome/failed_under_Recreate"},
 }), at("cmd/freshbind/app/root.go", []mutant{
 	{check: "terminal: errors are escaped", old: `fmt.Fprintf(cli.Escaping(errOut), `, broken: `fmt.Fprintf(errOut, `, test: "TestATerminalObeysNothingThatIsPrinted/errors"},
 	{check: "terminal: output is escaped", old: `streams.Out, streams.ErrOut = cli.Escaping(streams.Out), cli.Escaping(streams.ErrOut)`, broken: ``, test: "TestATerminalObeysNothingThatIsPrinted/output"},

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/freshbind/freshbind/internal/advice"
+	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/settings"
 )
 
@@ -59,12 +60,20 @@ func (p *Pool) Outcome(trouble *Trouble, program string) Outcome {
 	case p.left() > 0 && p.Object.GetAnnotations()[settings.PausedKey] == "true":
 		return done(ExitPaused, "pool %q is paused: %s. Resume: %s rollout resume pool/%s", p.Name, upToDate, program, p.Name)
 	case p.State == Failed:
-		return done(ExitFailed, "pool %q exceeded its progress deadline (%s): %s; %d older members keep serving. Undo: %s rollout undo %s",
-			p.Name, duration.HumanDuration(p.Deadline), upToDate, p.left(), program, p.undone())
+		return done(ExitFailed, "pool %q exceeded its progress deadline (%s): %s; %s. Undo: %s rollout undo %s",
+			p.Name, duration.HumanDuration(p.Deadline), upToDate, p.older(), program, p.undone())
 	case p.left() > 0 && p.stays():
 		return done(ExitFailed, "pool %q will not complete by itself: %s; %d members are not: %s", p.Name, upToDate, p.left(), p.StalePolicy.Text(p.left()))
 	}
 	return p.waiting(upToDate, trouble)
+}
+
+// older says what a rollout that failed leaves to claims, as the controller does.
+func (p *Pool) older() string {
+	if freshness.ServesStale(p.Strategy, p.Admit == string(freshness.AdmitAny)) {
+		return fmt.Sprintf("%d older members keep serving", p.left())
+	}
+	return fmt.Sprintf("claims do not get the %d older members", p.left())
 }
 
 // undone is what to undo. A pool that is its own template, of another kind than those that

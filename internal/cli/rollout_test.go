@@ -9,6 +9,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/advice"
 	"github.com/freshbind/freshbind/internal/cli"
+	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/clitest"
@@ -27,6 +28,7 @@ func TestOutcome(t *testing.T) {
 		}
 		return p
 	}
+	serving := func(p *cli.Pool) { p.Strategy, p.Admit = freshness.RollingUpdate, string(freshness.AdmitAny) }
 	stale := func(f advice.StalePolicy) func(*cli.Pool) { return func(p *cli.Pool) { p.StalePolicy = f } }
 	paused := func(p *cli.Pool) { p.Object = pool(20).Annotation(settings.PausedKey, "true").Obj() }
 	cases := map[string]struct {
@@ -65,11 +67,19 @@ func TestOutcome(t *testing.T) {
 			want: `pool "python" successfully rolled out: 20 of 20 up to date, revision 8 (v1-a0710000)`,
 		},
 		"failed": {
-			pool: at(cli.Failed, 5, 15), done: true, code: cli.ExitFailed,
+			pool: at(cli.Failed, 5, 15, serving), done: true, code: cli.ExitFailed,
 			want: `pool "python" exceeded its progress deadline (10m): 5 of 20 up to date; 15 older members keep serving. Undo: kubectl freshbind rollout undo template/py`,
 		},
+		"failed, before older ones were admitted": {
+			pool: at(cli.Failed, 5, 15, serving, func(p *cli.Pool) { p.Admit = string(freshness.AdmitFresh) }), done: true, code: cli.ExitFailed,
+			want: `pool "python" exceeded its progress deadline (10m): 5 of 20 up to date; claims do not get the 15 older members. Undo: kubectl freshbind rollout undo template/py`,
+		},
+		"failed under Recreate": {
+			pool: at(cli.Failed, 5, 15, func(p *cli.Pool) { p.Strategy = freshness.Recreate }), done: true, code: cli.ExitFailed,
+			want: `pool "python" exceeded its progress deadline (10m): 5 of 20 up to date; claims do not get the 15 older members. Undo: kubectl freshbind rollout undo template/py`,
+		},
 		"failed, and it refers to a template of another kind": {
-			pool: at(cli.Failed, 5, 15, func(p *cli.Pool) { p.TemplateKind = "SandboxTemplate" }), done: true, code: cli.ExitFailed,
+			pool: at(cli.Failed, 5, 15, serving, func(p *cli.Pool) { p.TemplateKind = "SandboxTemplate" }), done: true, code: cli.ExitFailed,
 			want: `pool "python" exceeded its progress deadline (10m): 5 of 20 up to date; 15 older members keep serving. Undo: kubectl freshbind rollout undo pool/python`,
 		},
 		"paused": {

@@ -26,7 +26,7 @@ func TestRolloutStatus(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p.Annotation(settings.RolloutStateKey, "Failed").Annotation(settings.RolloutStatusKey, string(raw))
+		return p.Annotation(settings.AdmitKey, string(freshness.AdmitAny)).Annotation(settings.RolloutStateKey, "Failed").Annotation(settings.RolloutStatusKey, string(raw))
 	}
 	suspended := func(p *builders.Pool, message string) *builders.Pool {
 		raw, err := json.Marshal(platform.RolloutStatus{
