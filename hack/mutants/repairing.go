@@ -50,7 +50,7 @@ var repairing = slices.Concat(at("internal/freshness/repair.go", []mutant{
 	{check: "a Pod's stamp: its Sandbox's, if it says what that does", old: `if !as {`, broken: `if !as && err != nil {`, test: "TestReadsForThePodOfAStampedSandbox/something else"},
 	{check: "a Pod's stamp: nothing more is read than its Sandbox", old: `err != nil || stamp != nil`, broken: `err != nil`, test: "TestReadsForThePodOfAStampedSandbox/what it says"},
 	{check: "bound when created: cold starts only", old: `BoundTo: f.ClaimRef.UID`, broken: `BoundTo: ""`, test: "TestAColdStartIsBoundWhenItIsCreated/a cold start"},
-	{check: "repair: not what runs in a bare pod", old: `&& namesBarePod(sandbox) {`, broken: `&& false {`, test: "TestWhatIsNotRepaired/one that names a bare pod"},
+	{check: "refusal cache: not what runs in a bare pod", old: `if namesBarePod(sandbox) {`, broken: `if false {`, test: "TestRefusalsArePredicted/unknown, for a bare pod"},
 	{check: "refusal cache: only what is refused", old: `if err == nil && !v.Allowed {`, broken: `if err == nil {`, test: "TestRefusalsArePredicted/current"},
 	{check: "refusal cache: not what is repaired", old: `if err != nil || stamp.Repair != nil || f.Op`, broken: `if err != nil || f.Op`, test: "TestRefusalsArePredicted/repaired"},
 	{check: "refusal cache: the content counts", old: `besides(w), m, content)`, broken: `besides(w), m, len(content))`, test: "TestQuestions"},

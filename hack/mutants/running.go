@@ -23,7 +23,10 @@ var running = slices.Concat(at("internal/freshness/podcontent.go", []mutant{
 	{check: "an edited member's Pod is compared", old: `case s.Member.Generation != 1:`, broken: `case false:`, test: "TestJudgeWhatRuns/placed elsewhere, Sandbox edited"},
 	{check: "generation 1 vouches for what admission added", old: `case s.Member.Generation != 1:`, broken: `case true:`, test: "TestJudgeWhatRuns/placed elsewhere at its birth"},
 	{check: "PodForeign: a cold start adopts nothing", old: `return deny(PodForeign, "pod %s was there`, broken: `return nil; return deny(PodForeign, "pod %s was there`, test: "TestJudgeOtherOperations/cold start beside a pod of its name"},
-	{check: "PodForeign: a bare Pod is there itself", old: `s.Pod == nil || s.Member.Bare {`, broken: `s.Pod == nil {`, test: "TestJudgeOtherOperations/birth of a bare pod"},
+	{check: "PodForeign: a bare Pod is there itself", old: `case m.Bare:
+		return nil
+	case m.namesAnotherPod():`, broken: `case m.namesAnotherPod():`, test: "TestJudgeOtherOperations/birth of a bare pod"},
+	{check: "PodForeign: a cold start names no other Pod", old: `case m.namesAnotherPod():`, broken: `case false:`, test: "TestJudgeOtherOperations/cold start in a pod of another name"},
 }), at("internal/freshness/judge.go", []mutant{
 	{check: "PodForeign: a birth adopts nothing", old: `if v := nothingToAdopt(s); v != nil {`, broken: `if v := nothingToAdopt(s); v != nil && false {`, test: "TestJudgeOtherOperations/birth beside a pod of its name"},
 }), at("internal/platform/agentsandbox/reads.go", []mutant{

@@ -95,10 +95,18 @@ func seenUntouched(s Snapshot) *Verdict {
 }
 
 // nothingToAdopt: the Sandbox's controller takes an existing Pod of the Sandbox's
-// name for its own, whatever it runs and whoever used it.
+// name for its own, whatever it runs and whoever used it. It does so, too, where the
+// Sandbox names another Pod that is not there. No release creates a Sandbox that names
+// one, but to run in a bare Pod.
 func nothingToAdopt(s Snapshot) *Verdict {
-	if s.Pod == nil || s.Member.Bare {
+	m := s.Member
+	switch {
+	case m.Bare:
+		return nil
+	case m.namesAnotherPod():
+		return deny(PodForeign, "sandbox %s names pod %s as its own, and would run in a pod of either name that is there", m.Name, m.PodName)
+	case s.Pod == nil:
 		return nil
 	}
-	return deny(PodForeign, "pod %s was there before sandbox %s, which would run in it", s.Member.PodName, s.Member.Name)
+	return deny(PodForeign, "pod %s was there before sandbox %s, which would run in it", m.PodName, m.Name)
 }

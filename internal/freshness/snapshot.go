@@ -112,8 +112,8 @@ type Member struct {
 	Content  revision.Blueprint
 	// Proposed is its content after the write; used by Bind and Return only.
 	Proposed revision.Blueprint
-	// PodName is the Pod that it says is its own, and ProposedPodName the one
-	// after the write; used by Bind only.
+	// PodName is the Pod that it says is its own, "" when it says nothing, and
+	// ProposedPodName the one after the write; used by Bind only.
 	PodName, ProposedPodName string
 	// PodIPs are the addresses its status shows.
 	PodIPs []string
@@ -122,6 +122,9 @@ type Member struct {
 	// Created is when it was born; zero for a member that is only to be.
 	Created time.Time
 }
+
+// namesAnotherPod reports whether it says that a Pod of another name is its own.
+func (m Member) namesAnotherPod() bool { return m.PodName != "" && m.PodName != m.Name }
 
 func (m Member) title() string {
 	if m.Bare {

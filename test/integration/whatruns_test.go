@@ -125,6 +125,13 @@ func TestColdStartsTakeOverNoPod(t *testing.T) {
 	s.must(err)
 	s.must(s.CreateClaims(t.Context(), p, "c1"))
 	refused(before)
+	// A Sandbox that names a Pod which is not there runs in the one of its own name.
+	elsewhere := builders.MakeColdStart(s.get(upstream.SandboxClaims, "c1"), s.get(upstream.SandboxTemplates, p.Template)).UID("").PodName("absent").Obj()
+	err = s.answered(func() error {
+		_, err := s.Resource(upstream.Sandboxes).Create(t.Context(), elsewhere, metav1.CreateOptions{})
+		return err
+	})
+	wantRefused(t, "a sandbox in a pod that is not there", err, "PodForeign")
 	s.deletePod("c1")
 	s.must(s.WaitClaims(t.Context(), within, "c1"))
 	own := s.podOf("c1")
@@ -158,7 +165,7 @@ func TestMembersTakeOverNoPod(t *testing.T) {
 	s.claim(p, "c1")
 	used, err := s.SandboxOf(t.Context(), "c1")
 	s.must(err)
-	again := builders.SandboxFrom(s.get(upstream.Sandboxes, s.full(p, "")[0].Name)).Name(used.GetName()).UID("").PodName(used.GetName()).
+	again := builders.SandboxFrom(s.get(upstream.Sandboxes, s.full(p, "")[0].Name)).Name(used.GetName()).UID("").
 		Unset("metadata", "annotations", settings.CreatedByKey).Unset("metadata", "resourceVersion").Unset("status").Obj()
 
 	// What the garbage collector does when a Sandbox is deleted and its Pod orphaned: it
@@ -166,16 +173,19 @@ func TestMembersTakeOverNoPod(t *testing.T) {
 	see, seePods := s.hold(upstream.Sandboxes), s.hold(pods)
 	s.patchPod(used.GetName(), mergePatch, `{"metadata":{"ownerReferences":null}}`)
 	s.must(s.Resource(upstream.Sandboxes).Delete(t.Context(), used.GetName(), metav1.DeleteOptions{}))
-	create := func(ctx context.Context) error {
-		_, err := s.Resource(upstream.Sandboxes).Create(ctx, again, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	create := func(ctx context.Context, pod string) error {
+		made := builders.SandboxFrom(again).PodName(pod).Obj()
+		_, err := s.Resource(upstream.Sandboxes).Create(ctx, made, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
-	s.eventually("a member beside that Pod refused", func(ctx context.Context) (string, bool) {
-		err := create(ctx)
-		return fmt.Sprint(err), apierrors.IsForbidden(err) && strings.Contains(err.Error(), "PodForeign")
-	})
+	for _, pod := range []string{used.GetName(), "absent"} {
+		s.eventually("a member beside that Pod refused, which says pod "+pod, func(ctx context.Context) (string, bool) {
+			err := create(ctx, pod)
+			return fmt.Sprint(err), apierrors.IsForbidden(err) && strings.Contains(err.Error(), "PodForeign")
+		})
+	}
 	s.deletePod(used.GetName())
-	s.must(create(t.Context()))
+	s.must(create(t.Context(), used.GetName()))
 	see()
 	seePods()
 }

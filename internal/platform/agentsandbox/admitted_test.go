@@ -183,6 +183,7 @@ func TestBirthsAdoptNothing(t *testing.T) {
 		"none there":                    {byHand, nil, freshness.Fresh, true},
 		"orphaned":                      {byHand, []*unstructured.Unstructured{pod().Owners().Obj()}, freshness.PodForeign, true},
 		"of the Sandbox that is there":  {byHand, []*unstructured.Unstructured{before, pod().Owners(builders.ControllerRef(before)).Obj()}, freshness.Fresh, true},
+		"of a Pod that is not there":    {builders.SandboxFrom(byHand).PodName("absent").Obj(), nil, freshness.PodForeign, false},
 		"made by the pool's controller": {byPool, []*unstructured.Unstructured{pod().Owners().Obj()}, freshness.Fresh, false},
 	}
 	for name, tc := range cases {

@@ -182,7 +182,7 @@ func TestSnapshotOfBarePods(t *testing.T) {
 }
 
 // Where members are no Pods, nobody is given a Sandbox in a Pod that was there before, under
-// whatever name.
+// whatever name: where the Pod that it names is not there, it runs in the one of its own.
 func TestLaterReleasesStartInNoPodThatIsThere(t *testing.T) {
 	v2 := builders.MakeTemplate("ns", "python").Image("sandbox:v2").Obj()
 	claim := builders.MakeClaim("ns", "c1").Obj()
@@ -193,7 +193,7 @@ func TestLaterReleasesStartInNoPodThatIsThere(t *testing.T) {
 		want   freshness.Reason
 	}{
 		"there":     {append(stored, released(barePod(v2), claim)), freshness.PodForeign},
-		"not there": {stored, freshness.Fresh},
+		"not there": {stored, freshness.PodForeign},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, err := newPlatform(newStore(tc.stored...), history{v2}).Snapshot(t.Context(), w)

@@ -198,15 +198,6 @@ func TestBirthsAreRepaired(t *testing.T) {
 	}
 }
 
-// What a member says of its Pod is nothing that a claim asks for.
-func TestABirthThatNamesAPodIsRepaired(t *testing.T) {
-	l := lateStart(builders.V1Beta1, func(_, _ *builders.Template) {}, builders.MakeClaim("ns", "c1").Obj())
-	l.pool = builders.MakePool("ns", "python").Annotation(settings.StrategyKey, "RollingUpdate").Obj()
-	if _, stamp := platformtest.Rewrite(t, l.platform(), builders.MakeMember(l.pool, l.old).PodName("other").Obj()); stamp.Repair == nil {
-		t.Error("it is not repaired")
-	}
-}
-
 func TestWhatIsNotRepaired(t *testing.T) {
 	claim := builders.MakeClaim("ns", "c1").Obj()
 	l := lateStart("v1beta1", func(_, _ *builders.Template) {}, claim)

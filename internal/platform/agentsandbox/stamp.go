@@ -49,7 +49,7 @@ func (p *Platform) newSandbox(ctx context.Context, namespace platform.Namespace,
 		return stamp, err
 	}
 	stamp.Repaired = platform.RepairNote(sandbox, f, stamp.Hash)
-	if f.Operation == freshness.ColdStart && namesBarePod(sandbox) {
+	if namesBarePod(sandbox) {
 		return stamp, nil
 	}
 	if stamp.Repair, err = p.repair(ctx, sandbox, f, objs); stamp.Repair != nil {
