@@ -102,6 +102,7 @@ var keeping = slices.Concat(at("controllers/pools/controller.go", []mutant{
 	{check: "a late cache may lack the node", old: `		return read.ResourceVersion == ""`, broken: `		return true`, test: "TestAMemberIsGivenUpOnlyByNodesAsTheyAre/a late cache that lacks it"},
 	{check: "a late cache may have a node that is gone", old: `return read.ResourceVersion != "" && !older`, broken: `return read.ResourceVersion == "" || !older`, test: "TestAMemberIsGivenUpOnlyByNodesAsTheyAre/a late cache that has it still"},
 }), at("internal/platform/inspection.go", []mutant{
+	{check: "PodForeign: another Pod, of one among equals", old: `elsewhere: m.podName != nil}`, broken: `}`, test: "TestWhatAnInspectionFoundIsItsOwn"},
 	{check: "Same: the paths that are injected", old: `i.injected != o.injected ||`, broken: ``, pkg: "internal/platform/agentsandbox", test: "TestInspectionsThatSayTheSame/other paths are injected"},
 	{check: "Same: the pool", old: `if !reflect.DeepEqual(a, b) {`, broken: `if false {`, pkg: "internal/platform/agentsandbox", test: "TestInspectionsThatSayTheSame/a restart"},
 	{check: "Same: the template", old: `t.Name != u.Name || !t.Content.Equal(u.Content)`, broken: `t.Name != u.Name`, pkg: "internal/platform/agentsandbox", test: "TestInspectionsThatSayTheSame/an edit"},

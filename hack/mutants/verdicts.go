@@ -76,7 +76,10 @@ var suspensions = slices.Concat(at("internal/freshness/judge.go", []mutant{
 	{check: "OwnerMismatch", old: `if len(s.Besides) == 0 {`, broken: `if true {`, test: "TestWhoOwnsAfterAWrite/two claims/bind"},
 	{check: "OwnerMismatch", old: `s.Claim.UID != s.ClaimRef.UID {`, broken: `s.Claim.UID != "" {`, test: "TestWhoOwnsAfterAWrite/another kind with a claim's UID/foreigncontroller"},
 	{check: "BlueprintChanged", old: `m.ProposedPodName == m.PodName:`, broken: `m.ProposedPodName != "":`, test: "TestWhoOwnsAfterAWrite/the pod changed by the write/bind"},
-	{check: "PodForeign", old: `case m.PodName != m.Name:`, broken: `case m.PodName == "":`, test: "TestWhoOwnsAfterAWrite/the pod of another name, changed back/bind"},
+	{check: "PodForeign: another Pod", old: `case m.namesAnotherPod():`, broken: `case false:`, test: "TestWhoOwnsAfterAWrite/the pod of another name/bind"},
+}), at("internal/freshness/rules.go", []mutant{
+	{check: "PodForeign: another Pod, of an idle member", old: `{"podKept", []Operation{Bind, Idle, Stored}`, broken: `{"podKept", []Operation{Bind, Stored}`, test: "TestWhoOwnsAfterAWrite/the pod of another name/idle"},
+	{check: "PodForeign: another Pod, by a cache", old: `{"podKept", []Operation{Bind, Idle, Stored}`, broken: `{"podKept", []Operation{Bind, Idle}`, test: "TestWhoOwnsAfterAWrite/the pod of another name/stored"},
 }), at("internal/freshness/rollout.go", []mutant{
 	{check: "rollouts: an edit leaves what is inherited", old: `true, r.Inherited`, broken: `true, false`, test: "TestWhatTheNextRolloutInherits"},
 	{check: "suspension: only what the pool's controller made", old: `!m.Edited && m.ByPool`, broken: `!m.Edited`, test: "TestSuspendsAttribution/made by hand"},

@@ -15,7 +15,7 @@ const (
 	// given it until the pool refers to that one again.
 	Former Class = "Former"
 	// Unusable can never be bound, whatever becomes of its template: it had a claim
-	// before.
+	// before, or names a Pod that it has not made.
 	Unusable Class = "Unusable"
 	// Unclassified says that what it would be compared with is not there.
 	Unclassified Class = "Unclassified"

@@ -25,16 +25,17 @@ func oneOwner(s Snapshot) *Verdict {
 	}
 }
 
-// podKept: the Pod that was judged is the one that the sandbox goes on in. Where
-// the member named a Pod that is not of its name, upstream's bind puts that
-// right, and nobody has looked at the Pod of its name.
+// podKept: the Pod that was judged is the one that the sandbox goes on in, and it is the
+// member's from its birth on. A Sandbox's controller makes a Pod of the Sandbox's name, so
+// that somebody else has made a Pod of another name, or had it: the controller takes the
+// one that the Sandbox names, once that is its own.
 func podKept(s Snapshot) *Verdict {
 	m := s.Member
 	switch {
+	case m.namesAnotherPod():
+		return deny(PodForeign, "sandbox %s names pod %s as its own, which it has not made", m.Name, m.PodName)
 	case m.ProposedPodName == "", m.ProposedPodName == m.PodName:
 		return nil
-	case m.PodName != m.Name:
-		return deny(PodForeign, "sandbox %s names pod %s as its own, and the write names %s", m.Name, m.PodName, m.ProposedPodName)
 	}
 	return deny(BlueprintChanged, "the write changes the pod of %s from %s to %s", m.title(), m.PodName, m.ProposedPodName)
 }

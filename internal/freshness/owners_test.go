@@ -19,6 +19,9 @@ func TestWhoOwnsAfterAWrite(t *testing.T) {
 		"another kind, a later claim's":   {[]Operation{ForeignController}, func(s *Snapshot) { s.Claim.UID = "uid-later" }, Fresh},
 		"the pod kept":                    {[]Operation{Bind}, func(s *Snapshot) { s.Member.ProposedPodName = s.Member.PodName }, Fresh},
 		"the pod changed by the write":    {[]Operation{Bind}, func(s *Snapshot) { s.Member.ProposedPodName = "other" }, BlueprintChanged},
+		"the pod of another name": {[]Operation{Bind, Idle, Stored}, func(s *Snapshot) {
+			s.Member.PodName, s.Member.ProposedPodName = "other", "other"
+		}, PodForeign},
 		"the pod of another name, changed back": {[]Operation{Bind}, func(s *Snapshot) {
 			s.Member.PodName, s.Member.ProposedPodName = "other", s.Member.Name
 		}, PodForeign},

@@ -19,7 +19,7 @@ const (
 	// PodFinished: the Sandbox's Pod has ended or is gone.
 	PodFinished Reason = "PodFinished"
 	// PodForeign: the Pod of that name is not the Sandbox's, not the one whose
-	// addresses its status shows, or was there before the Sandbox.
+	// addresses its status shows, was there before the Sandbox, or has another name.
 	PodForeign Reason = "PodForeign"
 	// PodModified: the Pod has ephemeral containers, so somebody worked in it.
 	PodModified Reason = "PodModified"

@@ -28,7 +28,7 @@ var rules = []Rule{
 	{"nothingToAdopt", []Operation{ColdStart}, nothingToAdopt},
 	{"memberLives", []Operation{Bind, Release, Return, Released, Idle, Stored}, memberLives},
 	{"blueprintKept", []Operation{Bind, Release, Return}, blueprintKept},
-	{"podKept", []Operation{Bind}, podKept},
+	{"podKept", []Operation{Bind, Idle, Stored}, podKept},
 	{"belongs", []Operation{Bind, Release, Return, Idle, Stored}, belongs},
 	{"podLives", []Operation{Bind, Release, Return, Released, Idle}, podLives},
 	{"seenUntouched", []Operation{Stored}, seenUntouched},

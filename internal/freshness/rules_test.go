@@ -25,10 +25,10 @@ func TestRulesAreAskedInTheirOrder(t *testing.T) {
 		},
 		Released: {"memberLives", "podLives", "templateInForce", "contentIsCurrent"},
 		Idle: {
-			"isMember", "memberLives", "belongs", "podLives", "templateInForce", "contentIsCurrent", "podIsCurrent", "isYoung",
+			"isMember", "memberLives", "podKept", "belongs", "podLives", "templateInForce", "contentIsCurrent", "podIsCurrent", "isYoung",
 		},
 		Stored: {
-			"isMember", "memberLives", "belongs", "seenUntouched", "templateInForce", "contentIsCurrent", "podIsCurrent", "isYoung",
+			"isMember", "memberLives", "podKept", "belongs", "seenUntouched", "templateInForce", "contentIsCurrent", "podIsCurrent", "isYoung",
 		},
 	}
 	got := map[Operation][]string{}

@@ -52,6 +52,8 @@ func (i *Inspection) Restarted() time.Time { return i.facts.Pool.Restarted }
 type judgedBy struct {
 	traits          *Traits
 	deleting, young bool
+	// elsewhere: it names a Pod of another name.
+	elsewhere bool
 }
 
 // runsIn is that of a member and of its Pod.
@@ -219,7 +221,7 @@ func (i *Inspection) judgeWith(m *Member, content revision.Blueprint, pod *fresh
 
 // keyOf is what the verdict on a member depends on.
 func (i *Inspection) keyOf(m *Member) judgedBy {
-	return judgedBy{traits: m.Traits, deleting: m.Deleting(), young: m.Created().After(i.Restarted())}
+	return judgedBy{traits: m.Traits, deleting: m.Deleting(), young: m.Created().After(i.Restarted()), elsewhere: m.podName != nil}
 }
 
 // Object returns the verdict on a member whose object was read in full, and on its Pod;

@@ -74,6 +74,13 @@ func TestWhatAnInspectionFoundIsItsOwn(t *testing.T) {
 			t.Errorf("created at %s: %s, error %v, want %s", created, got.Class, err, want)
 		}
 	}
+	i := b.inspection(t, v2)
+	for pod, want := range map[string]freshness.Class{"m": freshness.Current, "elsewhere": freshness.Unusable} {
+		m := r.Member(makeBox("m", v2, annotated(podNameKey, pod)), nil)
+		if got, err := i.Member(t.Context(), m); err != nil || got.Class != want {
+			t.Errorf("in pod %s: %s, error %v, want %s", pod, got.Class, err, want)
+		}
+	}
 }
 
 // Members that are alike are read once, whoever else is looked at in between.

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -188,6 +189,38 @@ func TestMembersTakeOverNoPod(t *testing.T) {
 	s.must(create(t.Context(), used.GetName()))
 	see()
 	seePods()
+}
+
+// Nobody is given the Pod of somebody else's sandbox by a member that names it: agent-sandbox
+// runs a member in the Pod that it names, once that is its own.
+func TestMembersRunInNoUsedPod(t *testing.T) {
+	s := sharedWorld(t).enforced(t)
+	p := s.pool(scenario.Pool{Replicas: 1, Strategy: scenario.Recreate})
+	s.claim(p, "c1")
+	sandbox, err := s.SandboxOf(t.Context(), "c1")
+	s.must(err)
+	used, member := s.podOf(sandbox.GetName()), s.get(upstream.Sandboxes, s.full(p, "")[0].Name)
+	s.patchPod(used.Name, mergePatch, string(marshal(map[string]any{"metadata": map[string]any{
+		"ownerReferences": []any{builders.ControllerRef(member)},
+	}})))
+	s.patch(upstream.Sandboxes, member.GetName(), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, builders.AnnotationPodName, used.Name))
+	s.deletePod(member.GetName())
+	s.eventually("that member deleted, or served by the used pod", func(ctx context.Context) (string, bool) {
+		now, err := s.Resource(upstream.Sandboxes).Get(ctx, member.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return err.Error(), isNotFound(err)
+		}
+		addresses, _, _ := unstructured.NestedStringSlice(now.Object, "status", "podIPs")
+		return fmt.Sprint(addresses), slices.Contains(addresses, used.Status.PodIP)
+	})
+	s.full(p, "")
+	s.claim(p, "c2")
+	sandbox, err = s.SandboxOf(t.Context(), "c2")
+	s.must(err)
+	if sandbox.GetUID() == member.GetUID() {
+		t.Errorf("claim c2 was given sandbox %s, which runs in pod %s of claim c1", member.GetName(), sandbox.GetAnnotations()[builders.AnnotationPodName])
+	}
+	s.full(p, "")
 }
 
 func (s *stage) podOf(name string) *corev1.Pod {

@@ -100,6 +100,7 @@ func TestMembersAreTheSameHoweverTheyAreRead(t *testing.T) {
 		"pod, debugged":       {member().Obj(), pod().Set([]any{map[string]any{"name": "d", "image": "b"}}, "spec", "ephemeralContainers").Obj(), freshness.Unusable},
 		"older, and debugged": {builders.MakeMember(i.pool, i.v1).Name("m").UID("m").Obj(), pod().Set([]any{map[string]any{"name": "d", "image": "b"}}, "spec", "ephemeralContainers").Obj(), freshness.Unusable},
 		"pod of another":      {member().Obj(), builders.MakePod(builders.MakeMember(i.pool, i.v1).Name("m").UID("x").Obj()).Obj(), freshness.Current},
+		"in another pod":      {member().PodName("other").Obj(), nil, freshness.Unusable},
 		"a claim's":           {builders.Bound(member().Obj(), claim, i.v2).Obj(), nil, freshness.Unusable},
 	}
 	for name, tc := range cases {

@@ -60,7 +60,7 @@ func TestSnapshotHasWhatEachReasonDependsOn(t *testing.T) {
 		"pod being deleted":                 {pod: pod().Deleting(long).Obj(), want: freshness.PodTerminating},
 		"pod failed":                        {pod: pod().Phase("Failed").Obj(), want: freshness.PodFinished},
 		"pod done":                          {pod: pod().Phase("Succeeded").Obj(), want: freshness.PodFinished},
-		"pod of another name":               {member: member().PodName("other").Obj(), want: freshness.PodFinished},
+		"pod of another name":               {member: member().PodName("other").Obj(), want: freshness.PodForeign},
 		"pod of nobody":                     {pod: pod().Owners().Obj(), want: freshness.PodForeign},
 		"pod with another address":          {pod: pod().Set([]any{map[string]any{"ip": "10.0.0.9"}}, "status", "podIPs").Obj(), want: freshness.PodForeign},
 		"pod on a node that is gone":        {pod: pod().Set("node-2", "spec", "nodeName").Obj(), want: freshness.NodeLeaving},
