@@ -39,6 +39,7 @@ var extracting = slices.Concat(at("internal/platform/namespace.go", []mutant{
 	{check: "a restart that cannot be read is none", old: `return time.Time{}`, broken: `return time.Now()`, test: "TestPool/nothing that can be read"},
 	{check: "taken by name only: whatever the pool says", old: `p[ClaimsKey] != ""`, broken: `p[ClaimsKey] == byName`, test: "TestPool/by name, misspelt"},
 }), at("internal/platform/agentsandbox/extract.go", []mutant{
+	{check: "PodForeign: who made the member", old: `!= settings.CreatedByPool,`, broken: `== settings.CreatedByPool,`, test: "TestSnapshotHasWhatEachReasonDependsOn/pod older than one made by hand"},
 	{check: "MemberTerminating: from the Sandbox", old: `Controller: controllerOf(obj), Deleting: obj.GetDeletionTimestamp() != nil,`, broken: `Controller: controllerOf(obj),`, test: "TestSnapshotHasWhatEachReasonDependsOn/member being deleted"},
 	{check: "MemberUsed: from the Sandbox", old: `wasClaimed(obj)`, broken: `false`, test: "TestSnapshotHasWhatEachReasonDependsOn/member used before"},
 	{check: "a cold start that says whose it is was no claim's before", old: `wasClaimed(obj) && (w.Operation != freshness.ColdStart || claimedByUpstream(obj))`, broken: `wasClaimed(obj)`, test: "TestSnapshotOfBarePods/cold start, v0.1.0, with our mark"},

@@ -144,14 +144,21 @@ func podLives(s Snapshot) *Verdict {
 }
 
 // clocks is by how much the clocks of API servers may differ. Whoever is refused for its
-// age is deleted, so that a doubt counts for the member.
+// age is deleted, so that a doubt counts for a member that its pool's controller made: the
+// next one would be no better, and the API server drew its name.
 const clocks = time.Minute
 
 // precedes reports whether a Pod was there before the member that it is of. Its Sandbox's
 // controller takes an existing Pod of the Sandbox's name for its own, whoever used it: one
-// that outlived a Sandbox of that name.
+// that outlived a Sandbox of that name. A member that somebody may have made by hand gets
+// no doubt: its name can be that of a Pod which was used seconds before. If it was made
+// while Freshbind was away, its pool makes another one, and that is known.
 func (p *Pod) precedes(m Member) bool {
-	return !p.Created.IsZero() && p.Created.Add(clocks).Before(m.Created)
+	created := p.Created
+	if !m.ByHand {
+		created = created.Add(clocks)
+	}
+	return !p.Created.IsZero() && created.Before(m.Created)
 }
 
 func podGoesOn(name string, p *Pod) *Verdict {

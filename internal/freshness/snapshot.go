@@ -121,6 +121,9 @@ type Member struct {
 	Bare bool
 	// Created is when it was born; zero for a member that is only to be.
 	Created time.Time
+	// ByHand: nothing proves that its pool's controller made it, so that somebody may
+	// have chosen its name.
+	ByHand bool
 }
 
 // namesAnotherPod reports whether it says that a Pod of another name is its own.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
@@ -140,6 +141,45 @@ func (r *row) foreignPod(member *object) error {
 	pod.SetLabels(nil)
 	_, err := r.coreClient("pods").Create(r.t.Context(), pod, createOptions)
 	return err
+}
+
+// makeInUsedPod makes what looks like a member, in the name of the sandbox that the first
+// claim had. Its Pod outlives that, and is taken over.
+func (r *row) makeInUsedPod() {
+	r.t.Helper()
+	_, used := r.serve("first")
+	r.must(r.DeleteClaims(r.t.Context(), "first"))
+	r.claims = nil
+	r.orphanPod(used)
+	pod := r.pod(used.GetName())
+	copied := builders.SandboxFrom(r.live(r.members[0])).Name(used.GetName()).UID("").Owners().NoLabel(builders.LabelPool).NoLabel(settings.StampKey).
+		Unset("status").Unset("metadata", "resourceVersion").Unset("metadata", "generateName").Unset("metadata", "annotations", settings.CreatedByKey).
+		PodName(used.GetName()).Obj()
+	create := func(ctx context.Context, dryRun ...string) (made *object, err error) {
+		return r.memberClient().Create(ctx, copied, metav1.CreateOptions{DryRun: dryRun})
+	}
+	// Creation times are whole seconds.
+	r.eventually("the second after the pod was created", func(ctx context.Context) (string, bool) {
+		made, err := create(ctx, metav1.DryRunAll)
+		return fmt.Sprint(err), err == nil && made.GetCreationTimestamp().After(pod.GetCreationTimestamp().Time)
+	})
+	made, err := create(r.t.Context())
+	r.must(err)
+	r.eventually("the pod taken over", func(context.Context) (string, bool) {
+		r.byHand = r.live(made)
+		addresses, _, _ := unstructured.NestedStringSlice(r.byHand.Object, "status", "podIPs")
+		return fmt.Sprint(addresses), metav1.IsControlledBy(r.pod(used.GetName()), made) && len(addresses) > 0
+	})
+}
+
+// orphanPod deletes a Sandbox and leaves its Pod: the garbage collector, which takes the
+// owner off the Pod and then lets the Sandbox go, does not run here.
+func (r *row) orphanPod(sandbox *object) {
+	r.t.Helper()
+	orphan := metav1.DeletePropagationOrphan
+	r.must(r.memberClient().Delete(r.t.Context(), sandbox.GetName(), metav1.DeleteOptions{PropagationPolicy: &orphan}))
+	r.patchPod(sandbox, `{"metadata":{"ownerReferences":null}}`)
+	r.patchMember(sandbox, `{"metadata":{"finalizers":null}}`)
 }
 
 func setImage(pod *object, image string) {

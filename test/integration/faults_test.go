@@ -232,6 +232,8 @@ type row struct {
 	// members are the pool's, as they were before anything went wrong, and
 	// victims those that are wrong then.
 	members, victims []*object
+	// byHand is what somebody made that looks like a member.
+	byHand *object
 	// unprotected is how many deletes had passed without an answer before it began.
 	unprotected float64
 }

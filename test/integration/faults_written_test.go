@@ -72,6 +72,19 @@ var writtenFaults = map[string]faultCase{
 			r.isRefused(r.take(r.unseen("c1"), r.makeByHand()), freshness.NotAMember)
 		},
 	},
+	"member made by hand in a used pod": {
+		reason:     freshness.PodForeign,
+		impossible: map[string]string{barePods: podIsMember},
+		prepare:    (*row).makeInUsedPod,
+		provoke: func(r *row) {
+			made := r.byHand
+			pool := builders.ControllerRef(r.get(upstream.SandboxWarmPools, r.pool.Name))
+			r.patchMember(made, string(marshal(map[string]any{"metadata": map[string]any{"ownerReferences": []any{pool}}})))
+			r.patchMember(made, forgedLabels(r.pool.Name, r.pool.Template))
+			r.victims = []*object{made}
+			r.isRefusedUnlessGone(r.take(r.unseen("c1"), made), made)
+		},
+	},
 	"forged pool label": {
 		reason:  freshness.PoolMismatch,
 		reasons: map[string]freshness.Reason{barePods: freshness.TemplateMismatch},

@@ -55,6 +55,7 @@ func memberOf(w platform.Write) (freshness.Member, error) {
 		PodName:    PodNameOf(obj),
 		PodIPs:     nestedStrings(obj.Object, "status", "podIPs"),
 		Created:    obj.GetCreationTimestamp().Time,
+		ByHand:     obj.GetAnnotations()[settings.CreatedByKey] != settings.CreatedByPool,
 	}
 	if w.Operation == freshness.Bind {
 		m.ProposedPodName = PodNameOf(w.New)

@@ -69,6 +69,8 @@ func TestSnapshotHasWhatEachReasonDependsOn(t *testing.T) {
 		"pod placed elsewhere by its gate":  {pod: pod().Generation(2).Set("a", "spec", "nodeSelector", "zone").Obj(), want: freshness.Fresh},
 		"pod that was edited":               {pod: pod().Generation(2).Set("other", "spec", "hostname").Obj(), want: freshness.UnknownRevision},
 		"pod of a sandbox that was":         {pod: pod().Created(long).Obj(), member: member().Created(long.Add(time.Hour)).Obj(), want: freshness.PodForeign},
+		"pod older than one made by hand":   {pod: pod().Created(long).Obj(), member: member().Created(long.Add(time.Second)).Obj(), want: freshness.PodForeign},
+		"pod as old as its pool's member":   {pod: pod().Created(long).Obj(), member: member().Created(long.Add(time.Second)).Annotation(settings.CreatedByKey, settings.CreatedByPool).Obj(), want: freshness.Fresh},
 		"pod that somebody debugged":        {pod: pod().Set([]any{map[string]any{"name": "debugger", "image": "busybox"}}, "spec", "ephemeralContainers").Obj(), want: freshness.PodModified},
 		"pod on no node yet":                {pod: pod().Unset("spec", "nodeName").Obj(), want: freshness.Fresh},
 	}
