@@ -81,6 +81,11 @@ var rendering = slices.Concat(at("internal/platform/agentsandbox/render.go", []m
 		return nil, err
 	}`, broken: ``, test: "TestRenderCold"},
 	{check: "a cold start has the claim's volumes", old: `spec["volumeClaimTemplates"] = merged`, broken: ``, test: "TestRenderCold"},
+	{check: "of equal names the first is overridden", old: `slices.Backward(list)`, broken: `list`, test: "FuzzEnvIsSetAsUpstreamSetsIt"},
+}), at("internal/platform/agentsandbox/adviseclaim.go", []mutant{
+	{check: "advice on a claim's env takes a turn", old: `a.Platform.Turns.Take(ctx, claim.GetNamespace())`, broken: `func() (func(), error) { return func() {}, nil }()`, test: "TestAdviceWaitsForItsTurn/what a claim asks for"},
+}), at("internal/platform/agentsandbox/platform.go", []mutant{
+	{check: "no revision is rendered for nobody", old: `if err := ctx.Err(); err != nil {`, broken: `if err := ctx.Err(); err != nil && false {`, test: "TestRevisionsAreNotRenderedForNobody"},
 }), at("internal/platform/podpaths.go", []mutant{
 	{check: "a Pod's defaults are no difference", old: `"podTemplate.spec.restartPolicy=Always",`, broken: ``, pkg: "internal/platform/agentsandbox", test: "TestSnapshotHasWhatEachReasonDependsOn/edited before, its pod is fresh"},
 }))

@@ -68,19 +68,13 @@ func (a *Adviser) Predict(ctx context.Context, old, obj *unstructured.Unstructur
 // TemplateChange counts what a write of a template makes of the idle members
 // of its pools. old is nil when no such template is stored.
 func (a *Adviser) TemplateChange(ctx context.Context, old, obj *unstructured.Unstructured) (advice.TemplateChange, error) {
-	after, err := RenderMember(obj)
+	before, after, err := a.rendered(ctx, old, obj)
 	if err != nil {
 		return advice.TemplateChange{}, err
 	}
 	change := advice.TemplateChange{After: after.Hash()}
-	var before *revision.Blueprint
-	if old != nil {
-		b, err := RenderMember(old)
-		if err != nil {
-			return advice.TemplateChange{}, fmt.Errorf("as it is stored: %w", err)
-		}
-		before, change.Before = &b, b.Hash()
-		if change.Before == change.After {
+	if before != nil {
+		if change.Before = before.Hash(); change.Before == change.After {
 			return change, nil
 		}
 	}
@@ -96,6 +90,11 @@ func (a *Adviser) TemplateChange(ctx context.Context, old, obj *unstructured.Uns
 	if err != nil {
 		return advice.TemplateChange{}, err
 	}
+	done, err := a.Platform.Turns.Take(ctx, obj.GetNamespace())
+	if err != nil {
+		return advice.TemplateChange{}, err
+	}
+	defer done()
 	for _, pool := range pools {
 		count := advice.PoolChange{Name: pool.GetName(), Rollout: a.rollout(pool, in)}
 		injected := settings.Pool(pool.GetAnnotations()).InjectedPaths()
@@ -105,6 +104,25 @@ func (a *Adviser) TemplateChange(ctx context.Context, old, obj *unstructured.Uns
 		change.Pools = append(change.Pools, count)
 	}
 	return change, nil
+}
+
+// rendered renders a template as it is stored, which is nil for none, and as it is
+// about to be.
+func (a *Adviser) rendered(ctx context.Context, old, obj *unstructured.Unstructured) (*revision.Blueprint, revision.Blueprint, error) {
+	done, err := a.Platform.Turns.Take(ctx, obj.GetNamespace())
+	if err != nil {
+		return nil, revision.Blueprint{}, err
+	}
+	defer done()
+	after, err := RenderMember(obj)
+	if err != nil || old == nil {
+		return nil, after, err
+	}
+	before, err := RenderMember(old)
+	if err != nil {
+		return nil, after, fmt.Errorf("as it is stored: %w", err)
+	}
+	return &before, after, nil
 }
 
 // tally counts one member. Without a stored template every member that differs

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/freshbind/freshbind/internal/advice"
+	"github.com/freshbind/freshbind/internal/fair"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
@@ -87,6 +88,7 @@ func newAdviser(cached, enforced bool, objs ...*unstructured.Unstructured) (*Adv
 	l := newLister(objs...)
 	s := newStore(objs...)
 	a := &Adviser{Platform: newPlatform(s, nil), Lister: &Lister{API: l, Resolver: s}}
+	a.Platform.Turns = fair.NewTurns(1, 1)
 	if enforced {
 		a.Platform.Defaults.Mode = settings.Enforce
 	}

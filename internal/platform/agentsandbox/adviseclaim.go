@@ -41,7 +41,7 @@ func (a *Adviser) Claim(ctx context.Context, claim *unstructured.Unstructured) (
 	if out.TemplateGone = template == nil; out.TemplateGone {
 		return out, nil
 	}
-	if out.Refused, err = refusal(template, claim); err != nil || out.Refused != "" || len(out.OwnMake) > 0 {
+	if out.Refused, err = a.refusal(ctx, template, claim); err != nil || out.Refused != "" || len(out.OwnMake) > 0 {
 		return out, err
 	}
 	if asks.AnyPool {
@@ -75,8 +75,13 @@ func alwaysCold(claim *unstructured.Unstructured) bool {
 }
 
 // refusal says why the template gives the claim no sandbox.
-func refusal(template, claim *unstructured.Unstructured) (string, error) {
-	_, err := renderCold(template, claim)
+func (a *Adviser) refusal(ctx context.Context, template, claim *unstructured.Unstructured) (string, error) {
+	done, err := a.Platform.Turns.Take(ctx, claim.GetNamespace())
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	_, err = renderCold(template, claim)
 	var refused *unrenderableError
 	if errors.As(err, &refused) {
 		return refused.why, nil
@@ -104,6 +109,11 @@ func (a *Adviser) stocks(ctx context.Context, namespace string, pools []*unstruc
 	if err != nil {
 		return nil, err
 	}
+	done, err := a.Platform.Turns.Take(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	current, err := RenderMember(template)
 	if err != nil {
 		return nil, err

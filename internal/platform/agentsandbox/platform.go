@@ -231,6 +231,9 @@ func (p *Platform) known(ctx context.Context, template, claim *unstructured.Unst
 	for _, r := range recorded {
 		k := freshness.Known{Hash: r.Hash, Content: r.Rendered}
 		if claim != nil && r.Template != nil {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
 			if k.Content, err = renderCold(r.Template, claim); err != nil {
 				continue
 			}

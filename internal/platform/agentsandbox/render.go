@@ -149,16 +149,18 @@ func injectEnv(podSpec, claimSpec map[string]any, policy string) error {
 }
 
 func setEnv(container map[string]any, add []map[string]any, policy string) error {
+	if len(add) == 0 {
+		return nil
+	}
 	list, _ := container["env"].([]any)
+	at := firstByName(list, envName)
 	for _, e := range add {
 		name := str(e, "name")
 		entry := map[string]any{"name": name, "value": str(e, "value")}
-		i := slices.IndexFunc(list, func(v any) bool {
-			m, _ := v.(map[string]any)
-			return str(m, "name") == name
-		})
+		i, has := at[name]
 		switch {
-		case i < 0:
+		case !has:
+			at[name] = len(list)
 			list = append(list, entry)
 		case policy == "Overrides":
 			list[i] = entry
@@ -166,9 +168,7 @@ func setEnv(container map[string]any, add []map[string]any, policy string) error
 			return unrenderable("envVarsInjectionPolicy Allowed lets no claim override env %q", name)
 		}
 	}
-	if len(list) > 0 {
-		container["env"] = list
-	}
+	container["env"] = list
 	return nil
 }
 
@@ -183,11 +183,13 @@ func mergeVolumeClaims(spec, claimSpec map[string]any, policy string) error {
 		return unrenderable("volumeClaimTemplatesPolicy %q allows no claim to set volumeClaimTemplates", policy)
 	}
 	merged, _ := spec["volumeClaimTemplates"].([]any)
+	at := firstByName(merged, volumeClaimName)
 	for _, v := range fromClaim {
 		name := volumeClaimName(v)
-		i := slices.IndexFunc(merged, func(m any) bool { return volumeClaimName(m) == name })
+		i, has := at[name]
 		switch {
-		case i < 0:
+		case !has:
+			at[name] = len(merged)
 			merged = append(merged, runtime.DeepCopyJSONValue(v))
 		case policy == "Overrides":
 			merged[i] = runtime.DeepCopyJSONValue(v)
@@ -197,6 +199,21 @@ func mergeVolumeClaims(spec, claimSpec map[string]any, policy string) error {
 	}
 	spec["volumeClaimTemplates"] = merged
 	return nil
+}
+
+// firstByName says where the first of each name is. Tenants can make these lists
+// so long that a search for each of their entries takes seconds.
+func firstByName(list []any, nameOf func(any) string) map[string]int {
+	at := make(map[string]int, len(list))
+	for i, v := range slices.Backward(list) {
+		at[nameOf(v)] = i
+	}
+	return at
+}
+
+func envName(v any) string {
+	m, _ := v.(map[string]any)
+	return str(m, "name")
 }
 
 func volumeClaimName(v any) string {
