@@ -124,6 +124,9 @@ var reading = slices.Concat(at("internal/liveread/errors.go", []mutant{
 	{check: "ClaimHoldsAnother: by its status", old: `for _, key := range []string{"name", "Name"} {`, broken: `for _, key := range []string{"never"} {`, test: "TestSnapshotJudged/held by status"},
 	{check: "ClaimHoldsAnother: one that is going", old: `sandbox == nil || sandbox.GetDeletionTimestamp() != nil {`, broken: `sandbox == nil {`, test: "TestSnapshotJudged/the held one is going"},
 	{check: "ClaimHoldsAnother: only its own", old: `return o.UID == uid })`, broken: `return o.UID != "never" }) || uid != ""`, test: "TestSnapshotJudged/of that name, not the claim's"},
+	{check: "ClaimHoldsAnother: what is not read may be its", old: `if err == nil && unread > 0`, broken: `if false && unread > 0`, test: "TestHowManySandboxesOfAClaimAreRead/one more, none is its"},
+	{check: "ClaimHoldsAnother: a bounded number is read", old: `max(0, len(more)-maxMayHold)`, broken: `0`, test: "TestHowManySandboxesOfAClaimAreRead/many, it has one of those"},
+	{check: "ClaimHoldsAnother: a few are read at once", old: `reads.SetLimit(heldAtOnce)`, broken: ``, test: "TestSandboxesOfAClaimAreReadAFewAtOnce"},
 }))
 
 // kruiseGuard is what differs for OpenKruise Agents.

@@ -2,6 +2,7 @@ package agentsandbox
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -199,25 +200,49 @@ func (g *readGroup) getAt(into **unstructured.Unstructured, gr schema.GroupResou
 	})
 }
 
+const (
+	// heldAtOnce bounds how many of the sandboxes that a claim may have are read at once:
+	// each may be some MiB in memory.
+	heldAtOnce = 4
+	// maxMayHold bounds how many are read beside those that the claim names.
+	maxMayHold = 12
+)
+
+// held reads the sandboxes that the claim may have. Anybody who writes Sandboxes makes
+// the claim's UID an owner of any number of them, so not all are read: a single one that the
+// claim has decides. If it has none of those that are read, the others leave it undecided.
 func (g *readGroup) held(out *stored, member string, more []string) {
-	uid := string(out.claim.GetUID())
-	for _, name := range holdings(out.claim, more) {
-		if name == member {
-			continue
+	more = slices.DeleteFunc(slices.Clone(more), func(name string) bool { return name == member })
+	unread := max(0, len(more)-maxMayHold)
+	names := holdings(out.claim, more[:len(more)-unread])
+	g.Go(func() error {
+		var reads errgroup.Group
+		reads.SetLimit(heldAtOnce)
+		for _, name := range names {
+			if name != member {
+				reads.Go(func() error { return g.heldAs(out, name) })
+			}
 		}
-		g.Go(func() error {
-			sandbox, err := g.read(Sandboxes, g.namespace, name)
-			if sandbox == nil || sandbox.GetDeletionTimestamp() != nil {
-				return err
-			}
-			if slices.ContainsFunc(owners(sandbox), func(o freshness.Owner) bool { return o.UID == uid }) {
-				g.mu.Lock()
-				defer g.mu.Unlock()
-				out.held = append(out.held, name)
-			}
-			return nil
-		})
+		err := reads.Wait()
+		if err == nil && unread > 0 && len(out.held) == 0 {
+			err = fmt.Errorf("looking for a sandbox of claim %s: %d may be its, at most %d are read", out.claim.GetName(), len(more), maxMayHold)
+		}
+		return err
+	})
+}
+
+func (g *readGroup) heldAs(out *stored, name string) error {
+	sandbox, err := g.read(Sandboxes, g.namespace, name)
+	if sandbox == nil || sandbox.GetDeletionTimestamp() != nil {
+		return err
 	}
+	uid := string(out.claim.GetUID())
+	if slices.ContainsFunc(owners(sandbox), func(o freshness.Owner) bool { return o.UID == uid }) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		out.held = append(out.held, name)
+	}
+	return nil
 }
 
 func (g *readGroup) wait() error { return g.Wait() }
