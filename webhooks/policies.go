@@ -3,13 +3,14 @@ package webhooks
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/settings"
 )
@@ -27,11 +28,33 @@ type Policies struct {
 	Mutating        []*admissionregistrationv1.MutatingAdmissionPolicy
 	MutatingBinding []*admissionregistrationv1.MutatingAdmissionPolicyBinding
 
-	// members are what validating policies hold for.
-	members schema.GroupResource
 	// suffix ends the names of all of them.
 	suffix string
 }
+
+// PoolsPolicy is the name of the policy, and of its only binding, that keeps what Freshbind
+// says on pools.
+const PoolsPolicy = "freshbind-pools"
+
+var (
+	// outputsStay lets what Freshbind says be left out: whoever replaces a pool by what a
+	// file says does that, and verdicts and rollouts are as strict without it.
+	outputsStay = admissionregistrationv1.Validation{
+		Expression: createsIt + ` || [` + quotedList(settings.Outputs()) + `].all(k, !(k in ` + annotationsOf("object") + `) || ` +
+			`k in ` + annotationsOf("oldObject") + ` && ` + annotationsOf("object") + `[k] == ` + annotationsOf("oldObject") + `[k])`,
+		Message: "metadata.annotations: only Freshbind sets and changes " + strings.Join(settings.Outputs(), ", ") + "; leave them out, or leave them as they are",
+	}
+	// outputsNotMadeUp lets a pool come back from a backup with everything but what loosens
+	// verdicts, which Freshbind says during a rollout only.
+	outputsNotMadeUp = admissionregistrationv1.Validation{
+		Expression: `!(` + createsIt + `) || !('` + settings.AttributionKey + `' in ` + annotationsOf("object") + `) && ` +
+			annotationsOf("object") + `[?'` + settings.AdmitKey + `'].orValue('') != '` + string(freshness.AdmitAny) + `'`,
+		Message: "metadata.annotations: only Freshbind sets " + settings.AttributionKey + ", and " + settings.AdmitKey + " to " +
+			string(freshness.AdmitAny) + "; create the pool without them",
+	}
+)
+
+func annotationsOf(object string) string { return object + `.metadata.?annotations.orValue({})` }
 
 // notBy is the condition that somebody else than this user makes the request.
 func notBy(user string) []admissionregistrationv1.MatchCondition {
@@ -40,16 +63,24 @@ func notBy(user string) []admissionregistrationv1.MatchCondition {
 
 // NewPolicies returns the policies for this scope.
 func NewPolicies(a platform.Admission, s Scope) Policies {
-	p := Policies{members: a.Members, suffix: a.Suffix}
+	p := Policies{suffix: a.Suffix}
 	places := s.places()
 	notUs := notBy(s.Self)
-	p.validate(places, "freshbind-stamp", update, notUs, stampStays, enforcementStays, birthStays, repairedStays)
-	p.validate(places, "freshbind-born", create, platform.When("says-who-made-it", carriesBirth), admissionregistrationv1.Validation{
+	members := func(op admissionregistrationv1.OperationType) []admissionregistrationv1.NamedRuleWithOperations {
+		return namedRules(a.Members.Group, "*", a.Members.Resource, op)
+	}
+	p.validate(places, "freshbind-stamp", members(update), notUs, stampStays, enforcementStays, birthStays, repairedStays)
+	p.validate(places, "freshbind-born", members(create), platform.When("says-who-made-it", carriesBirth), admissionregistrationv1.Validation{
 		Expression: s.byAPoolController(a),
 		Message:    "metadata.annotations[" + settings.CreatedByKey + "]: says that a pool's controller created the sandbox; only that controller gets it",
 	})
 	for _, r := range a.Rules {
-		p.validate(places, r.Name, update, r.Conditions, r.Validations...)
+		p.validate(places, r.Name, members(update), r.Conditions, r.Validations...)
+	}
+	if a.Pools.Resource != "" {
+		// A pool's own annotation may enforce its namespace, which no selector knows.
+		everywhere := []place{{namespaces: s.namespaces()}}
+		p.validate(everywhere, PoolsPolicy, namedRules(a.Pools.Group, "*", a.Pools.Resource, create, update), notUs, outputsStay, outputsNotMadeUp)
 	}
 	// Upstream's Sandbox controller copies template metadata onto Pods: a policy
 	// that refused it would make Sandboxes not ready, so the change is undone.
@@ -87,7 +118,7 @@ func enforcing() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{settings.EnforcementKey: string(settings.Enforce)}}
 }
 
-func (p *Policies) validate(places []place, name string, op admissionregistrationv1.OperationType,
+func (p *Policies) validate(places []place, name string, of []admissionregistrationv1.NamedRuleWithOperations,
 	conditions []admissionregistrationv1.MatchCondition, rules ...admissionregistrationv1.Validation,
 ) {
 	name += p.suffix
@@ -95,12 +126,10 @@ func (p *Policies) validate(places []place, name string, op admissionregistratio
 		TypeMeta:   typeMeta("ValidatingAdmissionPolicy"),
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: &admissionregistrationv1.MatchResources{
-				ResourceRules: namedRules(p.members.Group, "*", p.members.Resource, op),
-			},
-			MatchConditions: conditions,
-			FailurePolicy:   ptr.To(admissionregistrationv1.Fail),
-			Validations:     rules,
+			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: of},
+			MatchConditions:  conditions,
+			FailurePolicy:    ptr.To(admissionregistrationv1.Fail),
+			Validations:      rules,
 		},
 	})
 	for _, at := range places {

@@ -55,6 +55,10 @@ func TestPoliciesHoldWhereverBindsAreEnforced(t *testing.T) {
 			p := NewPolicies(agentsandbox.Admission(), tc.scope)
 			got, want := map[string]admissionregistrationv1.MatchResources{}, map[string]admissionregistrationv1.MatchResources{}
 			for _, policy := range p.Validating {
+				if policy.Name == PoolsPolicy {
+					want[policy.Name] = admissionregistrationv1.MatchResources{NamespaceSelector: byPool.NamespaceSelector}
+					continue
+				}
 				for suffix, resources := range tc.want {
 					want[policy.Name+suffix] = resources
 				}
@@ -111,7 +115,7 @@ func TestWhomThePoliciesExempt(t *testing.T) {
 		exempts(policy.Name, policy.Spec.MatchConditions)
 	}
 	want := map[string]bool{
-		"freshbind-stamp": true, "freshbind-born": false, "freshbind-used": false, "freshbind-owners": false, "freshbind-pod-stamp": true,
+		"freshbind-stamp": true, "freshbind-born": false, "freshbind-used": false, "freshbind-owners": false, "freshbind-pools": true, "freshbind-pod-stamp": true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("exempt (-want,+got):\n%s", diff)

@@ -208,7 +208,7 @@ func selectorOf(binding string) string {
 	switch {
 	case strings.HasSuffix(binding, floorSuffix):
 		return selectorMark + "-floor"
-	case strings.HasSuffix(binding, "-by-pool"):
+	case strings.HasSuffix(binding, "-by-pool"), strings.HasPrefix(binding, webhooks.PoolsPolicy):
 		return selectorMark + "-bypool"
 	}
 	return selectorMark + "-policy"

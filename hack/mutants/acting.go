@@ -111,8 +111,10 @@ var installing = slices.Concat(at("webhooks/install.go", []mutant{
 	{check: "policies: where binds are enforced", old: `settings.EnforcementKey: string(settings.Enforce)`, broken: `settings.EnforcementKey: string(settings.Audit)`, test: "TestPoliciesHoldWhereverBindsAreEnforced/where a label says so"},
 	{check: "policies: where a floor says so", old: `range s.Enforced {`, broken: `range s.Enforced[:0] {`, test: "TestPoliciesHoldWhereverBindsAreEnforced/by floors"},
 	{check: "policies: where a pool says so", old: `namespaces: s.namespaces(), objects: enforcing()}`, broken: `namespaces: s.namespaces()}`, test: "TestPoliciesHoldWhereverBindsAreEnforced/where a label says so"},
-	{check: "policies: stamps are ours to write", old: `"freshbind-stamp", update, notUs,`, broken: `"freshbind-stamp", update, nil,`, test: "TestWhomThePoliciesExempt"},
-	{check: "policies: nobody gives a used sandbox back", old: `r.Name, update, r.Conditions, r.Validations...)`, broken: `r.Name, update, append(notUs, r.Conditions...), r.Validations...)`, test: "TestWhomThePoliciesExempt"},
+	{check: "policies: stamps are ours to write", old: `"freshbind-stamp", members(update), notUs,`, broken: `"freshbind-stamp", members(update), nil,`, test: "TestWhomThePoliciesExempt"},
+	{check: "policies: what pools say is ours to write", old: `create, update), notUs, outputsStay`, broken: `create, update), nil, outputsStay`, test: "TestWhomThePoliciesExempt"},
+	{check: "policies: what pools say holds everywhere", old: `everywhere := []place{{namespaces: s.namespaces()}}`, broken: `everywhere := places`, test: "TestPoliciesHoldWhereverBindsAreEnforced/by default"},
+	{check: "policies: nobody gives a used sandbox back", old: `r.Name, members(update), r.Conditions, r.Validations...)`, broken: `r.Name, members(update), append(notUs, r.Conditions...), r.Validations...)`, test: "TestWhomThePoliciesExempt"},
 }), asked, at("webhooks/stamp.go", []mutant{
 	{check: "a birth is marked where it is the pool's", old: `if s.Birth {`, broken: `if true {`, test: "TestStamp/a member"},
 	{check: "a pool's mode is on what it was made for", old: `if settings.Mode(stamp.Enforcement) == settings.Enforce {`, broken: `if false {`, test: "TestStamp/tightened"},
@@ -126,6 +128,9 @@ var asked = slices.Concat(at("internal/platform/agentsandbox/conditions.go", in(
 	{check: "CEL: a claim of any version", old: "claimOwner = `o.kind == 'SandboxClaim' && o.apiVersion.startsWith('` + ExtensionsGroup + `/')`", broken: "claimOwner = `o.kind == 'SandboxClaim' && o.apiVersion == '` + ExtensionsGroup + `/v1beta1'`", test: "TestWrites/bind by an earlier version"},
 	{check: "CEL: claims of our group", old: "claimOwner = `o.kind == 'SandboxClaim' && o.apiVersion.startsWith('` + ExtensionsGroup + `/')`", broken: "claimOwner = `o.kind == 'SandboxClaim' && o.apiVersion.startsWith('` + ExtensionsGroup + `')`", test: "TestWrites/given to a version without a group"},
 	{check: "CEL: only controllers of another kind", old: "foreignController = controls + ` && !(`", broken: "foreignController = `!(`", test: "TestWrites/another plain owner"},
+})), at("webhooks/policies.go", in("test/cel", []mutant{
+	{check: "policies: what a pool says stays", old: "[k] == ` + annotationsOf(\"oldObject\")", broken: "[k] == ` + annotationsOf(\"object\")", test: "TestWhatFreshbindSaysOfPoolsIsItsOwn/another status"},
+	{check: "policies: no new pool says what loosens verdicts", old: "`!(` + createsIt + `) || !('`", broken: "`true || !('`", test: "TestWhatFreshbindSaysOfPoolsIsItsOwn/created, any"},
 })), at("internal/platform/agentsandbox/policyrules.go", in("test/cel", []mutant{
 	{check: "policies: used by our mark", old: "`oldObject` + boundToOf + ` != '' || oldObject.metadata", broken: "`oldObject.metadata", test: "TestWrites/used, back to the pool"},
 	{check: "policies: used by upstream's mark on the Pod", old: "`oldObject.?spec.?podTemplate.?metadata.?labels[` + celClaimLabel + `].orValue('') != ''`", broken: "`false`", test: "TestWrites/used by upstream's mark on the pod, back"},

@@ -13,8 +13,9 @@ type Admission struct {
 	// paths of its webhooks, so that several platforms can be known to one API server;
 	// both empty for the one that has the plain names.
 	Suffix, PathPrefix string
-	// Members are what policies hold for.
-	Members schema.GroupResource
+	// Members are what policies hold for, and Pools what Freshbind says on how rollouts go;
+	// the latter is empty where it says nothing.
+	Members, Pools schema.GroupResource
 	// Requests are those that each hook is about. A hook that a platform has no use
 	// for is not among them, and is not installed.
 	Requests map[Requested]Requests

@@ -32,7 +32,7 @@ func ours(suffixes []string) *regexp.Regexp {
 	for _, suffix := range suffixes {
 		of = append(of, regexp.QuoteMeta(suffix))
 	}
-	return regexp.MustCompile(`^freshbind(-(stamp|born|used|owners|pod-stamp|own-[a-z]+))?(` + strings.Join(of, "|") + `)(-by-pool|-by-floor-[0-9]+)?$`)
+	return regexp.MustCompile(`^freshbind(-(stamp|born|used|owners|pools|pod-stamp|own-[a-z]+))?(` + strings.Join(of, "|") + `)(-by-pool|-by-floor-[0-9]+)?$`)
 }
 
 // Guard takes Freshbind itself out of a cluster.

@@ -1,5 +1,7 @@
 package settings
 
+import "slices"
+
 const (
 	// Domain is that of every key of Freshbind's.
 	Domain = "freshbind.dev"
@@ -87,11 +89,10 @@ const (
 	TemplateUIDLabel = Prefix + "template-uid"
 )
 
+var outputs = []string{AdmitKey, AttributionKey, RolloutStateKey, RolloutReasonKey, RolloutRevisionKey, RolloutStatusKey}
+
+// Outputs are the annotations of a pool that Freshbind itself writes.
+func Outputs() []string { return slices.Clone(outputs) }
+
 // IsOutput reports whether Freshbind itself writes this annotation of a pool.
-func IsOutput(key string) bool {
-	switch key {
-	case AdmitKey, AttributionKey, RolloutStateKey, RolloutReasonKey, RolloutRevisionKey, RolloutStatusKey:
-		return true
-	}
-	return false
-}
+func IsOutput(key string) bool { return slices.Contains(outputs, key) }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/freshbind/freshbind/internal/freshness"
@@ -72,7 +73,11 @@ func TestInputsAreNoOutputs(t *testing.T) {
 			t.Errorf("%s is an output, or nobody's", key)
 		}
 	}
-	for _, key := range []string{AdmitKey, AttributionKey, RolloutStateKey, RolloutReasonKey, RolloutRevisionKey, RolloutStatusKey} {
+	want := []string{AdmitKey, AttributionKey, RolloutStateKey, RolloutReasonKey, RolloutRevisionKey, RolloutStatusKey}
+	if diff := cmp.Diff(want, Outputs()); diff != "" {
+		t.Errorf("Outputs() (-want,+got):\n%s", diff)
+	}
+	for _, key := range want {
 		if !IsOutput(key) {
 			t.Errorf("%s is no output", key)
 		}

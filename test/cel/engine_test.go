@@ -60,6 +60,8 @@ type rendered struct {
 	policies map[string]policy
 	// podHooks are those that are about Pods.
 	podHooks map[string]hook
+	// poolPolicies are those that are about pools.
+	poolPolicies map[string]policy
 }
 
 // render compiles what is installed for agent-sandbox, after an edit if there is one.
@@ -84,7 +86,7 @@ func renderOf(t testing.TB, a platform.Admission, edits ...func(*admissionregist
 		}
 		return matchconditions.NewMatcher(compiled, ptr.To(admissionregistrationv1.Fail), "test", "test", "test")
 	}
-	out := rendered{map[string]hook{}, map[string]policy{}, map[string]hook{}}
+	out := rendered{map[string]hook{}, map[string]policy{}, map[string]hook{}, map[string]policy{}}
 	scope := webhooks.Scope{Self: self}
 	mutating, validating := webhooks.Configurations(a, webhooks.Endpoint{URL: "https://h"}, scope)
 	for _, edit := range edits {
@@ -119,6 +121,10 @@ func renderOf(t testing.TB, a platform.Admission, edits ...func(*admissionregist
 				t.Fatal(err)
 			}
 			c.rules = append(c.rules, rule)
+		}
+		if p.Spec.MatchConstraints.ResourceRules[0].Resources[0] == a.Pools.Resource {
+			out.poolPolicies[p.Name] = c
+			continue
 		}
 		out.policies[p.Name] = c
 	}
@@ -186,8 +192,13 @@ func (r rendered) asked(t testing.TB, w write, in labels.Set) []string {
 // refusing returns the policies that refuse a write.
 func (r rendered) refusing(t testing.TB, w write) []string {
 	t.Helper()
+	return refusing(t, r.policies, w)
+}
+
+func refusing(t testing.TB, policies map[string]policy, w write) []string {
+	t.Helper()
 	var names []string
-	for name, p := range r.policies {
+	for name, p := range policies {
 		if p.matches(t, w.attributes()) && !p.allows(t, w.attributes()) {
 			names = append(names, name)
 		}

@@ -175,6 +175,7 @@ func (*policyStage) patch(ctx context.Context, c client.Client, obj *unstructure
 
 func TestPolicies(t *testing.T) {
 	s := newPolicyStage(t, webhooks.Scope{})
+	t.Run("pools", s.keepsWhatPoolsSay)
 	member := func(b *builders.Sandbox) { b.Label(settings.StampKey, "v1-a") }
 	bound := func(b *builders.Sandbox) { b.Owners(fakeOwner("SandboxClaim")) }
 	marked := func(b *builders.Sandbox) { b.Owners().Annotation(settings.BoundToKey, "somebody") }
@@ -222,6 +223,69 @@ func TestPolicies(t *testing.T) {
 			}
 			if tc.want != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), tc.want)) {
 				t.Errorf("error = %v, want Invalid that names %s", err, tc.want)
+			}
+		})
+	}
+}
+
+// keepsWhatPoolsSay: whatever is enforced, because a pool alone can ask for it.
+func (s *policyStage) keepsWhatPoolsSay(t *testing.T) {
+	says := func(key, value string) string {
+		return `{"metadata":{"annotations":{"` + settings.Prefix + key + `":` + value + `}}}`
+	}
+	named := func(namespace, name string) *builders.Pool {
+		return builders.MakePool(namespace, strings.NewReplacer(" ", "-", ",", "").Replace(name)).Unset("metadata", "uid")
+	}
+	var held error
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
+		held = s.admin.Create(ctx, named(s.enforced, "probe").Annotation(settings.AdmitKey, "any").Obj(), client.DryRunAll)
+		return apierrors.IsInvalid(held), nil
+	})
+	if err != nil {
+		t.Fatalf("waiting for the policy on pools: %v; last: %v", err, held)
+	}
+	for name, tc := range map[string]struct {
+		namespace string
+		as        client.Client
+		// says is on the pool before, where patch is not empty.
+		says, patch string
+		refused     bool
+	}{
+		"any, by a tenant":         {s.enforced, s.admin, "", says("admit", `"any"`), true},
+		"any, audited":             {s.audited, s.admin, "", says("admit", `"any"`), true},
+		"any, by freshbind":        {s.enforced, s.self, "", says("admit", `"any"`), false},
+		"suspended":                {s.enforced, s.admin, "", says("attribution-suspended", `"v1-a"`), true},
+		"another status":           {s.enforced, s.admin, says("rollout-status", `"{}"`), says("rollout-status", `"{ }"`), true},
+		"a status left out":        {s.enforced, s.admin, says("rollout-status", `"{}"`), says("rollout-status", `null`), false},
+		"an input beside a status": {s.enforced, s.admin, says("rollout-status", `"{}"`), says("paused", `"true"`), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pool := named(tc.namespace, name).Obj()
+			if err := s.admin.Create(t.Context(), pool); err != nil {
+				t.Fatal(err)
+			}
+			if tc.says != "" {
+				if err := s.patch(t.Context(), s.self, pool, tc.says); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.patch(t.Context(), tc.as, pool, tc.patch); apierrors.IsInvalid(err) != tc.refused || err != nil && !tc.refused {
+				t.Errorf("patched: %v, want it refused: %t", err, tc.refused)
+			}
+		})
+	}
+	for name, tc := range map[string]struct {
+		key, value string
+		refused    bool
+	}{
+		"created, any":       {settings.AdmitKey, "any", true},
+		"created, suspended": {settings.AttributionKey, "v1-a", true},
+		"from a backup":      {settings.RolloutStatusKey, "{}", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := s.admin.Create(t.Context(), named(s.enforced, name).Annotation(tc.key, tc.value).Obj())
+			if apierrors.IsInvalid(err) != tc.refused || err != nil && !tc.refused {
+				t.Errorf("created: %v, want it refused: %t", err, tc.refused)
 			}
 		})
 	}

@@ -297,13 +297,15 @@ freshbind
 {{- join ", " $names -}}
 {{- end -}}
 
-{{- /* Names of the policies for members, all of them validating. */ -}}
+{{- /* Names of the policies for members and pools, all of them validating. */ -}}
 {{- define "freshbind.memberPolicies" -}}
 {{- $names := list "freshbind-stamp" "freshbind-born" "freshbind-used" "freshbind-owners" -}}
 {{- if .Values.config.platforms.kruise -}}
 {{- $names = concat $names (list "freshbind-stamp-kruise" "freshbind-born-kruise" "freshbind-used-kruise") -}}
 {{- end -}}
 {{- include "freshbind.policyNames" (dict "root" . "names" $names) -}}
+, freshbind-pools
+{{- if .Values.config.platforms.kruise }}, freshbind-pools-kruise{{ end }}
 {{- end -}}
 
 {{- /* Names of the policies, and of their bindings, that hold Freshbind itself: no role of

@@ -103,7 +103,8 @@ func TestWebhookConfigOfOtherPlatforms(t *testing.T) {
 	want := slices.Concat([]string{
 		"MutatingWebhookConfiguration freshbind-kruise", "ValidatingWebhookConfiguration freshbind-kruise", "ValidatingWebhookConfiguration freshbind-kruise-by-floor-0",
 		"ValidatingAdmissionPolicyBinding freshbind-own-writes-kruise", "ValidatingAdmissionPolicyBinding freshbind-own-members-kruise",
-	}, policies("freshbind-stamp-kruise", "freshbind-born-kruise", "freshbind-used-kruise", "freshbind-own-writes-kruise", "freshbind-own-members-kruise"))
+		"ValidatingAdmissionPolicyBinding freshbind-pools-kruise",
+	}, policies("freshbind-stamp-kruise", "freshbind-born-kruise", "freshbind-used-kruise", "freshbind-pools-kruise", "freshbind-own-writes-kruise", "freshbind-own-members-kruise"))
 	for _, name := range []string{"freshbind-stamp-kruise", "freshbind-born-kruise", "freshbind-used-kruise"} {
 		for _, place := range []string{"", "-by-pool", "-by-floor-0"} {
 			want = append(want, "ValidatingAdmissionPolicyBinding "+name+place)

@@ -18,7 +18,7 @@ const (
 // the handler judges, so that no other write costs a call.
 func Admission() platform.Admission {
 	return platform.Admission{
-		Members: Sandboxes, MadeForPool: bornForAPool, Rules: memberRules(), Controllers: []string{ControllerUser}, SendsPods: true,
+		Members: Sandboxes, Pools: Pools, MadeForPool: bornForAPool, Rules: memberRules(), Controllers: []string{ControllerUser}, SendsPods: true,
 		Requests: requests(), Own: ownWrites(),
 	}
 }

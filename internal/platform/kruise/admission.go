@@ -59,7 +59,7 @@ func Admission() platform.Admission {
 	}
 	return platform.Admission{
 		Suffix: Suffix, PathPrefix: PathPrefix,
-		Members: Sandboxes, MadeForPool: pooled, Controllers: []string{ControllerUser},
+		Members: Sandboxes, Pools: Sets, MadeForPool: pooled, Controllers: []string{ControllerUser},
 		Requests: map[platform.Requested]platform.Requests{
 			platform.Binds: {
 				Rules:      sandboxes(update),
