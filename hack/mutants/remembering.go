@@ -45,6 +45,8 @@ var remembering = slices.Concat(at("internal/platform/agentsandbox/memo.go", []m
 	{check: "what passes is remembered", old: `g.RecentBinds.note(w)`, broken: ``, test: "TestGuardRemembersWhatItLetsPass/allowed"},
 	{check: "the self-test's key holds in dry runs only", old: `dryRun && asked {`, broken: `asked {`, test: "TestGuardTakesOnlyDryRunsForSelfTests/a write with the key"},
 	{check: "a dry run is no self-test by itself", old: `dryRun && asked {`, broken: `dryRun && (asked || !asked) {`, test: "TestGuardTakesOnlyDryRunsForSelfTests/a dry run without the key"},
+}), at("internal/liveread/byuid.go", []mutant{
+	{check: "one namespace lists once at a time", old: `fair.NewTurns(listsAtOnce, 1)`, broken: `fair.NewTurns(listsAtOnce, listsAtOnce)`, test: "TestOneNamespaceHasOneListAtOnce"},
 }), at("internal/liveread/errors.go", []mutant{
 	{check: "a 404 of a load balancer is no absence", old: `return !slices.ContainsFunc(details.Causes,`, broken: `return true || !slices.ContainsFunc(details.Causes,`, test: "TestAbsentOnlyWhenTheAnswerNamesTheObject/no answer of ours"},
 }), at("internal/freshness/judge.go", []mutant{

@@ -15,13 +15,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+
+	"github.com/freshbind/freshbind/internal/fair"
 )
 
 const (
 	// listPage is how many objects a list asks for at once.
 	listPage = 500
 	// listsAtOnce bounds the memory and the load of lists: each keeps one object
-	// of a page, of at most some MiB.
+	// of a page, of at most some MiB. A namespace has one of them at most: whoever makes up
+	// UIDs there has it listed anew for each.
 	listsAtOnce = 4
 	// metadataOnly asks for no more of each object.
 	metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -30,7 +33,7 @@ const (
 // uidGetter finds objects by their UIDs, by which no API server selects.
 type uidGetter struct {
 	client rest.Interface
-	sem    chan struct{}
+	turns  *fair.Turns
 }
 
 // NewUIDGetter returns a Getter whose Refs have a UID in place of a name. It
@@ -43,18 +46,17 @@ func NewUIDGetter(cfg *rest.Config) (Getter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating client for lists: %w", err)
 	}
-	return &uidGetter{client: client, sem: make(chan struct{}, listsAtOnce)}, nil
+	return &uidGetter{client: client, turns: fair.NewTurns(listsAtOnce, 1)}, nil
 }
 
 // Get leaves the resourceVersion unset, which makes the list linearizable; its
 // further pages are of the same version.
 func (g *uidGetter) Get(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
-	select {
-	case g.sem <- struct{}{}:
-		defer func() { <-g.sem }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for other lists: %w", ctx.Err())
+	done, err := g.turns.Take(ctx, ref.Namespace)
+	if err != nil {
+		return nil, fmt.Errorf("waiting for other lists: %w", err)
 	}
+	defer done()
 	for next := ""; ; {
 		found, more, err := g.page(ctx, ref, next)
 		if err != nil || found != nil {
