@@ -21,9 +21,11 @@ type pod struct {
 
 func (p *pod) key() objectKey { return p.objectKey }
 
-// serves reports whether p is the Pod that r's traffic goes to.
+// serves reports whether p is the Pod that r's traffic goes to. Both name and UID
+// of its owner have to be r's: whoever may write to a Pod can combine them at
+// will, and update finds the route of a Pod by the name.
 func (p *pod) serves(r *route) bool {
-	return p.owner == r.uid && p.ready && p.address.IsValid() && (!r.has(platformPod) || r.podUID == p.uid)
+	return p.sandbox == r.name && p.owner == r.uid && p.ready && p.address.IsValid() && (!r.has(platformPod) || r.podUID == p.uid)
 }
 
 // claimedAfter orders Pods by when they got their address.
@@ -99,7 +101,7 @@ func (t *Table) podRewritten(p *pod, o Pod, v Version) bool {
 		return o.Version < p.version && p.version <= v
 	}
 	now := t.nextPod(nil, o, 0)
-	return now.uid != p.uid || now.owner != p.owner || now.address != p.address || now.ready != p.ready
+	return now.uid != p.uid || now.sandbox != p.sandbox || now.owner != p.owner || now.address != p.address || now.ready != p.ready
 }
 
 func unix(t time.Time) int64 {

@@ -148,6 +148,13 @@ func TestLookup(t *testing.T) {
 			o.PodUID = routes.ParseUID("p2")
 			s.Sandbox(o)
 		}, want: "NotRunning NoPod"},
+		"pod of another sandbox, by its name": {do: func(_ *routes.Table, s *routes.Session, _ *fakeClock) {
+			s.Pod(disowned(11))
+		}, want: "NotRunning NoPod"},
+		"pod of another sandbox, and its own again": {do: func(_ *routes.Table, s *routes.Session, _ *fakeClock) {
+			s.Pod(disowned(11))
+			s.Pod(anyPod("s1", "p1", "u1", "10.0.0.1", 12))
+		}, want: "Serving 10.0.0.1"},
 		"address of the node": {do: func(_ *routes.Table, s *routes.Session, _ *fakeClock) {
 			p := anyPod("s1", "p1", "u1", "10.0.0.1", 11)
 			p.SharesAddress = true

@@ -77,9 +77,11 @@ var routing = slices.Concat(at("routes/fence.go", []mutant{
 	{check: "routes: an address is one Pod's", old: `if t.addresses[p.address] != p {`, broken: `if false {`, test: "TestLookup/address taken by a newer pod"},
 	{check: "routes: a live read ends no hint from during it", old: `ok && h.number <= hints && r != nil`, broken: `ok && h.number > 0 && r != nil`, test: "TestHintDuringRead"},
 }), at("routes/pod.go", []mutant{
-	{check: "routes: a Pod belongs to one sandbox", old: `return p.owner == r.uid && p.ready`, broken: `return p.ready`, test: "TestLookup/pod of another sandbox"},
+	{check: "routes: a Pod belongs to one sandbox", old: `p.owner == r.uid && p.ready &&`, broken: `p.ready &&`, test: "TestLookup/pod of another sandbox"},
+	{check: "routes: a Pod's owner counts by its name, too", old: `return p.sandbox == r.name && p.owner == r.uid && p.ready`, broken: `return p.owner == r.uid && p.ready`, test: "TestOwnersOfOnePod"},
+	{check: "routes: a Pod that names another owner at its version is of a restored etcd", old: `now.sandbox != p.sandbox || `, broken: ``, test: "TestRestoreChangesAnOwner"},
 	{check: "routes: the Pod that the platform says", old: `(!r.has(platformPod) || r.podUID == p.uid)`, broken: `true`, test: "TestLookup/not the pod that the status has"},
-	{check: "routes: a Pod that is not ready", old: `return p.owner == r.uid && p.ready &&`, broken: `return p.owner == r.uid &&`, test: "TestConformance/not-ready-for-a-while"},
+	{check: "routes: a Pod that is not ready", old: `p.owner == r.uid && p.ready &&`, broken: `p.owner == r.uid &&`, test: "TestConformance/not-ready-for-a-while"},
 	{check: "routes: a Pod that ends has no address", old: `if !o.Ended && !o.SharesAddress {`, broken: `if !o.SharesAddress {`, test: "TestConformance/terminating-pod"},
 	{check: "routes: the node's address is no Pod's", old: `if !o.Ended && !o.SharesAddress {`, broken: `if !o.Ended {`, test: "TestLookup/address of the node"},
 	{check: "routes: IPv4 in IPv6 is the same address", old: `o.Address.Unmap()`, broken: `o.Address`, test: "TestLookup/address taken as IPv6 of IPv4"},

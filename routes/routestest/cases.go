@@ -112,6 +112,7 @@ func Cases() []Case {
 		{"updates-lost", "A watch that hangs and pushes that are lost: the view grows old without bound, and is served.", updatesLost},
 		{"push-outside-scope", "A push for a namespace that the watch does not cover adds a route that nothing deletes.", pushOutsideScope},
 		{"address-reused", "Another Pod has the IP: the older route to it is still served.", addressReused},
+		{"pod-disowned", "A Pod names another owner by the UID of its own: nobody withdraws the route once it is gone, and its IP is somebody else's.", podDisowned},
 		{"shutdown-time-passed", "The sandbox's time is over, and no event says so.", shutdownTimePassed},
 		{"paused-is-kept-not-served", "A paused sandbox is not served, and is again once it runs elsewhere.", pausedIsKept},
 		{"incomplete-view-after-restart", "After a restart something is served before the list is complete.", incompleteView},
@@ -268,6 +269,20 @@ func addressReused(s *scene) {
 		}
 	}
 	s.deliver(pods, len(s.log[pods]))
+	s.wantNone(id, "while another Pod has its IP")
+	s.want("b--s2", ip, "the sandbox that has the IP now")
+}
+
+func podDisowned(s *scene) {
+	id, ip := s.running()
+	s.disown(s.sandbox("a/s1"), "gone")
+	s.settle()
+	s.deletePod(*s.pods["a/s1"])
+	s.create("b", "s2")
+	if got := s.sandbox("b/s2").PodIP; got != ip {
+		panic("routestest: the IP was not reused")
+	}
+	s.settle()
 	s.wantNone(id, "while another Pod has its IP")
 	s.want("b--s2", ip, "the sandbox that has the IP now")
 }

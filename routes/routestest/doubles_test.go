@@ -26,7 +26,7 @@ func TestDoublesFail(t *testing.T) {
 			want: []string{
 				"address-reused", "clock-ahead", "etcd-restored", "forged-version", "id-copied", "id-takeover-ends", "incomplete-view-after-restart",
 				"late-delete-of-earlier-sandbox", "late-event-after-delete", "late-event-long-after-delete", "names-look-alike",
-				"push-between-last-seen-and-deletion", "push-outside-scope",
+				"pod-disowned", "push-between-last-seen-and-deletion", "push-outside-scope",
 				"recycled-sandbox-old-id", "shutdown-time-passed", "stale-push-after-restart", "status-update-after-dead-push",
 				"terminating-pod", "updates-lost",
 			},
@@ -35,7 +35,7 @@ func TestDoublesFail(t *testing.T) {
 			table: func(env routestest.Env) routestest.Table { return newHeadTable(env) },
 			want: []string{
 				"address-reused", "clock-ahead", "etcd-restored", "forged-version", "id-copied", "id-takeover-ends", "late-event-long-after-delete",
-				"names-look-alike", "push-between-last-seen-and-deletion", "push-outside-scope", "recycled-sandbox-old-id", "shutdown-time-passed",
+				"names-look-alike", "pod-disowned", "push-between-last-seen-and-deletion", "push-outside-scope", "recycled-sandbox-old-id", "shutdown-time-passed",
 				"stale-push-after-restart", "status-update-after-dead-push", "terminating-pod", "updates-lost",
 			},
 		},

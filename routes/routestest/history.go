@@ -58,6 +58,7 @@ const (
 	opReplacePod
 	opDelete
 	opExpire
+	opDisown
 	opDeliver
 	opDeliverEarly
 	opLate
@@ -74,7 +75,7 @@ const (
 
 // weights say how often each thing happens.
 var weights = map[op]int{
-	opCreate: 12, opPause: 5, opResume: 6, opRecycle: 2, opReplacePod: 3, opDelete: 6, opExpire: 1, opDeliver: 30, opDeliverEarly: 4, opLate: 12,
+	opCreate: 12, opPause: 5, opResume: 6, opRecycle: 2, opReplacePod: 3, opDelete: 6, opExpire: 1, opDisown: 4, opDeliver: 30, opDeliverEarly: 4, opLate: 12,
 	opPush: 10, opForge: 3, opRead: 20, opPass: 12, opRestart: 1, opList: 2, opOutage: 1, opSave: 1, opRestore: 1,
 }
 
@@ -279,7 +280,20 @@ func (h *history) change(s step, o *Sandbox) {
 		next.Expires = h.clock.now.Add(time.Duration(1+s.c%10) * time.Second)
 		h.putSandbox(next)
 		h.logf("%s/%s is to end at %s", o.Namespace, o.Name, next.Expires.Sub(begin))
+	case opDisown:
+		h.changeOwner(s, o)
 	}
+}
+
+// changeOwner has a Pod name another owner, or its own again. The Pod of an owner
+// that does not exist is deleted in the end.
+func (h *history) changeOwner(s step, o *Sandbox) {
+	if p := h.pod(o); p != nil && p.Sandbox != o.Name && s.b%2 == 0 {
+		h.deletePod(*p)
+		h.logf("the Pod of %s/%s is deleted; %s is free", o.Namespace, o.Name, p.IP)
+		return
+	}
+	h.disown(o, []string{o.Name, "gone", "s1", "s2", "s3"}[s.c%5])
 }
 
 // feed has a plane hear something.

@@ -115,9 +115,12 @@ type Sandbox struct {
 // Pod is a Pod object.
 type Pod struct {
 	Namespace, Name, UID string
-	Sandbox, SandboxUID  string
-	IP                   string
-	Ready                bool
+	// Sandbox and SandboxUID are what its owner reference says. Tenants can write
+	// them, and combine one's name with another's UID. While they do, its sandbox may
+	// be served or not.
+	Sandbox, SandboxUID string
+	IP                  string
+	Ready               bool
 	// Terminating is set when it has a deletionTimestamp.
 	Terminating bool
 	Created     time.Time

@@ -285,6 +285,30 @@ func (w *world) replacePod(s *Sandbox) {
 	w.logf("%s/%s has a new Pod at %s; %s is free", s.Namespace, s.Name, w.sandboxes[s.Namespace+"/"+s.Name].PodIP, p.IP)
 }
 
+// disown has a sandbox's Pod name another owner, which need not exist, by the
+// sandbox's UID.
+func (w *world) disown(s *Sandbox, name string) {
+	p := w.pod(s)
+	if p == nil {
+		return
+	}
+	next := *p
+	next.Sandbox = name
+	w.putPod(next)
+	w.logf("the Pod of %s/%s names owner %s", s.Namespace, s.Name, name)
+}
+
+// disowned reports whether a Pod of that ID's sandbox names another owner by the
+// sandbox's UID.
+func (w *world) disowned(id string) bool {
+	for _, s := range w.sandboxes {
+		if p := w.pod(s); idOf(s) == id && p != nil && p.Sandbox != s.Name {
+			return true
+		}
+	}
+	return false
+}
+
 // delete removes a sandbox and its Pod. Peers are told with the version from
 // before it.
 func (w *world) delete(s *Sandbox) {

@@ -232,9 +232,13 @@ func churn(t *testing.T, w *world, c *census, gateways map[string]gateway, vacan
 	var group errgroup.Group
 	for i, address := range addresses() {
 		group.Go(func() error {
-			for range rounds {
+			for round := range rounds {
 				if l := c.newest(address); l != nil {
-					if err := w.finish(l); err != nil {
+					end := w.end
+					if round%2 == 1 {
+						end = w.abandon
+					}
+					if err := finish(l, end); err != nil {
 						return err
 					}
 					time.Sleep(vacant)
@@ -257,8 +261,8 @@ func churn(t *testing.T, w *world, c *census, gateways map[string]gateway, vacan
 	return last
 }
 
-func (w *world) finish(l *life) error {
-	if err := w.end(l.name, l.address); err != nil {
+func finish(l *life, end func(name, address string) error) error {
+	if err := end(l.name, l.address); err != nil {
 		return err
 	}
 	l.ended.Store(time.Now().UnixNano())
@@ -290,7 +294,7 @@ func held(t *testing.T, w *world, c *census, gateways map[string]gateway, last [
 	t.Helper()
 	w.hold()
 	for _, l := range last {
-		if err := w.finish(l); err != nil {
+		if err := finish(l, w.end); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -185,11 +185,31 @@ func (w *world) run(name, address string) error {
 
 // end deletes a sandbox and its Pod, and empties its address.
 func (w *world) end(name, address string) error {
-	ctx := w.t.Context()
-	now := int64(0)
-	if err := w.objects.Resource(sandboxResource).Namespace(namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+	if err := w.objects.Resource(sandboxResource).Namespace(namespace).Delete(w.t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete sandbox %s: %w", name, err)
 	}
+	return w.endPod(name, address)
+}
+
+// abandon does what a tenant may do to a Pod, and what follows: it names an owner
+// that does not exist by the UID of its own, and is deleted as garbage. Its
+// sandbox stays.
+func (w *world) abandon(name, address string) error {
+	pod, err := w.podResource().Get(w.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("read pod %s: %w", name, err)
+	}
+	owners := pod.GetOwnerReferences()
+	owners[0].Name = "gone"
+	pod.SetOwnerReferences(owners)
+	if _, err := w.podResource().Update(w.t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("change the owner of pod %s: %w", name, err)
+	}
+	return w.endPod(name, address)
+}
+
+func (w *world) endPod(name, address string) error {
+	ctx, now := w.t.Context(), int64(0)
 	if err := w.podResource().Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 		return fmt.Errorf("delete pod %s: %w", name, err)
 	}
