@@ -39,6 +39,7 @@ var scheduling = slices.Concat(at("scheduler/placed.go", []mutant{
 }), at("internal/platform/agentsandbox/inspect.go", []mutant{
 	{check: "dispositions read no floor", old: `return f.inspect(ctx, pool, template, f.Cached)`, broken: `return f.inspect(ctx, pool, template, f.NamespaceLabels)`, test: "TestStrategyIsNotBelowTheFloor"},
 	{check: "dispositions of bare Pods read no floor", old: `return f.inspectBarePod(ctx, pool, template, pod, f.Cached)`, broken: `return f.inspectBarePod(ctx, pool, template, pod, f.NamespaceLabels)`, test: "TestStrategyIsNotBelowTheFloor"},
+	{check: "a Pod is its controller's, if that is a Sandbox", old: `owner != nil && IsSandboxOwner(owner)`, broken: `owner != nil`, test: "TestRouteOfPod/controlled by another kind, with the Sandbox's UID"},
 }), at("internal/manager/platformpart.go", []mutant{
 	{check: "nobody asks all the time what is served", old: `since < sureFor && `, broken: `since < 1 && `, test: "TestThePlatformPartAsksSeldom"},
 	{check: "a doubt is looked into", old: ` && !p.doubted.Swap(false)`, broken: ``, test: "TestThePlatformPartAsksSeldom"},

@@ -6,7 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
@@ -128,10 +127,8 @@ func IsSandboxOwner(owner *metav1.OwnerReference) bool {
 // PodSandbox returns the name of the Sandbox that controls a Pod; "" when none
 // does.
 func PodSandbox(pod metav1.Object) string {
-	for _, ref := range pod.GetOwnerReferences() {
-		if IsSandbox(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()) {
-			return ref.Name
-		}
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && IsSandboxOwner(owner) {
+		return owner.Name
 	}
 	return ""
 }

@@ -70,6 +70,9 @@ func TestRouteOfPod(t *testing.T) {
 		Namespace: "team-a", Name: "one", UID: routes.ParseUID("p"), Version: 9, Sandbox: "one", SandboxUID: routes.ParseUID("u"),
 		Address: netip.MustParseAddr("10.0.0.1"), Created: at, Ready: true,
 	}
+	other := builders.SandboxFrom(sandbox).Name("other").UID("v").Obj()
+	otherKind := builders.ControllerRef(sandbox)
+	otherKind.Kind = "Router"
 	with := func(change func(*routes.Pod)) routes.Pod {
 		out := want
 		change(&out)
@@ -89,6 +92,10 @@ func TestRouteOfPod(t *testing.T) {
 		"on the host":   {pod().Set(true, "spec", "hostNetwork").Obj(), with(func(o *routes.Pod) { o.SharesAddress = true })},
 		"of a pool":     {pod().Owners(builders.ControllerRef(builders.MakePool("team-a", "pool").Obj())).Obj(), with(func(o *routes.Pod) { o.Sandbox, o.SandboxUID = "", routes.UID{} })},
 		"of no Sandbox": {pod().Owners().Obj(), with(func(o *routes.Pod) { o.Sandbox, o.SandboxUID = "", routes.UID{} })},
+		"of two Sandboxes, the second controls it":           {pod().Owners(unmarkedRef(other), builders.ControllerRef(sandbox)).Obj(), want},
+		"of a Sandbox that does not control it":              {pod().Owners(unmarkedRef(sandbox)).Obj(), with(func(o *routes.Pod) { o.Sandbox, o.SandboxUID = "", routes.UID{} })},
+		"controlled by another kind, with the Sandbox's UID": {pod().Owners(unmarkedRef(sandbox), otherKind).Obj(), with(func(o *routes.Pod) { o.Sandbox, o.SandboxUID = "", routes.UID{} })},
+		"controlled by a name that is not the UID's":         {pod().Owners(builders.ControllerRef(builders.SandboxFrom(sandbox).Name("gone").UID("u").Obj())).Obj(), with(func(o *routes.Pod) { o.Sandbox = "gone" })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := RouteOfPod(tc.u)
