@@ -109,6 +109,9 @@ var routing = slices.Concat(at("routes/fence.go", []mutant{
 	}`, broken: ``, test: "TestMutatorConformance"},
 	{check: "routes: the Pod of a late route waits, too", old: `if outcome != Applied && outcome != Undecided {`, broken: `if outcome != Applied {`, test: "TestMutatorUndecided"},
 	{check: "routes: a failed connection elsewhere removes nothing", old: `podIP != "" && a.Address().String() != podIP`, broken: `false`, test: "TestRouterLookup"},
+}), at("internal/routeserver/api.go", []mutant{
+	{check: "routes: a stream that was interrupted is not begun again from another view", old: `		f.resuming = true
+`, broken: ``, test: "TestStreamOfTwoViews"},
 }), at("internal/sentinel/deletions.go", []mutant{
 	{check: "sentinel: deletions are bounded", old: `for m.order.Len() > m.limit {`, broken: `for false {`, test: "TestDeletions/more than it remembers"},
 	{check: "sentinel: deletions age", old: `time.Since(e.Value.(*Deletion).seen) > m.keep`, broken: `false`, test: "TestDeletions/long ago"},

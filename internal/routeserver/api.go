@@ -122,7 +122,8 @@ type follower struct {
 	out     *json.Encoder
 	control *http.ResponseController
 	cursor  routes.Cursor
-	// resuming is set as soon as the client knows something.
+	// resuming is set as soon as the client knows something: a sandbox that a later
+	// view does not have is never told removed.
 	resuming bool
 }
 
@@ -170,6 +171,7 @@ func (f *follower) batch() (<-chan struct{}, error) {
 			// The cursor stays: the rest is sent again.
 			return never, f.flush(Event{Type: EventBookmark})
 		}
+		f.resuming = true
 		if err := f.send(id, a); err != nil {
 			return nil, err
 		}

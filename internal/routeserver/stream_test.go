@@ -2,6 +2,7 @@ package routeserver
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -116,6 +117,68 @@ func TestStreamThatCannotBeResumed(t *testing.T) {
 	if got := w.get("/v1/routes").code; got != http.StatusBadRequest {
 		t.Errorf("a list was answered %d, want 400", got)
 	}
+}
+
+// slowly is a client for whom something happens before it has taken the first event.
+type slowly struct {
+	http.ResponseWriter
+	before func()
+	lines  bytes.Buffer
+}
+
+func (*slowly) SetWriteDeadline(time.Time) error { return nil }
+
+func (*slowly) Flush() {}
+
+func (c *slowly) Write(line []byte) (int, error) {
+	if c.before != nil {
+		c.before()
+		c.before = nil
+	}
+	return c.lines.Write(line)
+}
+
+// batch has a new client take one batch, and returns its events.
+func (c *slowly) batch(t *testing.T, f *follower) []Event {
+	t.Helper()
+	c.lines.Reset()
+	f.out, f.control = json.NewEncoder(c), http.NewResponseController(c)
+	if _, err := f.batch(); err != nil {
+		t.Fatal(err)
+	}
+	var events []Event
+	for lines := json.NewDecoder(&c.lines); lines.More(); {
+		var e Event
+		if err := lines.Decode(&e); err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, e)
+	}
+	return events
+}
+
+// A client that has heard of a sandbox is not left with it when the view begins anew before the client has heard of all.
+func TestStreamOfTwoViews(t *testing.T) {
+	w := filled(t)
+	f := &follower{server: w.server}
+	c := &slowly{before: func() { w.session = w.table.Begin() }}
+	heard := c.batch(t, f)
+	want := []string{EventRoute, EventBookmark}
+	if diff := cmp.Diff(want, types(heard)); diff != "" || heard[1].AgeSeconds != nil {
+		t.Errorf("before the new view, which has no age yet (-want,+got):\n%s", diff)
+	}
+	w.prove()
+	if diff := cmp.Diff([]string{EventExpired}, types(c.batch(t, f))); diff != "" {
+		t.Errorf("once %s is in no view any more (-want,+got):\n%s", heard[0].Route.ID, diff)
+	}
+}
+
+func types(events []Event) []string {
+	var out []string
+	for _, e := range events {
+		out = append(out, e.Type)
+	}
+	return out
 }
 
 func TestStreamsAreBounded(t *testing.T) {
