@@ -158,7 +158,11 @@ func (f *follower) batch() (<-chan struct{}, error) {
 	if err := f.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return nil, err
 	}
-	if !f.server.table.Ready() {
+	// The age is that of the view before the changes: what is removed while they are
+	// sent is not among them.
+	asked := f.server.clock.Now()
+	age, known := f.server.table.Age()
+	if !known || age > f.server.table.MaxAge() {
 		return never, f.flush(Event{Type: EventBookmark})
 	}
 	changes := f.server.table.Changes(f.cursor)
@@ -183,8 +187,8 @@ func (f *follower) batch() (<-chan struct{}, error) {
 	}
 	f.cursor, f.resuming = changes.Next, true
 	bookmark := Event{Type: EventBookmark, ResourceVersion: f.cursor.String()}
-	if age, known := f.server.table.Age(); known {
-		seconds := age.Seconds()
+	if _, known := f.server.table.Age(); known {
+		seconds := (age + f.server.clock.Since(asked)).Seconds()
 		bookmark.AgeSeconds = &seconds
 	}
 	return changes.More, f.flush(bookmark)

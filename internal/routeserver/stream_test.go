@@ -173,6 +173,35 @@ func TestStreamOfTwoViews(t *testing.T) {
 	}
 }
 
+// A bookmark says how old the view is that the client was sent, however much is proven while it takes that.
+func TestStreamSaysTheAgeOfWhatWasSent(t *testing.T) {
+	w := filled(t)
+	w.server.clock = w.clock
+	c := &slowly{before: func() {
+		w.clock.Step(2 * time.Second)
+		w.session.SandboxDeleted("team-a", "one", routes.UID{}, w.next())
+		w.session.SandboxDeleted("team-a", "six", routes.UID{}, w.next())
+		w.prove()
+	}}
+	w.clock.Step(time.Second)
+	f := &follower{server: w.server}
+	heard := c.batch(t, f)
+	last := heard[len(heard)-1]
+	if last.AgeSeconds == nil || *last.AgeSeconds != 3 {
+		t.Errorf("the bookmark is %s, want age 3: one second before the batch, two during it", show(last))
+	}
+	heard = c.batch(t, f)
+	last = heard[len(heard)-1]
+	if last.AgeSeconds == nil || *last.AgeSeconds != 0 {
+		t.Errorf("the next bookmark is %s, want age 0", show(last))
+	}
+}
+
+func show(e Event) string {
+	text, _ := json.Marshal(e)
+	return string(text)
+}
+
 func types(events []Event) []string {
 	var out []string
 	for _, e := range events {
