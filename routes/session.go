@@ -184,7 +184,8 @@ func (t *Table) liftSuspensions() {
 type Reader interface {
 	// ReadSandbox returns false when there is none of that name.
 	ReadSandbox(ctx context.Context, namespace, name string) (Sandbox, bool, error)
-	// ReadPod returns false when there is none of that name.
+	// ReadPod returns false when there is none of that name, or not among those that
+	// the session is told of.
 	ReadPod(ctx context.Context, namespace, name string) (Pod, bool, error)
 }
 

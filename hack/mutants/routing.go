@@ -113,6 +113,8 @@ var routing = slices.Concat(at("routes/fence.go", []mutant{
 	{check: "routes: a stream that was interrupted is not begun again from another view", old: `		f.resuming = true
 `, broken: ``, test: "TestStreamOfTwoViews"},
 	{check: "routes: a bookmark is as old as what was sent", old: `(age + f.server.clock.Since(asked))`, broken: `(age + 0*f.server.clock.Since(asked))`, test: "TestStreamSaysTheAgeOfWhatWasSent"},
+}), at("internal/routefeed/decide.go", []mutant{
+	{check: "routes: a live read finds what the watch follows", old: ` || err == nil && !followed.Matches(labels.Set(u.GetLabels()))`, broken: ``, test: "TestReadPod/without its label"},
 }), at("internal/sentinel/deletions.go", []mutant{
 	{check: "sentinel: deletions are bounded", old: `for m.order.Len() > m.limit {`, broken: `for false {`, test: "TestDeletions/more than it remembers"},
 	{check: "sentinel: deletions age", old: `time.Since(e.Value.(*Deletion).seen) > m.keep`, broken: `false`, test: "TestDeletions/long ago"},

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -76,18 +77,22 @@ type reader struct {
 
 // ReadSandbox implements routes.Reader.
 func (r *reader) ReadSandbox(ctx context.Context, namespace, name string) (routes.Sandbox, bool, error) {
-	return read(ctx, r.feed.live, liveread.Ref{GVR: r.sandboxes, Namespace: namespace, Name: name}, r.feed.platform.SandboxOf)
+	ref := liveread.Ref{GVR: r.sandboxes, Namespace: namespace, Name: name}
+	return read(ctx, r.feed.live, ref, labels.Everything(), r.feed.platform.SandboxOf)
 }
 
 // ReadPod implements routes.Reader.
 func (r *reader) ReadPod(ctx context.Context, namespace, name string) (routes.Pod, bool, error) {
-	return read(ctx, r.feed.live, liveread.Ref{GVR: pods, Namespace: namespace, Name: name}, r.feed.platform.PodOf)
+	ref := liveread.Ref{GVR: pods, Namespace: namespace, Name: name}
+	return read(ctx, r.feed.live, ref, r.feed.platform.PodSelector, r.feed.platform.PodOf)
 }
 
-func read[T any](ctx context.Context, live *liveread.Reader, ref liveread.Ref, of func(*unstructured.Unstructured) (T, error)) (T, bool, error) {
+// read finds only what the watch follows, too: of anything else nobody would hear
+// that it is gone.
+func read[T any](ctx context.Context, live *liveread.Reader, ref liveread.Ref, followed labels.Selector, of func(*unstructured.Unstructured) (T, error)) (T, bool, error) {
 	var none T
 	u, err := live.Get(ctx, ref)
-	if liveread.IsAbsent(err) {
+	if liveread.IsAbsent(err) || err == nil && !followed.Matches(labels.Set(u.GetLabels())) {
 		return none, false, nil
 	}
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
@@ -29,7 +30,7 @@ type Platform struct {
 	// Versions are those of Sandboxes, the preferred one first.
 	Versions []string
 	// PodSelector selects the Pods of Sandboxes.
-	PodSelector string
+	PodSelector labels.Selector
 	SandboxOf   func(*unstructured.Unstructured) (routes.Sandbox, error)
 	PodOf       func(*unstructured.Unstructured) (routes.Pod, error)
 }
@@ -119,7 +120,7 @@ func (f *Feed) session(ctx context.Context) error {
 		return newFollower(f, routes.Sandboxes, resource, "", &sandboxes{session, f.platform.SandboxOf}).run(ctx)
 	})
 	group.Go(func() error {
-		return newFollower(f, routes.Pods, pods, f.platform.PodSelector, &podEvents{session, f.platform.PodOf}).run(ctx)
+		return newFollower(f, routes.Pods, pods, f.platform.PodSelector.String(), &podEvents{session, f.platform.PodOf}).run(ctx)
 	})
 	group.Go(func() error { return f.decide(ctx, session, &reader{f, resource}) })
 	return group.Wait()

@@ -26,7 +26,7 @@ const (
 
 func platform() Platform {
 	return Platform{
-		Sandboxes: agentsandbox.Sandboxes, Versions: agentsandbox.Versions, PodSelector: agentsandbox.PodSandboxLabel,
+		Sandboxes: agentsandbox.Sandboxes, Versions: agentsandbox.Versions, PodSelector: agentsandbox.Objects{}.MemberPods(),
 		SandboxOf: agentsandbox.RouteOfSandbox, PodOf: agentsandbox.RouteOfPod,
 	}
 }

@@ -157,7 +157,7 @@ func predictingKruise(s simulatedSources) simulatedPlatform {
 func routed() routefeed.Platform {
 	kinds := builtIn.Kinds()
 	return routefeed.Platform{
-		Sandboxes: kinds.Member.GroupResource(), Versions: kinds.Versions, PodSelector: builtIn.MemberPods().String(),
+		Sandboxes: kinds.Member.GroupResource(), Versions: kinds.Versions, PodSelector: builtIn.MemberPods(),
 		SandboxOf: agentsandbox.RouteOfSandbox, PodOf: agentsandbox.RouteOfPod,
 	}
 }
