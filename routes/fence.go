@@ -57,7 +57,7 @@ func (l *ledger) judge(key objectKey, uid UID, v Version) Outcome {
 // earlier state.
 func (l *ledger) contradicts(key objectKey, uid UID, shown, v Version) bool {
 	f, ok := l.fences[key]
-	return ok && f.version <= v && (f.uid == uid || shown < f.version)
+	return ok && f.version <= v && (f.uid == uid || shown <= f.version)
 }
 
 func (l *ledger) saw(v Version) { l.newest = max(l.newest, v) }

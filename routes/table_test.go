@@ -353,10 +353,13 @@ func TestRestoreIsNoticed(t *testing.T) {
 		v    routes.Version
 		want routes.Outcome
 	}{
-		"newer":                        {list: []routes.Sandbox{anySandbox("s1", "u1", 20)}, v: 30, want: routes.Applied},
-		"the list is older":            {v: 10, want: routes.Restored},
-		"the object is older":          {list: []routes.Sandbox{anySandbox("s1", "u1", 4)}, v: 30, want: routes.Restored},
-		"a deleted object is back":     {list: []routes.Sandbox{anySandbox("s1", "u1", 5), anySandbox("s2", "u2", 29)}, v: 30, want: routes.Restored},
+		"newer":                    {list: []routes.Sandbox{anySandbox("s1", "u1", 20)}, v: 30, want: routes.Applied},
+		"the list is older":        {v: 10, want: routes.Restored},
+		"the object is older":      {list: []routes.Sandbox{anySandbox("s1", "u1", 4)}, v: 30, want: routes.Restored},
+		"a deleted object is back": {list: []routes.Sandbox{anySandbox("s1", "u1", 5), anySandbox("s2", "u2", 29)}, v: 30, want: routes.Restored},
+		"another object at the version of a delete": {
+			list: []routes.Sandbox{anySandbox("s1", "u1", 5), anySandbox("s2", "u9", 12)}, v: 30, want: routes.Restored,
+		},
 		"an old object was not listed": {list: []routes.Sandbox{anySandbox("s1", "u1", 5), anySandbox("s3", "u3", 9)}, v: 30, want: routes.Restored},
 		"another object at its version": {
 			list: []routes.Sandbox{anySandbox("s1", "u9", 5)}, v: 30, want: routes.Restored,

@@ -20,6 +20,7 @@ var routing = slices.Concat(at("routes/fence.go", []mutant{
 	{check: "routes: fences are bounded", old: `for len(l.fences) > l.limit {`, broken: `for false {`, test: "TestFloor"},
 	{check: "routes: a dropped fence is no tombstone", old: `l.dropped(lowest.key, f)`, broken: `_ = f`, test: "TestFloor"},
 	{check: "routes: a list that has what was deleted is of a restored etcd", old: `return ok && f.version <= v &&`, broken: `return false && ok && f.version <= v &&`, test: "TestRestoreIsNoticed/a deleted object is back"},
+	{check: "routes: what has the version of a delete is of a restored etcd", old: `shown <= f.version)`, broken: `shown < f.version)`, test: "TestRestoreIsNoticed/another object at the version of a delete"},
 }), at("routes/session.go", []mutant{
 	{check: "routes: a list that is older is of a restored etcd", old: `if v < t.ledgers[kind].newest || apply(t) == Restored {`, broken: `if apply(t) == Restored {`, test: "TestRestoreIsNoticed/the list is older"},
 	{check: "routes: an object that is older is of a restored etcd", old: `r != nil && t.rewritten(r, o, v) ||`, broken: `false ||`, test: "TestRestoreIsNoticed/the object is older"},
