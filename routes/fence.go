@@ -33,6 +33,9 @@ type ledger struct {
 	// newest is the highest version seen: the floor for a deletion whose own
 	// version is not known.
 	newest Version
+	// selected: the objects are selected by labels. One whose labels change is told
+	// deleted, and created with the same UID when it has them again.
+	selected bool
 	// dropped is called for each fence that is dropped, with its key.
 	dropped func(objectKey, fence)
 }
@@ -43,10 +46,12 @@ func newLedger(limit int, dropped func(objectKey, fence)) *ledger {
 
 // judge decides about an event of an object that the table has no record of.
 func (l *ledger) judge(key objectKey, uid UID, v Version) Outcome {
-	if f, ok := l.fences[key]; ok && (f.uid == uid || v <= f.version) {
+	f, ok := l.fences[key]
+	back := ok && f.uid == uid && l.selected && v >= f.version
+	if ok && !back && (f.uid == uid || v <= f.version) {
 		return Fenced
 	}
-	if v <= l.floor {
+	if back || v <= l.floor {
 		return Undecided
 	}
 	return Applied
@@ -54,10 +59,16 @@ func (l *ledger) judge(key objectKey, uid UID, v Version) Outcome {
 
 // contradicts reports whether a list of version v shows an object that was
 // deleted before it, which happens only when the cluster was put back to an
-// earlier state.
-func (l *ledger) contradicts(key objectKey, uid UID, shown, v Version) bool {
+// earlier state. With dying, the object is still there though it counts as deleted.
+func (l *ledger) contradicts(key objectKey, uid UID, shown, v Version, dying bool) bool {
 	f, ok := l.fences[key]
-	return ok && f.version <= v && (f.uid == uid || shown <= f.version)
+	if !ok || f.version > v {
+		return false
+	}
+	if f.uid == uid && (dying || l.selected) {
+		return shown < f.version
+	}
+	return f.uid == uid || shown <= f.version
 }
 
 func (l *ledger) saw(v Version) { l.newest = max(l.newest, v) }

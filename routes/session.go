@@ -67,9 +67,9 @@ func (s *Session) ReplaceSandboxes(list []Sandbox, v Version, asked time.Time) O
 		there := make(map[objectKey]bool, len(list))
 		for _, o := range list {
 			key := keyOf(o.Namespace, o.Name)
-			r := t.objects[key].sandbox
-			if t.inScope(o.Namespace) && (r == nil && o.Version <= t.listed[Sandboxes] || r != nil && t.rewritten(r, o, v) ||
-				t.ledgers[Sandboxes].contradicts(key, o.UID, o.Version, v)) {
+			r, dying := t.objects[key].sandbox, !o.State.Kept()
+			if t.inScope(o.Namespace) && (r == nil && !dying && o.Version <= t.listed[Sandboxes] || r != nil && t.rewritten(r, o, v) ||
+				t.ledgers[Sandboxes].contradicts(key, o.UID, o.Version, v, dying)) {
 				return Restored
 			}
 			there[key] = t.inScope(o.Namespace)
@@ -96,7 +96,7 @@ func (s *Session) ReplacePods(list []Pod, v Version, asked time.Time) Outcome {
 			key := keyOf(o.Namespace, o.Name)
 			p := t.objects[key].pod
 			if t.inScope(o.Namespace) && (p == nil && o.Version <= t.listed[Pods] || p != nil && t.podRewritten(p, o, v) ||
-				t.ledgers[Pods].contradicts(key, o.UID, o.Version, v)) {
+				t.ledgers[Pods].contradicts(key, o.UID, o.Version, v, false)) {
 				return Restored
 			}
 			there[key] = t.inScope(o.Namespace)

@@ -134,6 +134,7 @@ func (t *Table) reset() {
 	t.undecided, t.overflow = make(map[Ref]struct{}), false
 	t.ledgers[Sandboxes] = newLedger(t.opts.MaxFences, t.forget)
 	t.ledgers[Pods] = newLedger(t.opts.MaxFences, func(objectKey, fence) {})
+	t.ledgers[Pods].selected = true
 	t.changes.reset()
 }
 

@@ -189,8 +189,9 @@ const (
 	Stale
 	// Fenced: the object is known to be deleted.
 	Fenced
-	// Undecided: the event is of an unknown object below the floor. A live read
-	// has to decide, see Resolve.
+	// Undecided: the event is of an unknown object below the floor, or of a Pod that
+	// was told deleted, and may have left the watch for a while. A live read has to
+	// decide, see Resolve.
 	Undecided
 	// Superseded: the session is over.
 	Superseded

@@ -4,27 +4,34 @@ import "slices"
 
 // routing is which sandbox a route leads to.
 var routing = slices.Concat(at("routes/fence.go", []mutant{
-	{check: "routes: a deleted sandbox is fenced by its UID", old: `(f.uid == uid || v <= f.version) {
-		return Fenced`, broken: `v <= f.version {
+	{check: "routes: a deleted sandbox is fenced by its UID", old: `!back && (f.uid == uid || v <= f.version) {
+		return Fenced`, broken: `!back && v <= f.version {
 		return Fenced`, test: "TestFenced/itself, after its deletion"},
-	{check: "routes: what had its name before is fenced by version", old: `(f.uid == uid || v <= f.version) {
-		return Fenced`, broken: `f.uid == uid {
+	{check: "routes: what had its name before is fenced by version", old: `!back && (f.uid == uid || v <= f.version) {
+		return Fenced`, broken: `!back && f.uid == uid {
 		return Fenced`, test: "TestFenced/the one before"},
-	{check: "routes: a fence gives way to what is newer", old: `(f.uid == uid || v <= f.version) {
-		return Fenced`, broken: `(true || f.uid == uid) {
+	{check: "routes: a fence gives way to what is newer", old: `!back && (f.uid == uid || v <= f.version) {
+		return Fenced`, broken: `!back {
 		return Fenced`, test: "TestFenced/the next one"},
-	{check: "routes: below the floor a live read decides", old: `if v <= l.floor {`, broken: `if false {`, test: "TestFloor"},
+	{check: "routes: below the floor a live read decides", old: `if back || v <= l.floor {`, broken: `if back {`, test: "TestFloor"},
 	{check: "routes: the floor rises when a fence is dropped", old: `l.raise(f.version)
 		l.dropped`, broken: `l.dropped`, test: "TestFloor"},
 	{check: "routes: the lowest fence is dropped first", old: `h[i].version < h[j].version`, broken: `h[i].version > h[j].version`, test: "TestFloor"},
 	{check: "routes: fences are bounded", old: `for len(l.fences) > l.limit {`, broken: `for false {`, test: "TestFloor"},
 	{check: "routes: a dropped fence is no tombstone", old: `l.dropped(lowest.key, f)`, broken: `_ = f`, test: "TestFloor"},
-	{check: "routes: a list that has what was deleted is of a restored etcd", old: `return ok && f.version <= v &&`, broken: `return false && ok && f.version <= v &&`, test: "TestRestoreIsNoticed/a deleted object is back"},
-	{check: "routes: what has the version of a delete is of a restored etcd", old: `shown <= f.version)`, broken: `shown < f.version)`, test: "TestRestoreIsNoticed/another object at the version of a delete"},
+	{check: "routes: a list that has what was deleted is of a restored etcd", old: `return f.uid == uid || shown`, broken: `return false || shown`, test: "TestRestoreIsNoticed/a deleted object is back"},
+	{check: "routes: what has the version of a delete is of a restored etcd", old: `shown <= f.version`, broken: `shown < f.version`, test: "TestRestoreIsNoticed/another object at the version of a delete"},
+	{check: "routes: a live read decides whether a Pod is back in the watch", old: `if back || v <= l.floor {`, broken: `if v <= l.floor {`, test: "TestPodThatLeftTheWatch/it came back, and has gone"},
+	{check: "routes: a Pod can be back in the watch", old: `l.selected && v >= f.version`, broken: `false`, test: "TestPodThatLeftTheWatch/it is back"},
+	{check: "routes: what was true before a Pod left the watch is late", old: `l.selected && v >= f.version`, broken: `l.selected`, test: "TestPodThatLeftTheWatch/it left again during the read"},
+	{check: "routes: a list that has a Pod back is of no restored etcd", old: `(dying || l.selected)`, broken: `dying`, test: "TestPodThatLeftTheWatch/a list shows it again"},
+	{check: "routes: a sandbox that is long being deleted is of no restored etcd", old: `(dying || l.selected)`, broken: `l.selected`, test: "TestListsOfADyingSandbox/as the watch told it"},
+	{check: "routes: a dying sandbox of before is of a restored etcd", old: `return shown < f.version`, broken: `return false`, test: "TestListsOfADyingSandbox/older than the watch told it"},
 }), at("routes/session.go", []mutant{
+	{check: "routes: a sandbox that was dying in the first list is of no restored etcd", old: `!dying && o.Version <= t.listed[Sandboxes]`, broken: `o.Version <= t.listed[Sandboxes]`, test: "TestListsOfADyingSandbox/as the first list had it"},
 	{check: "routes: a list that is older is of a restored etcd", old: `if v < t.ledgers[kind].newest || apply(t) == Restored {`, broken: `if apply(t) == Restored {`, test: "TestRestoreIsNoticed/the list is older"},
 	{check: "routes: an object that is older is of a restored etcd", old: `r != nil && t.rewritten(r, o, v) ||`, broken: `false ||`, test: "TestRestoreIsNoticed/the object is older"},
-	{check: "routes: an old object that was not listed is of a restored etcd", old: `(r == nil && o.Version <= t.listed[Sandboxes] ||`, broken: `(false ||`, test: "TestRestoreIsNoticed/an old object was not listed"},
+	{check: "routes: an old object that was not listed is of a restored etcd", old: `(r == nil && !dying && o.Version <= t.listed[Sandboxes] ||`, broken: `(false ||`, test: "TestRestoreIsNoticed/an old object was not listed"},
 	{check: "routes: what a list lacks is deleted", old: `if r := o.sandbox; r != nil && !there[key]`, broken: `if r := o.sandbox; r != nil && false`, test: "TestCopiedID/its sandbox has gone, and a list shows the copy"},
 	{check: "routes: an ended session has no effect", old: `if t.session != s {
 		return Superseded
