@@ -11,7 +11,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freshbind/freshbind/test/controlplane"
 )
@@ -72,6 +75,66 @@ func TestMonitorsHonorLabels(t *testing.T) {
 			t.Errorf("%s scrapes %v, want honorLabels", kind, endpoints)
 		}
 	}
+}
+
+// Every Service of metrics is scraped once, in the way that it is served: only the manager's can be secure.
+func TestServiceMonitorsScrapeAsIsServed(t *testing.T) {
+	others := set("routes.enabled=true", "routes.tokenSecret=t", "sentinel.enabled=true", "sentinel.gatewayServices={ns/gateway}")
+	const manager, routes, sentinel = release + "-metrics", release + "-routes-metrics", release + "-sentinel-metrics"
+	for name, tc := range map[string]struct {
+		args []string
+		want map[string][]string
+	}{
+		"plain":                {others, map[string][]string{manager: {"http"}, routes: {"http"}, sentinel: {"http"}}},
+		"secure":               {append(set("metrics.secure=true"), others...), map[string][]string{manager: {"https"}, routes: {"http"}, sentinel: {"http"}}},
+		"secure, nothing else": {set("metrics.secure=true"), map[string][]string{manager: {"https"}}},
+		"secure, and routes":   {append(set("metrics.secure=true"), others[:4]...), map[string][]string{manager: {"https"}, routes: {"http"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := render(t, append(append(set("metrics.serviceMonitor.enabled=true"), certManager), tc.args...)...)
+			got := map[string][]string{}
+			for _, monitor := range objects {
+				if monitor.GetKind() != "ServiceMonitor" {
+					continue
+				}
+				for _, service := range objects {
+					if service.GetKind() == "Service" && selects(t, monitor, service) {
+						got[service.GetName()] = append(got[service.GetName()], scheme(monitor))
+					}
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("how Services are scraped (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func selects(t *testing.T, monitor, service *unstructured.Unstructured) bool {
+	t.Helper()
+	in, _, _ := unstructured.NestedMap(monitor.Object, "spec", "selector")
+	var of metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(in, &of, true); err != nil {
+		t.Fatal(err)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(&of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return selector.Matches(labels.Set(service.GetLabels()))
+}
+
+// scheme is how a ServiceMonitor scrapes; no token is sent in clear.
+func scheme(monitor *unstructured.Unstructured) string {
+	endpoints, _, _ := unstructured.NestedSlice(monitor.Object, "spec", "endpoints")
+	endpoint := endpoints[0].(map[string]any)
+	switch {
+	case endpoint["scheme"] != nil:
+		return endpoint["scheme"].(string)
+	case endpoint["bearerTokenFile"] != nil:
+		return "http, with a token"
+	}
+	return "http"
 }
 
 // What alerts and dashboard ask for is what the program says.
