@@ -187,5 +187,5 @@ func recorded(annotations map[string]string, now time.Time) (freshness.Rollout, 
 		State:     freshness.State(annotations[settings.RolloutStateKey]),
 		HeldUp:    annotations[settings.RolloutReasonKey] == string(freshness.Queued),
 		Replacing: status.Replacing,
-	}, templateVersion{generation: status.ObservedTemplateGeneration}
+	}.By(now), templateVersion{generation: status.ObservedTemplateGeneration}
 }

@@ -96,6 +96,16 @@ func TestAPoolThatIsNotProvenHasWhatIsStored(t *testing.T) {
 	}
 }
 
+// Whoever may have written it, no rollout begins later than now: it would never stall.
+func TestWhatIsStoredOfARolloutIsNotLaterThanNow(t *testing.T) {
+	ahead := now.Add(time.Hour).UTC().Format(time.RFC3339)
+	stored := map[string]string{settings.RolloutStatusKey: `{"updateRevision":"x","startTime":"` + ahead + `","progressTime":"` + ahead + `","replacing":[{"deleted":2}]}`}
+	rollout, _ := recorded(stored, now)
+	if !rollout.Stalled(time.Minute, now.Add(time.Minute)) {
+		t.Errorf("begun at %s, with progress at %s, it has not stalled a minute after %s", rollout.Started, rollout.Progressed, now)
+	}
+}
+
 // Nobody replaces what a pool deleted that was deleted itself, and created again before
 // anybody looked.
 func TestAPoolThatIsCreatedAgainOwesNothing(t *testing.T) {
