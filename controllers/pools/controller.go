@@ -376,6 +376,7 @@ func (p *Controller) apply(ctx context.Context, m *poolRecord, s *poolState, pla
 		again = sooner(again, budgetRecheck)
 	}
 	again = sooner(sooner(again, next), m.nextTry(s.Now))
+	again = sooner(again, settings.Pool(s.pool.GetAnnotations()).RestartsIn(s.Now))
 	again = sooner(sooner(again, plan.Again), p.offerAgain(m, s))
 	m.settle(s, plan, again)
 	return reconcile.Result{RequeueAfter: again}, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -67,7 +68,11 @@ func TestKeepingAPoolCurrent(t *testing.T) {
 			rolling, []*unstructured.Unstructured{v2, of(keep, v1, "a").Obj(), of(keep, v1, "b").Obj(), of(keep, v2, "c").Obj()},
 			want{Writes: []string{"delete a", "hide b"}, State: "Progressing", Admit: "fresh"},
 		},
-		"restarted":     {restarted, append(ofAll(recreate, v2, 1), v2), want{Writes: []string{"delete m00"}, State: "Progressing"}},
+		"restarted": {restarted, append(ofAll(recreate, v2, 1), v2), want{Writes: []string{"delete m00"}, State: "Progressing"}},
+		"restarted later": {
+			builders.PoolFrom(recreate).Annotation("freshbind.dev/restarted-at", "2100-01-01T00:00:00Z").Obj(), append(ofAll(recreate, v2, 3), v2),
+			want{State: "Complete"},
+		},
 		"template gone": {recreate, ofAll(recreate, v1, 2), want{}},
 		"being deleted": {recreate, []*unstructured.Unstructured{v2, of(recreate, v1, "a").Set([]any{"x/y"}, "metadata", "finalizers").Deleting(now).Obj()}, want{State: "Progressing"}},
 		"on a node that leaves": {
@@ -196,4 +201,18 @@ func (l later) List(ctx context.Context, list client.ObjectList, opts ...client.
 	err := l.Reader.List(ctx, list, opts...)
 	list.SetResourceVersion("1000000")
 	return err
+}
+
+// Nothing tells of the time of a restart but a clock.
+func TestAPoolIsLookedAtWhenItsRestartIsDue(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Template("python").Replicas(1).Strategy("Recreate").Annotation("freshbind.dev/restarted-at", "2100-01-01T00:00:00Z").Obj()
+	r := newHarness(t, history{v1}, pool, v1, of(pool, v1, "a").Obj())
+	at := time.Date(2099, 12, 31, 23, 0, 0, 0, time.UTC)
+	for _, want := range []time.Duration{time.Hour, 30 * time.Minute} {
+		r.clock.SetTime(at)
+		if _, again := r.step(pool); again != want {
+			t.Errorf("comes back after %s, want %s", again, want)
+		}
+		at = at.Add(30 * time.Minute)
+	}
 }

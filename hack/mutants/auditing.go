@@ -80,6 +80,7 @@ var auditing = slices.Concat(at("internal/checker/states.go", []mutant{
 }), at("internal/auditlog/log.go", []mutant{
 	{check: "audit logs: a DELETE than which another one was faster", old: `case s.rv == "": return s.uid`, broken: ``, test: "TestVerdicts/two DELETEs at once, of which one names no version"},
 }), at("internal/checker/freshness.go", []mutant{
+	{check: "auditor: a restart that lies ahead", old: ` || at.After(e.seen) && at.Add(skew).After(j.p.seen)`, broken: ``, test: "TestWhatPoolsSay/a restart that lies ahead"},
 	{check: "auditor: v0.1.0 adds nothing to cold starts", old: `[]additions{addsToken, addsNothing}`, broken: `[]additions{addsToken}`, test: "TestBarePods/a cold start that says no more than the template"},
 	{check: "auditor: v0.1.1 adds the token's default", old: `[]additions{addsToken, addsNothing}`, broken: `[]additions{addsNothing}`, test: "TestBarePods/a cold start of v0.1.1"},
 	{check: "auditor: other releases do", old: `d.adds == addsNothing || j.asked.template == "" ||`, broken: `d.adds == addsNothing ||`, test: "TestBarePods/a release that adds to what a template says makes none such"},

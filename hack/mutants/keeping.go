@@ -18,6 +18,8 @@ var keeping = slices.Concat(at("controllers/pools/controller.go", []mutant{
 	{check: "rollouts: nor does a leader", old: `	p.loadRollout(m, pool)
 	if m.version`, broken: `	defer p.loadRollout(m, pool)
 	if m.version`, test: "TestALeaderDoesNotGoBackToAnOlderTemplate"},
+	{check: "restarts: a pool is looked at when one is due", old: `	again = sooner(again, settings.Pool(s.pool.GetAnnotations()).RestartsIn(s.Now))
+`, broken: ``, test: "TestAPoolIsLookedAtWhenItsRestartIsDue"},
 	{check: "budget: what cannot be planned counts for its deadline", old: `m.account(m.rollout.Stalled(settings.Pool(pool.GetAnnotations()).Deadline(), p.clock.Now()))`, broken: `m.account(false)`, test: "TestAPoolThatCannotBePlannedHoldsUpOthersForItsDeadline"},
 	{check: "budget: before a pool is proven it has what is stored", old: `	p.loadRollout(m, pool)
 	p.budget.Settle`, broken: `	p.budget.Settle`, test: "TestAPoolThatIsNotProvenHasWhatIsStored"},

@@ -35,8 +35,11 @@ var extracting = slices.Concat(at("internal/platform/namespace.go", []mutant{
 }), at("internal/platform/agentsandbox/platform.go", []mutant{
 	{check: "rounds: floors of strategies come with the snapshot", old: ` || p.Defaults.Floors.HasStrategy()`, broken: ``, pkg: "webhooks", test: "TestRoundsOfReads/a bind, floors for strategies"},
 }), at("internal/settings/pool.go", []mutant{
+	{check: "restarts: one that lies ahead makes nothing stale", old: `!at.After(now) {`, broken: `true {`, test: "TestPool/restarted later"},
 	{check: "injected paths: from the pool", old: `revision.ParseList(p[InjectedPathsKey])`, broken: `revision.ParseList("")`, pkg: "internal/platform/agentsandbox", test: "TestSnapshotHasWhatEachReasonDependsOn/a leaf that its pool's owner has"},
-	{check: "a restart that cannot be read is none", old: `return time.Time{}`, broken: `return time.Now()`, test: "TestPool/nothing that can be read"},
+	{check: "a restart that cannot be read is none", old: `	if err != nil {
+		return time.Time{}`, broken: `	if err != nil {
+		return time.Unix(1, 0)`, test: "TestPool/nothing that can be read"},
 	{check: "taken by name only: whatever the pool says", old: `p[ClaimsKey] != ""`, broken: `p[ClaimsKey] == byName`, test: "TestPool/by name, misspelt"},
 }), at("internal/platform/agentsandbox/extract.go", []mutant{
 	{check: "PodForeign: who made the member", old: `!= settings.CreatedByPool,`, broken: `== settings.CreatedByPool,`, test: "TestSnapshotHasWhatEachReasonDependsOn/pod older than one made by hand"},

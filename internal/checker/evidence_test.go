@@ -222,9 +222,20 @@ func TestWhatPoolsSay(t *testing.T) {
 	}
 	const later, earlier = "2026-01-02T09:30:00Z", "2026-01-02T08:30:00Z"
 	run(t, map[string]story{
-		"created before the restart":         want(restart("Recreate", later, nil), "c1: Stale"),
-		"created in its second":              want(restart("Recreate", "2026-01-02T09:00:00Z", nil), "c1: Stale"),
-		"created after the restart":          want(restart("Recreate", earlier, nil), "c1: Fresh"),
+		"created before the restart": want(restart("Recreate", later, nil), "c1: Stale"),
+		"created in its second":      want(restart("Recreate", "2026-01-02T09:00:00Z", nil), "c1: Stale"),
+		"created after the restart":  want(restart("Recreate", earlier, nil), "c1: Fresh"),
+		"a restart that lies ahead":  want(restart("Recreate", "2100-01-01T00:00:00Z", nil), "c1: Fresh"),
+		"a restart whose time has come": want(restart("Recreate", "", func(s *scene) {
+			say("freshbind.dev/restarted-at", s.now.Add(time.Hour).Format(time.RFC3339))(s)
+			s.wait(time.Hour + skew + time.Second)
+			serve(s)
+		}), "c1: Stale"),
+		"a restart that is due by some clocks": want(restart("Recreate", "", func(s *scene) {
+			say("freshbind.dev/restarted-at", s.now.Add(time.Hour).Format(time.RFC3339))(s)
+			s.wait(time.Hour - time.Second)
+			serve(s)
+		}), "c1: Fresh"),
 		"a restart that means nothing":       want(restart("Recreate", "now", nil), "c1: Fresh"),
 		"a restart of a pool that tolerates": want(restart("OnReplenish", later, nil), "c1: Tolerated"),
 		"a restart while it was under way":   want(restart("Recreate", "", func(s *scene) { s.create("c1"); s.choose(); say("freshbind.dev/restarted-at", later)(s); s.bind() }), "c1: Raced"),

@@ -225,7 +225,8 @@ func (j *judging) templateGone(list []demand) {
 }
 
 // restarted finds a member that was there before the pool's owner asked for a restart. Creation times are whole seconds; what
-// was born in the second of the restart counts as older.
+// was born in the second of the restart counts as older. A restart that lay ahead when it was asked for begins when its time
+// comes, by any clock.
 func (j *judging) restarted() {
 	line := j.h.pools[name{j.bind.Namespace, j.bind.Pool}]
 	created := j.sandbox.created
@@ -242,7 +243,7 @@ func (j *judging) restarted() {
 			break
 		}
 		switch at := e.state.restartedAt(); {
-		case at.IsZero() || created.After(at):
+		case at.IsZero() || created.After(at) || at.After(e.seen) && at.Add(skew).After(j.p.seen):
 			since = nil
 		case since == nil:
 			since = e

@@ -39,9 +39,21 @@ func (p Pool) RefusesRepair() bool { return p[RepairKey] == "false" }
 // it rolls.
 func (p Pool) AdmitsAny() bool { return p[AdmitKey] == string(freshness.AdmitAny) }
 
-// Restarted is when the pool asked for a restart; zero when it did not. What cannot be
-// parsed must not make every member stale for ever.
-func (p Pool) Restarted() time.Time {
+// Restarted is when the pool asked for a restart; zero when it did not, or when that time
+// has not come: members would be stale as soon as they are born. Nor does what cannot be
+// parsed make any stale.
+func (p Pool) Restarted(now time.Time) time.Time {
+	if at := p.restart(); !at.After(now) {
+		return at
+	}
+	return time.Time{}
+}
+
+// RestartsIn is how long it takes until the pool asks for a restart; 0 when it asks for one
+// already, or for none.
+func (p Pool) RestartsIn(now time.Time) time.Duration { return max(0, p.restart().Sub(now)) }
+
+func (p Pool) restart() time.Time {
 	at, err := time.Parse(time.RFC3339, p[RestartedAtKey])
 	if err != nil {
 		return time.Time{}

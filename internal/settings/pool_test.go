@@ -38,6 +38,7 @@ func TestPool(t *testing.T) {
 		Deadline, MinReady                                 time.Duration
 		InjectedPaths                                      string
 	}
+	now := time.Date(2026, 2, 1, 12, 0, 0, 0, time.UTC)
 	nothing := parsed{Deadline: DefaultDeadline}
 	for name, tc := range map[string]struct {
 		pool Pool
@@ -61,15 +62,38 @@ func TestPool(t *testing.T) {
 			},
 			nothing,
 		},
+		"restarted now":        {Pool{RestartedAtKey: "2026-02-01T12:00:00Z"}, parsed{Deadline: DefaultDeadline, Restarted: now}},
+		"restarted later":      {Pool{RestartedAtKey: "2026-02-01T12:00:01Z"}, nothing},
 		"less than no time":    {Pool{MinReadySecondsKey: "-1", ProgressDeadlineKey: "0s"}, nothing},
 		"longer than a number": {Pool{MinReadySecondsKey: "3000000000"}, nothing},
 		"by name, misspelt":    {Pool{ClaimsKey: "by name"}, parsed{Deadline: DefaultDeadline, ByName: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := tc.pool
-			got := parsed{p.Enforces(), p.Paused(), p.ByName(), p.RefusesRepair(), p.AdmitsAny(), p.Restarted(), p.Deadline(), p.MinReady(), p.InjectedPaths().String()}
+			got := parsed{p.Enforces(), p.Paused(), p.ByName(), p.RefusesRepair(), p.AdmitsAny(), p.Restarted(now), p.Deadline(), p.MinReady(), p.InjectedPaths().String()}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("Pool (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRestartsIn(t *testing.T) {
+	now := time.Date(2026, 2, 1, 12, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		says string
+		want time.Duration
+	}{
+		"nothing":      {"", 0},
+		"no time":      {"tomorrow", 0},
+		"in an hour":   {"2026-02-01T13:00:00Z", time.Hour},
+		"now":          {"2026-02-01T12:00:00Z", 0},
+		"an hour ago":  {"2026-02-01T11:00:00Z", 0},
+		"in two zones": {"2026-02-01T14:00:00+01:00", time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := (Pool{RestartedAtKey: tc.says}).RestartsIn(now); got != tc.want {
+				t.Errorf("RestartsIn = %s, want %s", got, tc.want)
 			}
 		})
 	}

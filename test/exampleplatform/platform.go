@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -134,7 +135,7 @@ func poolInto(f *platform.Facts, fleet *unstructured.Unstructured) (injected str
 		Name: fleet.GetName(), UID: string(fleet.GetUID()), Deleting: fleet.GetDeletionTimestamp() != nil, Template: fleet.GetName(),
 		// A Fleet has no strategy of its own. Where its owner annotates none, stale Boxes are
 		// never wanted.
-		Strategy: settings.Defaults{Strategy: freshness.Recreate}.StrategyOf(annotations[settings.StrategyKey], "", ""), AdmitAny: annotations.AdmitsAny(), Restarted: annotations.Restarted(),
+		Strategy: settings.Defaults{Strategy: freshness.Recreate}.StrategyOf(annotations[settings.StrategyKey], "", ""), AdmitAny: annotations.AdmitsAny(), Restarted: annotations.Restarted(time.Now()),
 	}
 	return annotations[settings.InjectedPathsKey]
 }

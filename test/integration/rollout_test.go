@@ -212,4 +212,10 @@ func restarts(t *testing.T, s *stage) {
 	if got := s.state(p, "Complete", ""); got != revision {
 		t.Errorf("revision %s, want %s as before", got, revision)
 	}
+	// A restart that lies ahead makes no member stale.
+	s.annotate(p, settings.RestartedAtKey, "2100-01-01T00:00:00Z")
+	s.claim(p, "c1")
+	if sum := s.fresh(1); sum.Warm != 1 {
+		t.Errorf("%d claims have a member, want 1", sum.Warm)
+	}
 }

@@ -2,6 +2,7 @@ package agentsandbox
 
 import (
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -137,7 +138,7 @@ func (p *Platform) poolOf(obj *unstructured.Unstructured, least freshness.Strate
 		Replenishes: replenishes(spec),
 		AdmitAny:    annotations.AdmitsAny(),
 		ByName:      annotations.ByName(),
-		Restarted:   annotations.Restarted(),
+		Restarted:   annotations.Restarted(time.Now()),
 		Suspended:   annotations[settings.AttributionKey],
 	}
 }

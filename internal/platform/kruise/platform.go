@@ -3,6 +3,7 @@ package kruise
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -89,7 +90,7 @@ func (p *Platform) poolInto(ctx context.Context, f *platform.Facts, namespace pl
 	f.Pool = &freshness.Pool{
 		Name: set.GetName(), UID: string(set.GetUID()), Deleting: set.GetDeletionTimestamp() != nil, Template: templateOf(set),
 		// Stale members are served only where the pool's owner has asked for that.
-		Strategy: settings.Defaults{Strategy: freshness.Recreate}.StrategyOf(annotations[settings.StrategyKey], "", least), AdmitAny: annotations.AdmitsAny(), Restarted: annotations.Restarted(),
+		Strategy: settings.Defaults{Strategy: freshness.Recreate}.StrategyOf(annotations[settings.StrategyKey], "", least), AdmitAny: annotations.AdmitsAny(), Restarted: annotations.Restarted(time.Now()),
 	}
 	template := objs.inForce()
 	if template == nil {
