@@ -96,6 +96,14 @@ func TestTwoPlatformsAreReleased(t *testing.T) {
 
 	w.prints("status -A", "beside", "python")
 	w.prints("status -A --platform "+kruise.Name, kruiseSpace, set.GetName())
+	// A pool that says nothing of Freshbind has nothing to be released.
+	w.eventually("the outcome on the pool of agent-sandbox", func() error {
+		pool, err := namespace.Resource(upstream.SandboxWarmPools).Get(t.Context(), "python", metav1.GetOptions{})
+		if err == nil && pool.GetAnnotations()[settings.RolloutStateKey] == "" {
+			err = fmt.Errorf("it says: %v", pool.GetAnnotations())
+		}
+		return err
+	})
 	w.must(w.guard.Kill())
 	// It tries until the policies that it deletes are forgotten.
 	w.prints("release -A --stop none/none --unattended --timeout 10m",
