@@ -31,6 +31,19 @@ func (u unplannable) Inspect(ctx context.Context, pool, template *unstructured.U
 	return u.Platform.Inspect(ctx, pool, template)
 }
 
+// budgetInUse has two pools of two members, of which the first has the whole budget.
+func budgetInUse(t *testing.T) (r *harness, a, b *unstructured.Unstructured) {
+	t.Helper()
+	a = builders.MakePool("ns", "a").Template("python").Replicas(2).Strategy("Recreate").Obj()
+	b = builders.MakePool("ns", "b").Template("python").Replicas(2).Strategy("Recreate").Obj()
+	r = replaced(t, 2, a, b)
+	r.budget = NewBudget(2, Pace{}, r.notify)
+	if writes, _ := r.step(a); deletesIn(writes) != 2 {
+		t.Fatalf("a deletes %v, want both members", writes)
+	}
+	return r, a, b
+}
+
 // leadsNext forgets what a leader knows.
 func (r *harness) leadsNext(budget int) {
 	r.records, r.ready = map[types.NamespacedName]*poolRecord{}, map[types.UID]sets.Set[types.UID]{}
@@ -51,13 +64,7 @@ func (r *harness) fails(pool *unstructured.Unstructured) {
 func TestAPoolThatCannotBePlannedHoldsUpOthersForItsDeadline(t *testing.T) {
 	for name, nextLeader := range map[string]bool{"the same leader": false, "the next one": true} {
 		t.Run(name, func(t *testing.T) {
-			a := builders.MakePool("ns", "a").Template("python").Replicas(2).Strategy("Recreate").Obj()
-			b := builders.MakePool("ns", "b").Template("python").Replicas(2).Strategy("Recreate").Obj()
-			r := replaced(t, 2, a, b)
-			r.budget = NewBudget(2, Pace{}, r.notify)
-			if writes, _ := r.step(a); deletesIn(writes) != 2 {
-				t.Fatalf("a deletes %v, want both members", writes)
-			}
+			r, a, b := budgetInUse(t)
 			r.platform = unplannable{r.platform, a.GetUID()}
 			if nextLeader {
 				r.leadsNext(2)
@@ -77,9 +84,7 @@ func TestAPoolThatCannotBePlannedHoldsUpOthersForItsDeadline(t *testing.T) {
 
 // Before its members are proven to be seen, a pool has what the last leader stored.
 func TestAPoolThatIsNotProvenHasWhatIsStored(t *testing.T) {
-	a := builders.MakePool("ns", "a").Template("python").Replicas(2).Strategy("Recreate").Obj()
-	r := replaced(t, 2, a)
-	r.step(a)
+	r, a, _ := budgetInUse(t)
 	stored := object(poolKinds.Pools)
 	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(a), stored); err != nil {
 		t.Fatal(err)
@@ -111,13 +116,7 @@ func TestWhatIsStoredOfARolloutIsNotLaterThanNow(t *testing.T) {
 func TestAPoolThatIsCreatedAgainOwesNothing(t *testing.T) {
 	for name, nextLeader := range map[string]bool{"the same leader": false, "the next one": true} {
 		t.Run(name, func(t *testing.T) {
-			a := builders.MakePool("ns", "a").Template("python").Replicas(2).Strategy("Recreate").Obj()
-			b := builders.MakePool("ns", "b").Template("python").Replicas(2).Strategy("Recreate").Obj()
-			r := replaced(t, 2, a, b)
-			r.budget = NewBudget(2, Pace{}, r.notify)
-			if writes, _ := r.step(a); deletesIn(writes) != 2 {
-				t.Fatalf("a deletes %v, want both members", writes)
-			}
+			r, a, b := budgetInUse(t)
 			if nextLeader {
 				r.leadsNext(2)
 				if err := r.takeOver(t.Context()); err != nil {

@@ -48,13 +48,10 @@ func TestWebhookStopped(t *testing.T) {
 	s.must(s.Resource(upstream.SandboxWarmPools).Delete(t.Context(), other.Name, metav1.DeleteOptions{}))
 	s.image(p, "sandbox:v2")
 
-	claims := scenario.Names("w", 4)
-	s.must(s.CreateClaims(t.Context(), p, claims...))
 	byPool.closed(asking)
-	asked := scenario.Names("a", 2)
-	s.must(byPool.CreateClaims(t.Context(), asking, asked...))
-	s.backsOff(claims)
-	byPool.backsOff(asked)
+	claims, asked := scenario.Names("w", 4), scenario.Names("a", 3)
+	s.waiting(p, claims)
+	byPool.waiting(asking, asked)
 	if sum, _ := s.judged(); sum.Classes["Stale"] > 0 || sum.Warm+sum.Cold != 1 {
 		t.Errorf("something was bound while nobody judged: %v", sum)
 	}
@@ -95,20 +92,29 @@ func (s *stage) closed(p scenario.Pool) {
 	})
 }
 
-// backsOff waits until every claim is left alone for longer than a start of Freshbind
-// takes. The pause doubles with every failure: after one of 10 s, a claim that nobody
-// wakes waits for 20 s.
-func (s *stage) backsOff(claims []string) {
+// waiting makes claims, each when the one before has begun to wait, so that they do not all
+// come back at one time, and waits until every one is left alone for longer than a start of
+// Freshbind takes. The pause doubles with every failure: after one of 10 s, a claim that
+// nobody wakes waits for 20 s.
+func (s *stage) waiting(p scenario.Pool, claims []string) {
 	s.t.Helper()
-	const pause = 10 * time.Second
+	for _, claim := range claims {
+		s.must(s.CreateClaims(s.t.Context(), p, claim))
+		s.backsOff(3*time.Second, claim)
+	}
+	s.backsOff(10*time.Second, claims...)
+}
+
+// backsOff waits until the last pause of each claim was so long.
+func (s *stage) backsOff(pause time.Duration, claims ...string) {
+	s.t.Helper()
 	s.eventually("every claim backed off far enough", func(context.Context) (string, bool) {
 		pauses := s.w.lastPauses(s.t, s.Name)
 		return fmt.Sprint(pauses), !slices.ContainsFunc(claims, func(claim string) bool { return pauses[claim] < pause })
 	})
 }
 
-// woken shows that some claim was. On a slow machine the pause of one can end just before
-// it is woken.
+// woken shows that some claim was. The pause of one can end just before it is woken.
 func (s *stage) woken(claims []string) {
 	s.t.Helper()
 	if !slices.ContainsFunc(claims, func(claim string) bool {

@@ -3,6 +3,7 @@ package kruise
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -87,6 +88,15 @@ func sized(cpu, memory string) map[string]any {
 	return map[string]any{"requests": map[string]any{"cpu": cpu, "memory": memory}}
 }
 
+// askedToRestart has the pool of a member that was created a minute ago ask for a restart.
+func askedToRestart(in time.Duration) func(*cluster) {
+	return func(c *cluster) {
+		now := time.Now()
+		c.member.SetCreationTimestamp(metav1.NewTime(now.Add(-time.Minute)))
+		c.set().SetAnnotations(map[string]string{settings.RestartedAtKey: now.Add(in).Format(time.RFC3339)})
+	}
+}
+
 func TestBindsByReason(t *testing.T) {
 	judgeEach(t, map[string]reasonCase{
 		"fresh":            {func(*cluster) {}, freshness.Fresh},
@@ -99,6 +109,8 @@ func TestBindsByReason(t *testing.T) {
 		"stale runtimes":      {func(c *cluster) { set(c.set(), []any{map[string]any{"name": "r"}}, "spec", "runtimes") }, freshness.UnknownRevision},
 		"stale contents":      {func(c *cluster) { set(c.set(), []any{"disk"}, "spec", "persistentContents") }, freshness.UnknownRevision},
 		"stale pauses":        {func(c *cluster) { set(c.set(), "x", "spec", "pauseStrategy", "type") }, freshness.UnknownRevision},
+		"before a restart":    {askedToRestart(-time.Second), freshness.StaleRevision},
+		"a restart ahead":     {askedToRestart(time.Hour), freshness.Fresh},
 		"other metadata only": {func(c *cluster) { set(c.set(), "v2", "spec", "template", "metadata", "labels", "app") }, freshness.Fresh},
 		"stale ones are wanted": {func(c *cluster) {
 			container(c.set())["image"] = newer
