@@ -102,6 +102,16 @@ func TestColdStartsWithEnv(t *testing.T) {
 				b.PodSpec(containers("sandbox:v1", "A", "2", "B", "1", "C", "3"), "containers")
 			})
 		}},
+		"an override of what the template says twice": {strategy: "Recreate", want: []string{"c1: Fresh"}, tell: func(s *scene) {
+			s.template = s.mod(builders.TemplateFrom(s.template).Env("A", "1", "A", "2").EnvPolicy("Overrides"))
+			s.claim = s.add(builders.MakeClaim(ns, "c1").Env("", "A", "3"))
+			startCold(s, s.template, func(b *builders.Sandbox) { b.PodSpec(containers("sandbox:v1", "A", "3", "A", "2"), "containers") })
+		}},
+		"a claim that overrides what it said itself": {strategy: "Recreate", want: []string{"c1: Fresh"}, tell: func(s *scene) {
+			s.template = s.mod(builders.TemplateFrom(s.template).EnvPolicy("Overrides"))
+			s.claim = s.add(builders.MakeClaim(ns, "c1").Env("", "A", "1").Env("", "A", "2"))
+			startCold(s, s.template, func(b *builders.Sandbox) { b.PodSpec(containers("sandbox:v1", "A", "2"), "containers") })
+		}},
 		"env for a named and an init container": {strategy: "Recreate", want: []string{"c1: Fresh"}, tell: func(s *scene) {
 			s.template = s.mod(builders.TemplateFrom(s.template).Container("d", "side:v1").InitContainer("i", "init:v1").EnvPolicy("Allowed"))
 			s.claim = s.add(builders.MakeClaim(ns, "c1").Env("i", "A", "1").Env("d", "B", "2"))

@@ -150,9 +150,10 @@ func (in injected) reduce(have, want any, steps []string, elements []any) any {
 
 func (in injected) reduceList(have []any, want any, steps []string, elements []any) any {
 	w, _ := want.([]any)
+	wanted := byIdentity(w)
 	var out []any
 	for i, item := range have {
-		match := counterpart(item, i, w)
+		match := counterpart(item, i, w, wanted)
 		at := fmt.Sprintf("[%d]", i)
 		if left := in.reduce(item, match, append(slices.Clip(steps), at), append(slices.Clip(elements), item)); left != nil {
 			out = append(out, left)
@@ -164,13 +165,11 @@ func (in injected) reduceList(have []any, want any, steps []string, elements []a
 	return out
 }
 
-// counterpart is the element of want that item stands for: by name where it has one, else the equal one, else by position.
-func counterpart(item any, i int, want []any) any {
-	if m, ok := item.(map[string]any); ok && m["name"] != nil {
-		if match, ok := byName(want, m["name"]); ok {
-			return match
-		}
-		return nil
+// counterpart is the element of want that item stands for: by identity where it has one, else the equal one, else by position.
+func counterpart(item any, i int, want []any, wanted elements) any {
+	if identity(item) != "" {
+		match, _ := wanted.next(item)
+		return match
 	}
 	if at := slices.IndexFunc(want, func(w any) bool { return reflect.DeepEqual(w, item) }); at >= 0 {
 		return want[at]

@@ -26,3 +26,22 @@ func TestAListOfPathsExcusesNoLeafThatDiffers(t *testing.T) {
 		})
 	}
 }
+
+// An admission plugin mounts a volume of the template once more, before its own mounts.
+func TestAnInjectedMountOfTheTemplatesOwnVolume(t *testing.T) {
+	mounts := func(paths ...string) map[string]any {
+		var list []any
+		for _, path := range paths {
+			list = append(list, map[string]any{"name": "data", "mountPath": path})
+		}
+		return map[string]any{"containers": []any{map[string]any{"name": "c", "volumeMounts": list}}}
+	}
+	in := parseInjected("podTemplate.spec.containers[*].volumeMounts[mountPath=/injected]")
+	want := mounts("/a", "/b")
+	if diff := cmp.Diff(want, in.without(mounts("/injected", "/a", "/b"), want)); diff != "" {
+		t.Errorf("without() (-want,+got):\n%s", diff)
+	}
+	if other := mounts("/other", "/a", "/b"); cmp.Diff(other, in.without(other, want)) != "" {
+		t.Error("a mount that no path allows is left out")
+	}
+}

@@ -282,6 +282,17 @@ func TestKruise(t *testing.T) {
 			s.running()
 			s.take("user-2", "")
 		}, []string{"user-1: Fresh", "user-2: UsedMember MemberUsed", "user-2: Stale StaleRevision"}},
+		"a reference to a template with one volume in two places": {func(s *kruiseScene) {
+			twice := kruiseSpec("box:1")
+			container := twice["template"].(map[string]any)["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)
+			container["volumeMounts"] = []any{map[string]any{"name": "v", "mountPath": "/a"}, map[string]any{"name": "v", "mountPath": "/b"}}
+			s.store(Added, kruiseObj{kruiseMake("SandboxTemplate", "tpl", twice)})
+			s.begin(map[string]any{"templateRef": map[string]any{"name": "tpl"}})
+			s.change(&s.pod, func(u *unstructured.Unstructured) {
+				_ = unstructured.SetNestedSlice(u.Object, []any{container}, "spec", "containers")
+			})
+			s.take(user, "")
+		}, []string{"user-1: Fresh"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &kruiseScene{recording: newRecording(t)}

@@ -129,7 +129,7 @@ func contained(want, have any, path string, parts *[]string) {
 }
 
 // containedList compares lists of plain values for equality, and looks for each object of want among those of have: by
-// name where objects have one, else for any that contains it.
+// what identifies it where something does, else for any that contains it.
 func containedList(want, have []any, path string, parts *[]string) {
 	if len(want) > 0 {
 		if _, objects := want[0].(map[string]any); !objects {
@@ -139,12 +139,12 @@ func containedList(want, have []any, path string, parts *[]string) {
 			return
 		}
 	}
+	found := byIdentity(have)
 	for i, item := range want {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		w, _ := item.(map[string]any)
-		if match, ok := byName(have, w["name"]); ok {
+		if match, ok := found.next(item); ok {
 			contained(item, match, at, parts)
-		} else if !containedInAny(item, have) {
+		} else if identity(item) != "" || !containedInAny(item, have) {
 			*parts = append(*parts, fmt.Sprintf("%s is not in the Pod", at))
 		}
 	}
@@ -160,13 +160,41 @@ func containedInAny(want any, have []any) bool {
 	return false
 }
 
-func byName(list []any, name any) (map[string]any, bool) {
-	for _, item := range list {
-		if m, ok := item.(map[string]any); ok && name != nil && m["name"] == name {
-			return m, true
+// identity is what tells an element from the others of its list, "" where nothing does. One volume can have many mounts, so
+// that a mount is told by its place, which the API keeps unique (patchMergeKey in k8s.io/api/core/v1/types.go).
+func identity(item any) string {
+	m, _ := item.(map[string]any)
+	for _, key := range []string{"mountPath", "devicePath", "name"} {
+		if value, ok := m[key].(string); ok && value != "" {
+			return key + "=" + value
 		}
 	}
-	return nil, false
+	return ""
+}
+
+// elements are those of a list by their identity, in order: a variable, an HTTP header or an option of the resolver can be
+// there twice.
+type elements map[string][]any
+
+func byIdentity(list []any) elements {
+	out := make(elements, len(list))
+	for _, item := range list {
+		if id := identity(item); id != "" {
+			out[id] = append(out[id], item)
+		}
+	}
+	return out
+}
+
+// next takes out the first that is left of an item's identity.
+func (e elements) next(item any) (any, bool) {
+	id := identity(item)
+	left := e[id]
+	if len(left) == 0 {
+		return nil, false
+	}
+	e[id] = left[1:]
+	return left[0], true
 }
 
 func surplus(want, have map[string]any, fields []string, path string, parts *[]string) {
@@ -180,20 +208,26 @@ func surplus(want, have map[string]any, fields []string, path string, parts *[]s
 func surplusContainers(want, have map[string]any, key string, parts *[]string) {
 	haveList, _ := have[key].([]any)
 	wantList, _ := want[key].([]any)
+	wanted := byIdentity(wantList)
 	for i, item := range haveList {
 		h, _ := item.(map[string]any)
 		at := fmt.Sprintf("%s[%d]", key, i)
-		w, ok := byName(wantList, h["name"])
+		match, ok := wanted.next(item)
 		if !ok {
 			*parts = append(*parts, fmt.Sprintf("%s (%v) is in the Pod and not in the template", at, h["name"]))
 			continue
 		}
+		w, _ := match.(map[string]any)
 		surplus(w, h, containerOwnFields, at, parts)
 		wantEnv, _ := w["env"].([]any)
 		haveEnv, _ := h["env"].([]any)
+		if len(wantEnv) == 0 {
+			continue
+		}
+		known := byIdentity(wantEnv)
 		for _, e := range haveEnv {
-			m, _ := e.(map[string]any)
-			if _, known := byName(wantEnv, m["name"]); !known && len(wantEnv) > 0 {
+			if _, ok := known.next(e); !ok {
+				m, _ := e.(map[string]any)
 				*parts = append(*parts, fmt.Sprintf("%s.env %v is in the Pod and not in the template", at, m["name"]))
 			}
 		}

@@ -10,6 +10,11 @@ import (
 
 func TestPodDifference(t *testing.T) {
 	base := func() *builders.Template { return builders.MakeTemplate(ns, "python") }
+	twoMounts := func(a, b string) *builders.Template {
+		mounts := []any{map[string]any{"name": "data", "mountPath": a}, map[string]any{"name": "data", "mountPath": b}}
+		return base().PodSpec([]any{map[string]any{"name": "c", "image": "i", "volumeMounts": mounts}}, "containers").
+			PodSpec([]any{map[string]any{"name": "data", "emptyDir": map[string]any{}}}, "volumes")
+	}
 	cases := map[string]struct {
 		runs, asked *builders.Template
 		pod         func(p *builders.Pod)
@@ -39,6 +44,16 @@ func TestPodDifference(t *testing.T) {
 		"other arguments": {runs: base().PodSpec([]any{map[string]any{"name": "c", "image": "i", "args": []any{"a", "b"}}}, "containers"),
 			asked: base().PodSpec([]any{map[string]any{"name": "c", "image": "i", "args": []any{"a"}}}, "containers"),
 			want:  "containers[0].args differs (value not shown)"},
+		"one volume in two places": {runs: twoMounts("/a", "/b"), asked: twoMounts("/a", "/b")},
+		"one volume in another place": {runs: twoMounts("/a", "/c"), asked: twoMounts("/a", "/b"),
+			want: "containers[0].volumeMounts[1] is not in the Pod"},
+		"a variable that is set twice": {runs: base().Env("A", "1", "A", "2"), asked: base().Env("A", "1", "A", "2")},
+		"a variable that is set twice, in another order": {runs: base().Env("A", "2", "A", "1"), asked: base().Env("A", "1", "A", "2"),
+			want: "containers[0].env[0].value differs (value not shown), containers[0].env[1].value differs (value not shown)"},
+		"a variable that was set twice": {runs: base().Env("A", "1", "A", "2"), asked: base().Env("A", "1"),
+			want: "containers[0].env A is in the Pod and not in the template"},
+		"a variable that is set once more": {runs: base().Env("A", "1"), asked: base().Env("A", "1", "A", "2"),
+			want: "containers[0].env[1] is not in the Pod"},
 		"volumes of volumeClaimTemplates": {runs: base().VolumeClaim("data", "1Gi"), asked: base().VolumeClaim("data", "1Gi")},
 		"a volumeClaimTemplate replaces the volume of its name": {
 			runs: base().VolumeClaim("data", "1Gi").PodSpec([]any{map[string]any{"name": "data", "emptyDir": map[string]any{}}}, "volumes"),

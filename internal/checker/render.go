@@ -98,13 +98,17 @@ func injectEnv(pod *corev1.PodSpec, env []envVar, policy string) error {
 	slices.SortStableFunc(ordered, func(a, b envVar) int {
 		return cmp.Compare(min(1, len(b.ContainerName)), min(1, len(a.ContainerName)))
 	})
+	set := map[*corev1.Container]map[string]int{}
 	for _, e := range ordered {
 		containers := containersFor(pod, e.ContainerName)
 		if len(containers) == 0 {
 			return fmt.Errorf("the claim's env %s is for container %q, which the template does not have", e.Name, e.ContainerName)
 		}
 		for _, c := range containers {
-			if err := setEnv(c, e, policy); err != nil {
+			if set[c] == nil {
+				set[c] = places(c.Env)
+			}
+			if err := setEnv(c, set[c], e, policy); err != nil {
 				return err
 			}
 		}
@@ -128,10 +132,20 @@ func containersFor(pod *corev1.PodSpec, name string) []*corev1.Container {
 	return out
 }
 
-func setEnv(c *corev1.Container, e envVar, policy string) error {
-	i := slices.IndexFunc(c.Env, func(have corev1.EnvVar) bool { return have.Name == e.Name })
+// places says where in a list each name stands first.
+func places(env []corev1.EnvVar) map[string]int {
+	out := make(map[string]int, len(env))
+	for i := len(env) - 1; i >= 0; i-- {
+		out[env[i].Name] = i
+	}
+	return out
+}
+
+func setEnv(c *corev1.Container, at map[string]int, e envVar, policy string) error {
 	value := corev1.EnvVar{Name: e.Name, Value: e.Value}
-	if i < 0 {
+	i, isSet := at[e.Name]
+	if !isSet {
+		at[e.Name] = len(c.Env)
 		c.Env = append(c.Env, value)
 		return nil
 	}

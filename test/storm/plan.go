@@ -67,13 +67,21 @@ type content struct {
 // name is the image's.
 func (c content) name() string { return fmt.Sprintf("sandbox:v%d", c.image) }
 
-// podSpec is what members run.
+// podSpec is what members run. One volume in two places and a variable that is set twice are
+// lists in which a name tells nothing apart.
 func (c content) podSpec() corev1.PodSpec {
-	container := corev1.Container{Name: "c", Image: c.name()}
-	if c.env {
-		container.Env = []corev1.EnvVar{{Name: "STORM", Value: "1"}}
+	container := corev1.Container{
+		Name: "c", Image: c.name(),
+		Env:          []corev1.EnvVar{{Name: "TWICE", Value: "1"}, {Name: "TWICE", Value: "2"}},
+		VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}, {Name: "data", MountPath: "/work", SubPath: "work"}},
 	}
-	spec := corev1.PodSpec{Containers: []corev1.Container{container}}
+	if c.env {
+		container.Env = append(container.Env, corev1.EnvVar{Name: "STORM", Value: "1"})
+	}
+	spec := corev1.PodSpec{
+		Containers: []corev1.Container{container},
+		Volumes:    []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+	}
 	if c.class {
 		spec.RuntimeClassName = ptr.To(runtimeClass)
 	}
