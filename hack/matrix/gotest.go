@@ -21,8 +21,11 @@ import (
 // guardPackage has the tests of the guard, and of the policies.
 const guardPackage = "integration"
 
-// policies are what else than TestFaults tests.txt marks of guardPackage.
+// policies are what tests.txt marks of guardPackage besides guardTests.
 const policies = "policies"
+
+// guardTests are what names of tests of the guard begin with.
+var guardTests = []string{"TestFaults", "TestWhatTheAPIServerAdds"}
 
 // suiteArgs are arguments for go test: the tests that tests.txt marks.
 func suiteArgs(ctx context.Context) ([]string, error) {
@@ -182,7 +185,8 @@ func (t tally) report(out io.Writer, e testevents.Event, output string) {
 // columnOf is where a test is counted: by the folder below test/, but for policies.
 func columnOf(e testevents.Event) string {
 	pkg := folder(e.Package)
-	if pkg == guardPackage && e.Test != "" && !strings.HasPrefix(e.Test, "TestFaults") {
+	isGuards := slices.ContainsFunc(guardTests, func(prefix string) bool { return strings.HasPrefix(e.Test, prefix) })
+	if pkg == guardPackage && e.Test != "" && !isGuards {
 		return policies
 	}
 	return pkg

@@ -99,6 +99,7 @@ func TestTally(t *testing.T) {
 {"Action":"fail","Package":"m/test/integration","Test":"TestFaults/v1"}
 {"Action":"fail","Package":"m/test/integration","Test":"TestFaults","Elapsed":3}
 {"Action":"pass","Package":"m/test/integration","Test":"TestPolicies","Elapsed":2}
+{"Action":"pass","Package":"m/test/integration","Test":"TestWhatTheAPIServerAddsToPods","Elapsed":2}
 {"Action":"fail","Package":"m/test/integration","Elapsed":5}
 {"Action":"pass","Package":"m/test/chart","Test":"TestInstall"}
 {"Action":"output","Package":"m/test/chart","Output":"a race was found\n"}
@@ -111,7 +112,7 @@ func TestTally(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]outcome{
-		"integration": {passed: 1, failed: 1, skipped: 1},
+		"integration": {passed: 2, failed: 1, skipped: 1},
 		"policies":    {passed: 1},
 		"chart":       {passed: 1, failed: 1},
 		"scheduler":   {},
@@ -119,7 +120,7 @@ func TestTally(t *testing.T) {
 	if diff := cmp.Diff(want, all.outcomes(), cmp.AllowUnexported(outcome{})); diff != "" {
 		t.Errorf("outcomes (-want,+got):\n%s", diff)
 	}
-	for _, line := range []string{"fail integration TestFaults/v1/a\n      it went wrong", "no such case", "pass integration TestPolicies\n", "integration: 1 FAILED, 1 passed, 1 skipped, after 5 s", "a race was found"} {
+	for _, line := range []string{"fail integration TestFaults/v1/a\n      it went wrong", "no such case", "pass integration TestPolicies\n", "integration: 1 FAILED, 2 passed, 1 skipped, after 5 s", "a race was found"} {
 		if !strings.Contains(out.String(), line) {
 			t.Errorf("people are not told %q:\n%s", line, out.String())
 		}

@@ -5,21 +5,33 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
 // A Pod cannot be compared for equality: API server, admission plugins and scheduler add to it. So everything that the
-// rendering says must be in the Pod, and of what it does not say, the fields below must be absent: neither defaulting
-// (pkg/apis/core/v1/defaults.go) nor a default admission plugin nor the scheduler sets them. Ephemeral containers are no
-// matter of content: see workedIn.
+// rendering says must be in the Pod, and of what it does not say, the fields below must be absent, and so must be what is
+// in them, at any depth: neither defaulting (pkg/apis/core/v1/defaults.go) nor a default admission plugin nor the scheduler
+// sets them. Ephemeral containers are no matter of content: see workedIn.
 var (
 	podOwnFields = []string{"activeDeadlineSeconds", "affinity", "dnsConfig", "hostAliases", "hostIPC", "hostNetwork", "hostPID",
-		"hostUsers", "hostname", "os", "readinessGates", "runtimeClassName", "setHostnameAsFQDN", "shareProcessNamespace",
-		"subdomain", "topologySpreadConstraints"}
+		"hostUsers", "hostname", "os", "readinessGates", "runtimeClassName", "securityContext", "setHostnameAsFQDN",
+		"shareProcessNamespace", "subdomain", "topologySpreadConstraints", "volumes"}
 	containerOwnFields = []string{"args", "command", "env", "envFrom", "lifecycle", "livenessProbe", "readinessProbe",
-		"securityContext", "startupProbe", "stdin", "tty", "volumeDevices", "workingDir"}
+		"securityContext", "startupProbe", "stdin", "tty", "volumeDevices", "volumeMounts", "workingDir"}
+	// notWithin are those in which the API server does add: what matchLabelKeys select (pkg/registry/core/pod/strategy.go),
+	// and the defaults of every kind of volume.
+	notWithin = []string{"affinity", "topologySpreadConstraints", "volumes"}
+	// defaulted are the leaves that the API server adds to the others, as it writes them.
+	defaulted = map[string]any{"apiVersion": "v1", "failureThreshold": int64(3), "path": "/", "periodSeconds": int64(10),
+		"protocol": "HTTP1", "scheme": "HTTP", "service": "", "successThreshold": int64(1), "timeoutSeconds": int64(1)}
 )
+
+// admitted are the elements that the service account's admission adds (plugin/pkg/admission/serviceaccount).
+func admitted(id string) bool {
+	return strings.HasPrefix(id, "name=kube-api-access-") || id == "mountPath=/var/run/secrets/kubernetes.io/serviceaccount"
+}
 
 // podDifference says how a Pod differs from what the Sandbox controller makes of a content; "" means not at all. Leaves at
 // injected paths may be in the Pod without being in the content.
@@ -131,13 +143,11 @@ func contained(want, have any, path string, parts *[]string) {
 // containedList compares lists of plain values for equality, and looks for each object of want among those of have: by
 // what identifies it where something does, else for any that contains it.
 func containedList(want, have []any, path string, parts *[]string) {
-	if len(want) > 0 {
-		if _, objects := want[0].(map[string]any); !objects {
-			if !reflect.DeepEqual(want, have) {
-				*parts = append(*parts, leafDifference(path, any(have), any(want)))
-			}
-			return
+	if len(want) > 0 && !isObject(want[0]) {
+		if !reflect.DeepEqual(want, have) {
+			*parts = append(*parts, leafDifference(path, any(have), any(want)))
 		}
+		return
 	}
 	found := byIdentity(have)
 	for i, item := range want {
@@ -160,12 +170,17 @@ func containedInAny(want any, have []any) bool {
 	return false
 }
 
+func isObject(v any) bool {
+	_, is := v.(map[string]any)
+	return is
+}
+
 // identity is what tells an element from the others of its list, "" where nothing does. One volume can have many mounts, so
 // that a mount is told by its place, which the API keeps unique (patchMergeKey in k8s.io/api/core/v1/types.go).
 func identity(item any) string {
 	m, _ := item.(map[string]any)
 	for _, key := range []string{"mountPath", "devicePath", "name"} {
-		if value, ok := m[key].(string); ok && value != "" {
+		if value, _ := m[key].(string); value != "" {
 			return key + "=" + value
 		}
 	}
@@ -197,10 +212,52 @@ func (e elements) next(item any) (any, bool) {
 	return left[0], true
 }
 
+// surplus collects what is in these fields of have, and not in those of want.
 func surplus(want, have map[string]any, fields []string, path string, parts *[]string) {
 	for _, key := range fields {
-		if want[key] == nil && have[key] != nil {
-			*parts = append(*parts, join(path, key)+" is in the Pod and not in the template")
+		beyond(want[key], have[key], join(path, key), !slices.Contains(notWithin, key), parts)
+	}
+}
+
+// beyond collects what have holds and want does not; contained has compared what both hold.
+func beyond(want, have any, path string, within bool, parts *[]string) {
+	missing := have != nil && want == nil
+	switch h := have.(type) {
+	case map[string]any:
+		missing = missing && len(h) > 0
+		w, ok := want.(map[string]any)
+		for _, key := range sortedKeys(h) {
+			if ok && within && h[key] != defaulted[key] {
+				beyond(w[key], h[key], join(path, key), within, parts)
+			}
+		}
+	case []any:
+		missing = missing && slices.ContainsFunc(h, func(item any) bool { return !admitted(identity(item)) })
+		if w, _ := want.([]any); len(w) > 0 && isObject(w[0]) {
+			beyondList(w, h, path, within, parts)
+		}
+	}
+	if missing {
+		*parts = append(*parts, path+" is in the Pod and not in the template")
+	}
+}
+
+func beyondList(want, have []any, path string, within bool, parts *[]string) {
+	wanted := byIdentity(want)
+	for i, item := range have {
+		at, id := fmt.Sprintf("%s[%d]", path, i), identity(item)
+		match, ok := wanted.next(item)
+		if id == "" && i < len(want) {
+			match, ok = want[i], true
+		}
+		switch {
+		case ok:
+			beyond(match, item, at, within, parts)
+		case id == "":
+			*parts = append(*parts, at+" is in the Pod and not in the template")
+		case !admitted(id):
+			_, name, _ := strings.Cut(id, "=")
+			*parts = append(*parts, fmt.Sprintf("%s %s is in the Pod and not in the template", path, name))
 		}
 	}
 }
@@ -219,17 +276,5 @@ func surplusContainers(want, have map[string]any, key string, parts *[]string) {
 		}
 		w, _ := match.(map[string]any)
 		surplus(w, h, containerOwnFields, at, parts)
-		wantEnv, _ := w["env"].([]any)
-		haveEnv, _ := h["env"].([]any)
-		if len(wantEnv) == 0 {
-			continue
-		}
-		known := byIdentity(wantEnv)
-		for _, e := range haveEnv {
-			if _, ok := known.next(e); !ok {
-				m, _ := e.(map[string]any)
-				*parts = append(*parts, fmt.Sprintf("%s.env %v is in the Pod and not in the template", at, m["name"]))
-			}
-		}
 	}
 }

@@ -33,6 +33,8 @@ const (
 //   - Requests for which it has a limit of the same value, and what a LimitRange
 //     gave it.
 //   - Host ports, where it is in its node's network.
+//   - What the keys of matchLabelKeys and mismatchLabelKeys come to in the selectors
+//     beside them (pkg/registry/core/pod/strategy.go).
 func admitted(pod *unstructured.Unstructured) []string {
 	spec, _ := pod.Object["spec"].(map[string]any)
 	var paths []string
@@ -43,6 +45,7 @@ func admitted(pod *unstructured.Unstructured) []string {
 	if gated {
 		paths = append(paths, podSpecPath+"affinity.nodeAffinity")
 	}
+	paths = append(paths, selectorPaths(spec)...)
 	if limits, _, _ := unstructured.NestedMap(spec, "resources", "limits"); len(limits) > 0 {
 		paths = append(paths, podSpecPath+"resources.requests")
 	}
@@ -104,6 +107,34 @@ func hostPorts(container string, c map[string]any) []string {
 	for _, port := range fields.Objects(c, "ports") {
 		if n, found, _ := unstructured.NestedInt64(port, "containerPort"); found {
 			paths = append(paths, fmt.Sprintf("%sports[containerPort=%d].hostPort=%d", container, n, n))
+		}
+	}
+	return paths
+}
+
+func selectorPaths(spec map[string]any) []string {
+	var paths []string
+	add := func(at string, of map[string]any) {
+		for _, list := range []string{"matchLabelKeys", "mismatchLabelKeys"} {
+			keys, _, _ := unstructured.NestedStringSlice(of, list)
+			for _, key := range keys {
+				paths = append(paths, podSpecPath+at+".labelSelector.matchExpressions[key="+Quoted(key)+"]")
+			}
+		}
+	}
+	for _, constraint := range fields.Objects(spec, "topologySpreadConstraints") {
+		add("topologySpreadConstraints[*]", constraint)
+	}
+	affinity, _ := spec["affinity"].(map[string]any)
+	for _, kind := range []string{"podAffinity", "podAntiAffinity"} {
+		terms, _ := affinity[kind].(map[string]any)
+		at := "affinity." + kind + "."
+		for _, term := range fields.Objects(terms, "requiredDuringSchedulingIgnoredDuringExecution") {
+			add(at+"requiredDuringSchedulingIgnoredDuringExecution[*]", term)
+		}
+		for _, weighted := range fields.Objects(terms, "preferredDuringSchedulingIgnoredDuringExecution") {
+			term, _ := weighted["podAffinityTerm"].(map[string]any)
+			add(at+"preferredDuringSchedulingIgnoredDuringExecution[*].podAffinityTerm", term)
 		}
 	}
 	return paths

@@ -57,6 +57,20 @@ func TestAdmittedPaths(t *testing.T) {
 		"ports of its node's": {
 			[]changed{inContainer(object{"ports": ports}), set(true, "spec", "hostNetwork")}, []string{container + "ports[containerPort=80].hostPort=80"},
 		},
+		"keys of its labels": {
+			[]changed{
+				set(list{object{"matchLabelKeys": list{"a", "b"}}, object{"matchLabelKeys": "c"}}, "spec", "topologySpreadConstraints"),
+				set(list{object{"mismatchLabelKeys": list{"d"}}}, "spec", "affinity", "podAffinity", "requiredDuringSchedulingIgnoredDuringExecution"),
+				set(list{object{"podAffinityTerm": object{"matchLabelKeys": list{"e"}}}, object{"podAffinityTerm": "f"}},
+					"spec", "affinity", "podAntiAffinity", "preferredDuringSchedulingIgnoredDuringExecution"),
+			},
+			[]string{
+				podSpecPath + `topologySpreadConstraints[*].labelSelector.matchExpressions[key="a"]`,
+				podSpecPath + `topologySpreadConstraints[*].labelSelector.matchExpressions[key="b"]`,
+				podSpecPath + `affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[*].labelSelector.matchExpressions[key="d"]`,
+				podSpecPath + `affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[*].podAffinityTerm.labelSelector.matchExpressions[key="e"]`,
+			},
+		},
 		"what a LimitRange set": {
 			[]changed{ranger("LimitRanger plugin set: cpu, memory request for container c; cpu limit for init container i")},
 			[]string{

@@ -14,7 +14,7 @@ import (
 // that set another one has changed), and what the service account, toleration,
 // priority and scheduling steps add. Overhead is always that of the Pod's
 // RuntimeClass: the API server takes no other. From k8s.io/kubernetes v1.37
-// pkg/apis/core/v1/defaults.go and plugin/pkg/admission.
+// pkg/apis/core/v1/defaults.go and zz_generated.defaults.go, and plugin/pkg/admission.
 var podPaths = append(containerPaths("containers", "initContainers"),
 	"podTemplate.spec.restartPolicy=Always",
 	"podTemplate.spec.terminationGracePeriodSeconds=30",
@@ -44,6 +44,17 @@ var podPaths = append(containerPaths("containers", "initContainers"),
 	"podTemplate.spec.volumes[*].image.pullPolicy=Always",
 	"podTemplate.spec.volumes[*].image.pullPolicy=IfNotPresent",
 	"podTemplate.spec.volumes[*].ephemeral.volumeClaimTemplate.spec.volumeMode=Filesystem",
+	`podTemplate.spec.volumes[*].hostPath.type=""`,
+	"podTemplate.spec.volumes[*].iscsi.iscsiInterface=default",
+	"podTemplate.spec.volumes[*].rbd.pool=rbd",
+	"podTemplate.spec.volumes[*].rbd.user=admin",
+	"podTemplate.spec.volumes[*].rbd.keyring=/etc/ceph/keyring",
+	"podTemplate.spec.volumes[*].azureDisk.cachingMode=ReadWrite",
+	"podTemplate.spec.volumes[*].azureDisk.fsType=ext4",
+	"podTemplate.spec.volumes[*].azureDisk.kind=Shared",
+	"podTemplate.spec.volumes[*].azureDisk.readOnly=false",
+	"podTemplate.spec.volumes[*].scaleIO.storageMode=ThinProvisioned",
+	"podTemplate.spec.volumes[*].scaleIO.fsType=xfs",
 )
 
 func containerPaths(lists ...string) []string {
@@ -56,6 +67,8 @@ func containerPaths(lists ...string) []string {
 			c+"terminationMessagePath=/dev/termination-log",
 			c+"terminationMessagePolicy=File",
 			c+"env[*].valueFrom.fieldRef.apiVersion=v1",
+			c+"env[*].valueFrom.fileKeyRef.optional=false",
+			c+"ports[*].protocol=TCP",
 			c+"volumeMounts[mountPath=/var/run/secrets/kubernetes.io/serviceaccount]",
 		)
 		for _, probe := range []string{"livenessProbe", "readinessProbe", "startupProbe"} {
@@ -64,6 +77,7 @@ func containerPaths(lists ...string) []string {
 				c+probe+".periodSeconds=10",
 				c+probe+".successThreshold=1",
 				c+probe+".failureThreshold=3",
+				c+probe+`.grpc.service=""`,
 			)
 		}
 		for _, action := range []string{"livenessProbe", "readinessProbe", "startupProbe", "lifecycle.postStart", "lifecycle.preStop"} {

@@ -85,7 +85,7 @@ func (w *oldWorld) stage(t *testing.T, replicas int, labels map[string]string) *
 	t.Helper()
 	s := (&world{World: w.World}).namespace(t, labels)
 	p := scenario.Pool{Name: "python", Template: "python", Replicas: replicas}
-	template := builders.MakeTemplate(s.Name, p.Template).APIVersion(w.Version).Image("sandbox:v1").Obj()
+	template := builders.MakeTemplate(s.Name, p.Template).APIVersion(w.Version).PodSpec(builders.DefaultedPodSpec("sandbox:v1")).Obj()
 	pool := builders.MakePool(s.Name, p.Name).APIVersion(w.Version).Template(p.Template).Replicas(int64(replicas)).
 		Annotation(rolloutStrategy, scenario.Recreate).Obj()
 	s.must(s.Create(t.Context(), template, pool))

@@ -67,16 +67,16 @@ type content struct {
 // name is the image's.
 func (c content) name() string { return fmt.Sprintf("sandbox:v%d", c.image) }
 
-// podSpec is what members run. One volume in two places and a variable that is set twice are
-// lists in which a name tells nothing apart.
+// podSpec is what members run. A field is removed that stands within another one, which stays.
 func (c content) podSpec() corev1.PodSpec {
 	container := corev1.Container{
 		Name: "c", Image: c.name(),
-		Env:          []corev1.EnvVar{{Name: "TWICE", Value: "1"}, {Name: "TWICE", Value: "2"}},
-		VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}, {Name: "data", MountPath: "/work", SubPath: "work"}},
+		SecurityContext: &corev1.SecurityContext{RunAsUser: ptr.To(int64(1000))},
+		VolumeMounts:    []corev1.VolumeMount{{Name: "data", MountPath: "/data"}, {Name: "data", MountPath: "/work", SubPath: "work"}},
 	}
 	if c.env {
 		container.Env = append(container.Env, corev1.EnvVar{Name: "STORM", Value: "1"})
+		container.SecurityContext.Privileged = ptr.To(true)
 	}
 	spec := corev1.PodSpec{
 		Containers: []corev1.Container{container},
