@@ -11,6 +11,17 @@ var referring = slices.Concat(at("internal/platform/inspection.go", []mutant{
 	{check: "references: read in full, nothing tells without a Pod", old: `shown || freshness.ClassOf(v) != freshness.Current {`, broken: `true {`, pkg: "internal/platform/kruise", test: "TestMembersThatRefer/without a pod"},
 	{check: "references: read in full, another's Pod tells nothing", old: `s.Pod != nil && s.Pod.ControllerUID == s.Member.UID`, broken: `s.Pod != nil`, pkg: "internal/platform/kruise", test: "TestMembersThatRefer/with another's pod"},
 	{check: "references: read in full, only where the Pod is left to the template", old: `!i.source.DescribeMember(sandbox).ByReference {`, broken: `false {`, test: "TestInspectionOfObjects/alone"},
+}), at("internal/platform/podpaths.go", []mutant{
+	{check: "Pods may have every default: ports", old: `			c+"ports[*].protocol=TCP",
+`, broken: ``, test: "TestDefaultsOfPods/protocol of a port"},
+	{check: "Pods may have every default, and no other value", old: `"podTemplate.spec.volumes[*].azureDisk.readOnly=false"`, broken: `"podTemplate.spec.volumes[*].azureDisk.readOnly"`, test: "TestDefaultsOfPods/disk of Azure"},
+}), at("internal/platform/podadmitted.go", []mutant{
+	{check: "Pods may have what matchLabelKeys come to", old: `	paths = append(paths, selectorPaths(spec)...)
+`, broken: ``, test: "TestDefaultsOfPods/keys of its labels"},
+}), at("internal/checker/pod.go", []mutant{
+	{check: "auditor: removed fields within those that stay", old: `if ok && within && h[key] != defaulted[key] {`, broken: `if ok && false {`, test: "TestPodDifference/a tightened security context"},
+	{check: "auditor: removed mounts", old: `"volumeDevices", "volumeMounts", "workingDir"`, broken: `"volumeDevices", "workingDir"`, test: "TestPodDifference/one of two mounts removed"},
+	{check: "auditor: one volume in two places", old: `[]string{"mountPath", "devicePath", "name"}`, broken: `[]string{"name", "devicePath"}`, test: "TestAnInjectedMountOfTheTemplatesOwnVolume"},
 }), at("internal/platform/kruise/stamp.go", []mutant{
 	{check: "kruise: Pods: of the Sandbox that has them", old: ` || platform.ControllerUID(pod) != string(sandbox.GetUID()) {`, broken: ` {`, test: "TestStampsOfPods/of another sandbox of that name"},
 	{check: "kruise: Pods: nothing is named without a template", old: `if err != nil || f.Template == nil {`, broken: `if err != nil {`, test: "TestStampsOfPods/by reference, of a template that is gone"},

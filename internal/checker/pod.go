@@ -24,8 +24,9 @@ var (
 	// and the defaults of every kind of volume.
 	notWithin = []string{"affinity", "topologySpreadConstraints", "volumes"}
 	// defaulted are the leaves that the API server adds to the others, as it writes them.
-	defaulted = map[string]any{"apiVersion": "v1", "failureThreshold": int64(3), "path": "/", "periodSeconds": int64(10),
-		"protocol": "HTTP1", "scheme": "HTTP", "service": "", "successThreshold": int64(1), "timeoutSeconds": int64(1)}
+	defaulted = map[string]any{"apiVersion": "v1", "failureThreshold": int64(3), "optional": false, "path": "/",
+		"periodSeconds": int64(10), "protocol": "HTTP1", "scheme": "HTTP", "service": "", "successThreshold": int64(1),
+		"timeoutSeconds": int64(1)}
 )
 
 // admitted are the elements that the service account's admission adds (plugin/pkg/admission/serviceaccount).
@@ -221,10 +222,10 @@ func surplus(want, have map[string]any, fields []string, path string, parts *[]s
 
 // beyond collects what have holds and want does not; contained has compared what both hold.
 func beyond(want, have any, path string, within bool, parts *[]string) {
-	missing := have != nil && want == nil
+	extra := have != nil && want == nil
 	switch h := have.(type) {
 	case map[string]any:
-		missing = missing && len(h) > 0
+		extra = extra && len(h) > 0
 		w, ok := want.(map[string]any)
 		for _, key := range sortedKeys(h) {
 			if ok && within && h[key] != defaulted[key] {
@@ -232,12 +233,12 @@ func beyond(want, have any, path string, within bool, parts *[]string) {
 			}
 		}
 	case []any:
-		missing = missing && slices.ContainsFunc(h, func(item any) bool { return !admitted(identity(item)) })
+		extra = extra && slices.ContainsFunc(h, func(item any) bool { return !admitted(identity(item)) })
 		if w, _ := want.([]any); len(w) > 0 && isObject(w[0]) {
 			beyondList(w, h, path, within, parts)
 		}
 	}
-	if missing {
+	if extra {
 		*parts = append(*parts, path+" is in the Pod and not in the template")
 	}
 }

@@ -138,6 +138,9 @@ func TestPodDifference(t *testing.T) {
 		"what the API server adds to a variable": {
 			runs:  contained("env", []any{map[string]any{"name": "A", "valueFrom": fieldRef(map[string]any{"apiVersion": "v1"})}}),
 			asked: contained("env", []any{map[string]any{"name": "A", "valueFrom": fieldRef(map[string]any{})}})},
+		"what the API server adds to a variable from a file": {
+			runs:  contained("env", []any{map[string]any{"name": "A", "valueFrom": map[string]any{"fileKeyRef": map[string]any{"key": "k", "optional": false}}}}),
+			asked: contained("env", []any{map[string]any{"name": "A", "valueFrom": map[string]any{"fileKeyRef": map[string]any{"key": "k"}}}})},
 		"what the API server adds to affinity": {
 			runs:  base().PodSpec(affinity(map[string]any{"labelSelector": map[string]any{"matchLabels": map[string]any{"a": "b"}}}), "affinity"),
 			asked: base().PodSpec(affinity(map[string]any{}), "affinity")},
