@@ -17,7 +17,16 @@ import (
 // A Pod has all that the API server writes where its template says nothing. Neither the
 // guard nor the auditor may take that for another revision, or nobody is served.
 func TestWhatTheAPIServerAddsIsNoDifference(t *testing.T) {
-	s := sharedWorld(t).enforced(t)
+	for _, version := range upstream.Releases() {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			additionsAreNoDifference(t, releaseWorld(t, version))
+		})
+	}
+}
+
+func additionsAreNoDifference(t *testing.T, w *world) {
+	s := w.enforced(t)
 	p := s.pool(scenario.Pool{Replicas: 3, Strategy: scenario.Recreate}, func(b *builders.Template) {
 		b.PodSpec(builders.DefaultedPodSpec("sandbox:v1")).Set("python", "spec", "podTemplate", "metadata", "labels", builders.DefaultedLabel)
 	})
