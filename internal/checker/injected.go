@@ -171,8 +171,10 @@ func counterpart(item any, i int, want []any, wanted elements) any {
 		match, _ := wanted.next(item)
 		return match
 	}
-	if at := slices.IndexFunc(want, func(w any) bool { return reflect.DeepEqual(w, item) }); at >= 0 {
-		return want[at]
+	if len(want) <= maxUnordered {
+		if at := slices.IndexFunc(want, func(w any) bool { return reflect.DeepEqual(w, item) }); at >= 0 {
+			return want[at]
+		}
 	}
 	if i < len(want) {
 		return want[i]

@@ -155,20 +155,24 @@ func containedList(want, have []any, path string, parts *[]string) {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if match, ok := found.next(item); ok {
 			contained(item, match, at, parts)
-		} else if identity(item) != "" || !containedInAny(item, have) {
+		} else if identity(item) != "" || !containedInAny(item, have, i) {
 			*parts = append(*parts, fmt.Sprintf("%s is not in the Pod", at))
 		}
 	}
 }
 
-func containedInAny(want any, have []any) bool {
-	for _, h := range have {
+// maxUnordered bounds how long a list may be in which an element without identity is looked for everywhere, and not in its
+// own place alone. Tenants make these lists, and nobody needs so many tolerations or sources of variables.
+const maxUnordered = 1000
+
+// containedInAny looks at the same place first: the API server adds behind what was asked for.
+func containedInAny(want any, have []any, at int) bool {
+	holds := func(h any) bool {
 		var missing []string
-		if contained(want, h, "", &missing); len(missing) == 0 {
-			return true
-		}
+		contained(want, h, "", &missing)
+		return len(missing) == 0
 	}
-	return false
+	return at < len(have) && holds(have[at]) || len(have) <= maxUnordered && slices.ContainsFunc(have, holds)
 }
 
 func isObject(v any) bool {

@@ -1,6 +1,8 @@
 package checker
 
 import (
+	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -219,5 +221,43 @@ func TestPodThatCannotBeDecoded(t *testing.T) {
 	h := NewHistory(Options{})
 	if _, err := podDifference(podState{spec: `{"containers": 1}`}, "m1", h.templateOf(builders.MakeTemplate(ns, "t").Obj()).member, injected{}); err == nil {
 		t.Error("want an error: what a Pod runs that cannot be decoded is not known")
+	}
+}
+
+// Elements without a name are found in any order, but in lists that are so long that it would take a tenant's template to
+// keep the auditor busy.
+func TestElementsWithoutIdentity(t *testing.T) {
+	tolerations := func(n int) (list []any) {
+		for i := range n {
+			list = append(list, map[string]any{"key": strconv.Itoa(i)})
+		}
+		return list
+	}
+	turned := func(list []any) []any {
+		out := slices.Clone(list)
+		slices.Reverse(out)
+		return out
+	}
+	for name, tc := range map[string]struct {
+		want, have []any
+		all        bool
+		first      string
+	}{
+		"in order":                {tolerations(maxUnordered + 1), append(tolerations(maxUnordered+1), map[string]any{"key": "added"}), true, "0"},
+		"in another order":        {tolerations(maxUnordered), turned(tolerations(maxUnordered)), true, "0"},
+		"too many for any order":  {tolerations(maxUnordered + 1), turned(tolerations(maxUnordered + 1)), false, strconv.Itoa(maxUnordered)},
+		"one is another":          {tolerations(3), tolerations(2), false, "0"},
+		"more than anybody needs": {tolerations(maxUnordered + 2), tolerations(maxUnordered + 1), false, "0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var parts []string
+			contained(tc.want, tc.have, "tolerations", &parts)
+			if (len(parts) == 0) != tc.all {
+				t.Errorf("%d are not there: %v", len(parts), parts[:min(3, len(parts))])
+			}
+			if got := counterpart(tc.want[0], 0, tc.have, nil).(map[string]any)["key"]; got != tc.first {
+				t.Errorf("%v stands for the first one, want %s", got, tc.first)
+			}
+		})
 	}
 }
