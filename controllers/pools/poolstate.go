@@ -3,6 +3,7 @@ package pools
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/revision"
 	"github.com/freshbind/freshbind/internal/settings"
 )
 
@@ -29,8 +31,8 @@ type poolState struct {
 	live, withheld bool
 	// deleted is how many members were deleted, or may have been.
 	deleted int
-	// paths are where the newest unknown member differs.
-	paths []string
+	// differences are those of the newest unknown member.
+	differences []revision.Difference
 }
 
 // deletes is how many members were deleted; none when there was nothing to plan on.
@@ -85,7 +87,7 @@ func (p *Controller) compare(ctx context.Context, m *poolRecord, s *poolState) (
 	p.observe(m, s)
 	was := s.pool.GetAnnotations()[settings.AttributionKey] == inspection.Revision()
 	if s.Suspended = freshness.SuspendsAttribution(was, s.Members, s.Replicas, s.Rollout.Started); s.Suspended {
-		s.paths, err = s.unknownPaths(ctx, inspection)
+		s.differences, err = s.ofUnknown(ctx, inspection)
 	}
 	return err
 }
@@ -135,9 +137,16 @@ func (p *Controller) followRollout(m *poolRecord, s *poolState, inspection *plat
 	m.template = seen
 	if name := s.template.GetName(); !m.rollout.Is(inspection.Revision(), name, inspection.Restarted()) {
 		m.rollout = m.rollout.Follow(inspection.Revision(), name, inspection.Restarted(), s.Now)
+		if inspection.Restarted().IsZero() && neverEdited(s.pool) && neverEdited(s.template) {
+			created := []time.Time{s.pool.GetCreationTimestamp().Time, s.template.GetCreationTimestamp().Time}
+			m.rollout.Started = slices.MaxFunc(created, time.Time.Compare)
+		}
 	}
 	s.Rollout = m.rollout
 }
+
+// neverEdited: members that are younger were made from what it is now.
+func neverEdited(obj *unstructured.Unstructured) bool { return obj.GetGeneration() == 1 }
 
 // turned reports whether others may have seen a template, since it was last seen
 // here, that differs from what some members are built from, and dropped them:
@@ -151,8 +160,8 @@ func (m *poolRecord) turned(seen templateVersion, revision string) bool {
 	return replaced || missed || m.rollout.Revision != revision
 }
 
-// unknownPaths are where the newest unknown member differs from the template.
-func (s *poolState) unknownPaths(ctx context.Context, inspection *platform.Inspection) ([]string, error) {
+// ofUnknown are the differences of the newest unknown member from the template.
+func (s *poolState) ofUnknown(ctx context.Context, inspection *platform.Inspection) ([]revision.Difference, error) {
 	newest := -1
 	for i, m := range s.Members {
 		if m.Class == freshness.Unknown && (newest < 0 || m.Created.After(s.Members[newest].Created)) {

@@ -180,7 +180,7 @@ func (p *Controller) status(s *poolState, plan freshness.Plan) platform.RolloutS
 		suspended.Status, suspended.Reason = metav1.ConditionTrue, string(freshness.AttributionSuspended)
 		suspended.Message = suspension(s)
 		// Claims may have taken every member that showed the paths.
-		if was := meta.FindStatusCondition(status.Conditions, suspended.Type); len(s.paths) == 0 && was != nil && was.Status == suspended.Status {
+		if was := meta.FindStatusCondition(status.Conditions, suspended.Type); len(s.differences) == 0 && was != nil && was.Status == suspended.Status {
 			suspended.Message = was.Message
 		}
 	}
@@ -230,8 +230,25 @@ func overdue(s *poolState, plan freshness.Plan) string {
 
 // suspension says what to copy into the pool's inputs.
 func suspension(s *poolState) string {
-	return "the newest members equal no revision of the template; if these fields are meant to be there, set " +
-		settings.InjectedPathsKey + ": " + strings.Join(slices.Compact(slices.Sorted(slices.Values(s.paths))), ",")
+	var more, lacking []string
+	for _, d := range s.differences {
+		if d.Got == "" {
+			lacking = append(lacking, d.Root)
+		} else {
+			more = append(more, d.Root)
+		}
+	}
+	list := func(paths []string) string {
+		return strings.Join(slices.Compact(slices.Sorted(slices.Values(paths))), ",")
+	}
+	said := "the newest members equal no revision of the template"
+	if len(lacking) > 0 {
+		said += "; no member has these fields of the template, whose names may be wrong: " + list(lacking)
+	}
+	if len(more) > 0 {
+		said += "; if these fields are meant to be there, set " + settings.InjectedPathsKey + ": " + list(more)
+	}
+	return said
 }
 
 // recordEvents records events for what changed between what was and what is written.

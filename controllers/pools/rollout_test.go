@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -114,10 +115,51 @@ func TestAttributionIsSuspended(t *testing.T) {
 	found := false
 	for _, c := range status.Conditions {
 		found = found || c.Type == platform.ConditionAttributionSuspended && c.Status == "True" &&
-			strings.Contains(c.Message, "runtimeClassName")
+			strings.HasSuffix(c.Message, "template; if these fields are meant to be there, set "+settings.InjectedPathsKey+": podTemplate.spec.runtimeClassName")
 	}
 	if !found {
 		t.Errorf("no condition names the path to copy: %+v", status.Conditions)
+	}
+}
+
+// Nothing but what they are now can have made members of a pool and a template that nobody
+// ever edited. Where a platform's own controller replaces them, no younger ones would come.
+func TestAttributionOfAPoolThatIsNew(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pool, template int64
+		restarted      bool
+		older          time.Duration
+		want           bool
+	}{
+		"nobody edited anything":           {pool: 1, template: 1, want: true},
+		"the template was edited":          {pool: 1, template: 2},
+		"the pool was edited":              {pool: 2, template: 1},
+		"its members are to be born again": {pool: 1, template: 1, restarted: true},
+		"they are older than the template": {pool: 1, template: 1, older: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			born := now.Add(-time.Hour)
+			template := builders.TemplateFrom(v2).PodSpec("x", "hostnam").Set(tc.template, "metadata", "generation").Obj()
+			template.SetCreationTimestamp(metav1.NewTime(born))
+			pool := builders.MakePool("ns", "python").Replicas(2).Strategy("OnReplenish").Set(tc.pool, "metadata", "generation").Obj()
+			pool.SetCreationTimestamp(metav1.NewTime(born.Add(-time.Minute)))
+			if tc.restarted {
+				pool.SetAnnotations(map[string]string{settings.RestartedAtKey: born.Add(-time.Minute).Format(time.RFC3339)})
+			}
+			objs := []*unstructured.Unstructured{pool, template}
+			for _, name := range []string{"a", "b"} {
+				objs = append(objs, builders.MakeMember(pool, v2).Name(name).Created(born.Add(-tc.older)).Annotation(settings.CreatedByKey, settings.CreatedByPool).Obj())
+			}
+			r := newHarness(t, history{template}, objs...)
+			r.step(pool)
+			if got := r.annotation(pool, settings.AttributionKey) != ""; got != tc.want {
+				t.Errorf("attribution is suspended: %t, want %t", got, tc.want)
+			}
+			const named = `template; no member has these fields of the template, whose names may be wrong: podTemplate.spec.hostnam"`
+			if status := r.annotation(pool, settings.RolloutStatusKey); tc.want && !strings.Contains(status, named) {
+				t.Errorf("the status does not name the field: %s", status)
+			}
+		})
 	}
 }
 

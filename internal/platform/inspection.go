@@ -307,15 +307,11 @@ func (i *Inspection) ownContent(ctx context.Context, m *Member) (content revisio
 	return content, sha256.Sum256(content.JSON()) == m.Content.Digest, nil
 }
 
-// Differences are the paths at which the member differs from what is in force.
-func (i *Inspection) Differences(ctx context.Context, m *Member) ([]string, error) {
+// Differences are those of the member from what is in force.
+func (i *Inspection) Differences(ctx context.Context, m *Member) ([]revision.Difference, error) {
 	content, ok, err := i.contentOf(ctx, m)
 	if !ok || i.facts.Template == nil {
 		return nil, err
 	}
-	var paths []string
-	for _, d := range revision.Compare(i.facts.Template.Content, content, i.facts.Injected) {
-		paths = append(paths, d.Root)
-	}
-	return paths, nil
+	return revision.Compare(i.facts.Template.Content, content, i.facts.Injected), nil
 }

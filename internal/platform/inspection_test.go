@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freshbind/freshbind/internal/freshness"
@@ -166,10 +165,10 @@ func TestMembersThatAreReadAgain(t *testing.T) {
 				want = freshness.Unusable
 			}
 			checkFound(t, "Pod()", j.Class, err, want, tc.err)
-			paths, err := i.Differences(t.Context(), m)
+			differences, err := i.Differences(t.Context(), m)
 			checkFound(t, "Differences()", "", err, "", tc.err)
-			if found := len(paths) > 0; found != (tc.want == freshness.Unknown) {
-				t.Errorf("it differs at %v", paths)
+			if found := len(differences) > 0; found != (tc.want == freshness.Unknown) {
+				t.Errorf("it differs: %v", differences)
 			}
 		})
 	}
@@ -352,12 +351,12 @@ func TestInspectionOfWhatHasNoTemplate(t *testing.T) {
 	if got := i.Revision(); got != content(t, v2).Hash() || i.Strategy() != freshness.Recreate {
 		t.Errorf("revision %q, strategy %s", got, i.Strategy())
 	}
-	if paths, err := b.inspection(t, v3).Differences(t.Context(), m); err != nil || cmp.Diff([]string{"podTemplate.spec.containers[name=c].image"}, paths) != "" {
-		t.Errorf("it differs at %v, error %v", paths, err)
+	if diff, err := b.inspection(t, v3).Differences(t.Context(), m); err != nil || len(diff) != 1 || diff[0].Root != "podTemplate.spec.containers[name=c].image" {
+		t.Errorf("it differs: %v, error %v", diff, err)
 	}
 	without := b.inspection(t, v2, func(s *freshness.Snapshot) { s.Template = nil })
-	if paths, err := without.Differences(t.Context(), m); err != nil || len(paths) > 0 || without.Revision() != "" {
-		t.Errorf("it differs at %v from nothing, whose revision is %q, error %v", paths, without.Revision(), err)
+	if diff, err := without.Differences(t.Context(), m); err != nil || len(diff) > 0 || without.Revision() != "" {
+		t.Errorf("it differs from nothing, whose revision is %q: %v, error %v", without.Revision(), diff, err)
 	}
 	b.stored["m"] = makeBox("m", v2)
 	for _, member := range []*Member{m, full(b).Member(makeBox("m", v2), nil)} {

@@ -136,6 +136,7 @@ func poolInto(f *platform.Facts, fleet *unstructured.Unstructured) (injected str
 		// A Fleet has no strategy of its own. Where its owner annotates none, stale Boxes are
 		// never wanted.
 		Strategy: settings.Defaults{Strategy: freshness.Recreate}.StrategyOf(annotations[settings.StrategyKey], "", ""), AdmitAny: annotations.AdmitsAny(), Restarted: annotations.Restarted(time.Now()),
+		Suspended: annotations[settings.AttributionKey],
 	}
 	return annotations[settings.InjectedPathsKey]
 }

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -57,6 +59,9 @@ func viewOf(client dynamic.Interface, options Options, watched ...schema.GroupVe
 	v := &view{options: options, client: client, factory: dynamicinformer.NewDynamicSharedInformerFactory(client, 0), caches: map[schema.GroupVersionResource]cache.SharedIndexInformer{}}
 	for _, r := range watched {
 		v.caches[r] = v.factory.ForResource(r).Informer()
+		if err := v.caches[r].SetTransform(typed); err != nil {
+			return nil, fmt.Errorf("read %s as upstream's types: %w", r.Resource, err)
+		}
 	}
 	return v, v.caches[Sandboxes].AddIndexers(cache.Indexers{
 		byPick: func(obj any) ([]string, error) {
@@ -166,4 +171,28 @@ func (q queue) work(ctx context.Context, workers int, reconcile func(ctx context
 			}
 		}()
 	}
+}
+
+// typed leaves of a Pod's template what its Go type knows, as caches of typed objects do: the
+// schemas of the kinds know nothing of templates, and keep whatever somebody wrote.
+func typed(in any) (any, error) {
+	u, _ := in.(*unstructured.Unstructured)
+	if u == nil {
+		return in, nil
+	}
+	spec, _ := u.Object["spec"].(map[string]any)
+	raw, has := spec["template"].(map[string]any)
+	if !has {
+		return in, nil
+	}
+	var template corev1.PodTemplateSpec
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &template); err != nil {
+		return nil, fmt.Errorf("read the template of %s: %w", u.GetName(), err)
+	}
+	plain, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&template)
+	if err != nil {
+		return nil, fmt.Errorf("write the template of %s: %w", u.GetName(), err)
+	}
+	u = u.DeepCopy()
+	return u, unstructured.SetNestedMap(u.Object, plain, "spec", "template")
 }

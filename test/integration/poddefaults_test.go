@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freshbind/freshbind/internal/checker"
@@ -56,6 +57,10 @@ func TestWhatTheAPIServerAddsToKruisesPods(t *testing.T) {
 	spec.Containers[0].Env = append(spec.Containers[0].Env, corev1.EnvVar{Name: "TWICE", Value: "1"}, corev1.EnvVar{Name: "TWICE", Value: "2"})
 	plain, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&spec)
 	w.must(err)
+	// As in examples of upstream's: its Go types read a number, and know no field that begins like this.
+	container := plain["containers"].([]any)[0].(map[string]any)
+	container["ImagePullPolicy"] = "IfNotPresent"
+	container["resources"] = map[string]any{"limits": map[string]any{"cpu": int64(1), "memory": "64Mi"}}
 	template := map[string]any{"metadata": map[string]any{"labels": map[string]any{builders.DefaultedLabel: "box"}}, "spec": plain}
 
 	w.create(kruiseObject("SandboxTemplate", kruiseSpace, "referred", map[string]any{"template": template}))
@@ -79,4 +84,25 @@ func TestWhatTheAPIServerAddsToKruisesPods(t *testing.T) {
 	if sum.Warm != len(sets) || sum.Classes[checker.Fresh] != len(sets) {
 		t.Errorf("the auditor found %+v, %v, want %d fresh binds", sum, findings, len(sets))
 	}
+}
+
+// Upstream's controllers leave out of members what is no field of a Pod. Freshbind does not
+// know that no later one has it: it says so, and members are served meanwhile.
+func TestKruiseFieldsOfNobody(t *testing.T) {
+	t.Parallel()
+	w := startKruise(t)
+	w.askedOnce()
+	template := boxTemplate(boxBefore)
+	template["spec"].(map[string]any)["hostnam"] = "box"
+	set := kruiseObject("SandboxSet", kruiseSpace, "pool", map[string]any{"replicas": int64(boxes), "template": template})
+	server := w.doubleOf(0, fakekruise.Options{WithoutRolling: true})
+	w.create(set)
+	w.prints("status pool -n "+kruiseSpace+" -o wide", "Suspended (unknown members)", "whose names may be wrong: podTemplate.spec.hostnam")
+	w.eventually("members that are shown", func() error { return w.stocked(set) })
+	w.served(server, fakekruise.Request{Namespace: kruiseSpace, Set: "pool", User: "somebody", OnlyStock: true})
+
+	w.changed(set, func(s *unstructured.Unstructured) {
+		unstructured.RemoveNestedField(s.Object, "spec", "template", "spec", "hostnam")
+	})
+	w.prints("status pool -n "+kruiseSpace+" -o jsonpath={.updatedReplicas},{.staleReplicas},{.unknownReplicas},{.unusableReplicas}", "3,0,0,0")
 }

@@ -91,6 +91,7 @@ func (p *Platform) poolInto(ctx context.Context, f *platform.Facts, namespace pl
 		Name: set.GetName(), UID: string(set.GetUID()), Deleting: set.GetDeletionTimestamp() != nil, Template: templateOf(set),
 		// Stale members are served only where the pool's owner has asked for that.
 		Strategy: settings.Defaults{Strategy: freshness.Recreate}.StrategyOf(annotations[settings.StrategyKey], "", least), AdmitAny: annotations.AdmitsAny(), Restarted: annotations.Restarted(time.Now()),
+		Suspended: annotations[settings.AttributionKey],
 	}
 	template := objs.inForce()
 	if template == nil {

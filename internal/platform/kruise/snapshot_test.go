@@ -97,6 +97,29 @@ func askedToRestart(in time.Duration) func(*cluster) {
 	}
 }
 
+// While a pool says that nobody understands its members, they are given to users with a warning;
+// of another revision than the one in force it says nothing.
+func TestBindsWhileAttributionIsSuspended(t *testing.T) {
+	for name, tc := range map[string]struct {
+		of   func(c *cluster) string
+		want bool
+	}{
+		"of this revision":     {func(c *cluster) string { return hashOf(t, c.set()) }, true},
+		"of one before":        {func(c *cluster) string { return hashOf(t, c.member) }, false},
+		"when it says nothing": {func(*cluster) string { return "" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := judgedAfter(t, func(c *cluster) {
+				set(c.set(), "box", "spec", "template", "spec", "hostnam")
+				c.set().SetAnnotations(map[string]string{settings.AttributionKey: tc.of(c)})
+			})
+			if v.Reason != freshness.UnknownRevision || v.Allowed != tc.want {
+				t.Errorf("allowed: %t for %s, want %t for UnknownRevision", v.Allowed, v.Reason, tc.want)
+			}
+		})
+	}
+}
+
 func TestBindsByReason(t *testing.T) {
 	judgeEach(t, map[string]reasonCase{
 		"fresh":            {func(*cluster) {}, freshness.Fresh},
