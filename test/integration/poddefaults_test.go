@@ -86,8 +86,9 @@ func TestWhatTheAPIServerAddsToKruisesPods(t *testing.T) {
 	}
 }
 
-// Upstream's controllers leave out of members what is no field of a Pod. Freshbind does not
-// know that no later one has it: it says so, and members are served meanwhile.
+// Upstream's controllers leave out of members what is no field of a Pod; its webhook, which
+// removes it from the SandboxSet, may be off. Freshbind does not know that no later Pod has
+// it: it says so, and members are served meanwhile.
 func TestKruiseFieldsOfNobody(t *testing.T) {
 	t.Parallel()
 	w := startKruise(t)
