@@ -238,17 +238,36 @@ func suspension(s *poolState) string {
 			more = append(more, d.Root)
 		}
 	}
-	list := func(paths []string) string {
-		return strings.Join(slices.Compact(slices.Sorted(slices.Values(paths))), ",")
-	}
 	said := "the newest members equal no revision of the template"
 	if len(lacking) > 0 {
-		said += "; no member has these fields of the template, whose names may be wrong: " + list(lacking)
+		said += "; no member has these fields of the template, whose names may be wrong: " + listed(lacking)
 	}
 	if len(more) > 0 {
-		said += "; if these fields are meant to be there, set " + settings.InjectedPathsKey + ": " + list(more)
+		said += "; if these fields are meant to be there, set " + settings.InjectedPathsKey + ": " + listed(more)
 	}
 	return said
+}
+
+// maxListed bounds a list of paths in bytes, so that two fit into the note of an event,
+// which the API server limits to 1024.
+const maxListed = 350
+
+// listed are as many of the paths as there is room for.
+func listed(paths []string) string {
+	paths = slices.Compact(slices.Sorted(slices.Values(paths)))
+	n, size := 0, 0
+	for n < len(paths) && size+len(paths[n]) < maxListed {
+		size += len(paths[n]) + 1
+		n++
+	}
+	if n == 0 {
+		return fmt.Sprintf("%d, too long to be listed", len(paths))
+	}
+	text := strings.Join(paths[:n], ",")
+	if left := len(paths) - n; left > 0 {
+		text += fmt.Sprintf(" and %d more", left)
+	}
+	return text
 }
 
 // recordEvents records events for what changed between what was and what is written.

@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/platform"
+	"github.com/freshbind/freshbind/internal/revision"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
@@ -119,6 +121,25 @@ func TestAttributionIsSuspended(t *testing.T) {
 	}
 	if !found {
 		t.Errorf("no condition names the path to copy: %+v", status.Conditions)
+	}
+}
+
+// A tenant's template can differ in any number of fields, and have names of any length.
+func TestWhatSuspensionSaysIsBounded(t *testing.T) {
+	s := &poolState{}
+	for i := range 100 {
+		root := fmt.Sprintf("podTemplate.spec.containers[name=c].env[name=%03d]", i)
+		s.differences = append(s.differences, revision.Difference{Root: root, Got: "1"}, revision.Difference{Root: root, Got: "1"}, revision.Difference{Root: root + ".x"})
+	}
+	got := suspension(s)
+	for _, want := range []string{"injected-paths: podTemplate.spec.containers[name=c].env[name=000],podTemplate", "env[name=006] and 93 more", "may be wrong: podTemplate.spec.containers[name=c].env[name=000].x,"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("it does not say %q: %s", want, got)
+		}
+	}
+	s.differences = []revision.Difference{{Root: strings.Repeat("x", 1024), Got: "1"}}
+	if long := suspension(s); len(got) > 1024 || !strings.HasSuffix(long, ": 1, too long to be listed") {
+		t.Errorf("%d bytes, and then %s", len(got), long)
 	}
 }
 
