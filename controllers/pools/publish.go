@@ -240,7 +240,7 @@ func suspension(s *poolState) string {
 	}
 	said := "the newest members equal no revision of the template"
 	if len(lacking) > 0 {
-		said += "; no member has these fields of the template, whose names may be wrong: " + listed(lacking)
+		said += "; they lack these fields of the template: " + listed(lacking)
 	}
 	if len(more) > 0 {
 		said += "; if these fields are meant to be there, set " + settings.InjectedPathsKey + ": " + listed(more)

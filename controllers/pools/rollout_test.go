@@ -132,7 +132,7 @@ func TestWhatSuspensionSaysIsBounded(t *testing.T) {
 		s.differences = append(s.differences, revision.Difference{Root: root, Got: "1"}, revision.Difference{Root: root, Got: "1"}, revision.Difference{Root: root + ".x"})
 	}
 	got := suspension(s)
-	for _, want := range []string{"injected-paths: podTemplate.spec.containers[name=c].env[name=000],podTemplate", "env[name=006] and 93 more", "may be wrong: podTemplate.spec.containers[name=c].env[name=000].x,"} {
+	for _, want := range []string{"injected-paths: podTemplate.spec.containers[name=c].env[name=000],podTemplate", "env[name=006] and 93 more", "of the template: podTemplate.spec.containers[name=c].env[name=000].x,"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("it does not say %q: %s", want, got)
 		}
@@ -176,7 +176,7 @@ func TestAttributionOfAPoolThatIsNew(t *testing.T) {
 			if got := r.annotation(pool, settings.AttributionKey) != ""; got != tc.want {
 				t.Errorf("attribution is suspended: %t, want %t", got, tc.want)
 			}
-			const named = `template; no member has these fields of the template, whose names may be wrong: podTemplate.spec.hostnam"`
+			const named = `template; they lack these fields of the template: podTemplate.spec.hostnam"`
 			if status := r.annotation(pool, settings.RolloutStatusKey); tc.want && !strings.Contains(status, named) {
 				t.Errorf("the status does not name the field: %s", status)
 			}

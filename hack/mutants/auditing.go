@@ -38,7 +38,7 @@ var auditing = slices.Concat(at("internal/checker/states.go", []mutant{
 	{check: "auditor: kruise: pools that do not recycle", old: `return e.state.recycles || ok && template.state.recycles`, broken: `return e.state.recycles || ok && (true || template.state.recycles)`, test: "TestKruise/used"},
 	{check: "auditor: kruise: users have any number", old: `ready: true, wants: anyNumber,`, broken: `ready: true, wants: 1,`, test: "TestKruiseHoldings/a user"},
 	{check: "auditor: kruise: clocks that differ", old: `at.After(since.seen.Add(skew))`, broken: `at.After(since.seen)`, test: "TestKruise/a user asked soon after the edit"},
-	{check: "auditor: kruise: contents beside the Pod", old: `into["/"+key] = spec[key]`, broken: `_ = into`, test: "TestKruise/other contents"},
+	{check: "auditor: kruise: contents beside the Pod", old: `out["/"+key] = spec[key]`, broken: `_ = key`, test: "TestKruise/other contents"},
 }), at("internal/checker/barepod.go", []mutant{
 	{check: "auditor: bare Pods: the Pod is the proof", old: `if !j.p.bare {`, broken: `if true || !j.p.bare {`, test: "TestBarePods/of the template before, though its Sandbox says otherwise"},
 	{check: "auditor: bare Pods: one is taken once", old: `if other == nil || uid == j.p.sandbox {`, broken: `if other == nil || uid != "" {`, test: "TestBarePods/two claims take one Pod"},

@@ -11,6 +11,11 @@ var referring = slices.Concat(at("internal/platform/inspection.go", []mutant{
 	{check: "references: read in full, nothing tells without a Pod", old: `shown || freshness.ClassOf(v) != freshness.Current {`, broken: `true {`, pkg: "internal/platform/kruise", test: "TestMembersThatRefer/without a pod"},
 	{check: "references: read in full, another's Pod tells nothing", old: `s.Pod != nil && s.Pod.ControllerUID == s.Member.UID`, broken: `s.Pod != nil`, pkg: "internal/platform/kruise", test: "TestMembersThatRefer/with another's pod"},
 	{check: "references: read in full, only where the Pod is left to the template", old: `!i.source.DescribeMember(sandbox).ByReference {`, broken: `false {`, test: "TestInspectionOfObjects/alone"},
+}), at("internal/platform/kruise/content.go", []mutant{
+	{check: "kruise: fields that no Pod has are no content", old: `revision.Prune(template["spec"])`, broken: `template["spec"]`, test: "TestBindsByReason/with a field that no Pod has"},
+}), at("internal/platform/kruise/platform.go", []mutant{
+	{check: "kruise: suspended attribution is heeded", old: `		Suspended: annotations[settings.AttributionKey],
+`, broken: ``, test: "TestBindsWhileAttributionIsSuspended/of this revision"},
 }), at("internal/platform/podpaths.go", []mutant{
 	{check: "Pods may have every default: ports", old: `			c+"ports[*].protocol=TCP",
 `, broken: ``, test: "TestDefaultsOfPods/protocol of a port"},

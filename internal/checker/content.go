@@ -60,9 +60,11 @@ func decodeBlueprint(u *unstructured.Unstructured) (blueprint, error) {
 	if err := decode(template["spec"], &b.pod, "spec."+field+".spec"); err != nil {
 		return b, err
 	}
-	b.podExtra = unknownLeaves(template["spec"], reflect.TypeFor[corev1.PodSpec]())
 	if isKruise(u) {
-		kruiseFields(spec, b.podExtra)
+		// Its schemas keep what no Pod has, and its controllers leave it out of members.
+		b.podExtra = kruiseFields(spec)
+	} else {
+		b.podExtra = unknownLeaves(template["spec"], reflect.TypeFor[corev1.PodSpec]())
 	}
 	var err error
 	if b.volumes, err = decodeVolumes(spec["volumeClaimTemplates"]); err != nil {

@@ -205,8 +205,7 @@ func TestUnknownLeaves(t *testing.T) {
 		"nodeSelector": map[string]any{"any": "key"},
 		"future":       map[string]any{"a": int64(1)},
 		"nothing":      nil,
-		"HostNetwork":  true,
-		"containers": []any{map[string]any{"name": "c", "ImagePullPolicy": "Always", "resources": map[string]any{"limits": map[string]any{"cpu": "1"}, "later": true},
+		"containers": []any{map[string]any{"name": "c", "resources": map[string]any{"limits": map[string]any{"cpu": "1"}, "later": true},
 			"volumeMounts": []any{map[string]any{"name": "v", "soon": "x"}}}},
 		"volumes": []any{map[string]any{"name": "v", "emptyDir": map[string]any{"unheard": int64(2)}}},
 	}

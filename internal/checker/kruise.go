@@ -123,16 +123,18 @@ func kruiseClaimOf(u *unstructured.Unstructured) claimState {
 }
 
 // kruiseFields are what a Sandbox is built from beside Pod and volumes. They are leaves that no type knows.
-func kruiseFields(spec map[string]any, into map[string]any) {
+func kruiseFields(spec map[string]any) map[string]any {
+	out := map[string]any{}
 	for _, key := range []string{"persistentContents", "runtimes", "pauseStrategy"} {
 		v := reflect.ValueOf(spec[key])
 		if spec[key] != nil && (v.Kind() != reflect.Map && v.Kind() != reflect.Slice || v.Len() > 0) {
-			into["/"+key] = spec[key]
+			out["/"+key] = spec[key]
 		}
 	}
 	if ref, is, _ := unstructured.NestedString(spec, "templateRef", "name"); is {
-		into["/templateRef"] = ref
+		out["/templateRef"] = ref
 	}
+	return out
 }
 
 // inPlace is what a claim may change of a Sandbox as it takes it: image and resources of the first container; nothing of

@@ -282,6 +282,13 @@ func TestKruise(t *testing.T) {
 			s.running()
 			s.take("user-2", "")
 		}, []string{"user-1: Fresh", "user-2: UsedMember MemberUsed", "user-2: Stale StaleRevision"}},
+		"an edit of a field that no Pod has": {func(s *kruiseScene) {
+			s.begin(kruiseSpec("box:1"))
+			s.change(&s.set, func(u *unstructured.Unstructured) {
+				_ = unstructured.SetNestedField(u.Object, "Always", "spec", "template", "spec", "ImagePullPolicy")
+			})
+			s.take(user, "")
+		}, []string{"user-1: Fresh"}},
 		"a reference to a template with one volume in two places": {func(s *kruiseScene) {
 			twice := kruiseSpec("box:1")
 			container := twice["template"].(map[string]any)["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)

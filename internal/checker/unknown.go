@@ -51,21 +51,11 @@ func walkUnknownMap(value map[string]any, t reflect.Type, path string, out map[s
 		for key, item := range value {
 			if field, ok := fields[key]; ok {
 				walkUnknown(item, field, join(path, key), out)
-			} else if item != nil && !inOtherCase(fields, key) {
+			} else if item != nil {
 				out[join(path, key)] = item
 			}
 		}
 	}
-}
-
-// inOtherCase: Kubernetes decodes by case (sigs.k8s.io/json), so that nothing is ever made from such a field.
-func inOtherCase(fields map[string]reflect.Type, key string) bool {
-	for known := range fields {
-		if strings.EqualFold(known, key) {
-			return true
-		}
-	}
-	return false
 }
 
 // jsonFields maps the JSON names of a struct's fields to their types, with those of inlined structs.

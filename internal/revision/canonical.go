@@ -66,9 +66,6 @@ func (c canonicalizer) structure(t *typeInfo, in any, mergeKey string) (*object,
 			continue
 		}
 		info, known := t.fields[name]
-		if !known && t.hasInOtherCase(name) {
-			continue
-		}
 		if !known {
 			unknown, err := c.unknown(name, v)
 			if err != nil {

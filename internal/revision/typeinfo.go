@@ -36,17 +36,6 @@ type typeInfo struct {
 	mergeKey string // lists only: the field that identifies an element, if the API names one
 }
 
-// hasInOtherCase: decoders of Kubernetes leave out such a field (sigs.k8s.io/json is case-sensitive), and where a template's schema
-// keeps it, no member and no Pod ever has it. No later API can have it either, because other decoders take it for the known one.
-func (t *typeInfo) hasInOtherCase(name string) bool {
-	for known := range t.fields {
-		if strings.EqualFold(known, name) {
-			return true
-		}
-	}
-	return false
-}
-
 // blueprintForm has the fields of upstream's SandboxBlueprint (agent-sandbox api/v1beta1/sandbox_types.go) that can make a sandbox stale.
 // It is only looked at by reflection.
 type blueprintForm struct {

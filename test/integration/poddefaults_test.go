@@ -57,7 +57,8 @@ func TestWhatTheAPIServerAddsToKruisesPods(t *testing.T) {
 	spec.Containers[0].Env = append(spec.Containers[0].Env, corev1.EnvVar{Name: "TWICE", Value: "1"}, corev1.EnvVar{Name: "TWICE", Value: "2"})
 	plain, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&spec)
 	w.must(err)
-	// As in examples of upstream's: its Go types read a number, and know no field that begins like this.
+	// As in examples of upstream's: its Go types read a number, and know no field that begins like this. Its webhook, which
+	// removes such fields, may be off, and is not asked about edits of a SandboxTemplate.
 	container := plain["containers"].([]any)[0].(map[string]any)
 	container["ImagePullPolicy"] = "IfNotPresent"
 	container["resources"] = map[string]any{"limits": map[string]any{"cpu": int64(1), "memory": "64Mi"}}
@@ -73,7 +74,16 @@ func TestWhatTheAPIServerAddsToKruisesPods(t *testing.T) {
 		set := kruiseObject("SandboxSet", kruiseSpace, name, spec)
 		w.create(set)
 		w.eventually("the SandboxSet "+name+" to be full", func() error { return w.stocked(set) })
-		w.prints("status "+name+" -n "+kruiseSpace+" -o jsonpath={.updatedReplicas},{.staleReplicas},{.unknownReplicas},{.unusableReplicas}", "3,0,0,0")
+		const counts = " -o jsonpath={.updatedReplicas},{.staleReplicas},{.unknownReplicas},{.unusableReplicas},{.revision}"
+		w.prints("status "+name+" -n "+kruiseSpace+counts, "3,0,0,0,1")
+		edited := set
+		if name == "referred" {
+			edited = kruiseObject("SandboxTemplate", kruiseSpace, "referred", nil)
+		}
+		w.changed(edited, func(u *unstructured.Unstructured) {
+			w.must(unstructured.SetNestedField(u.Object, "box", "spec", "template", "spec", "hostnam"))
+		})
+		w.prints("status "+name+" -n "+kruiseSpace+counts, "3,0,0,0,1")
 		w.served(server, fakekruise.Request{Namespace: kruiseSpace, Set: name, User: "user-of-" + name, OnlyStock: true})
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), within)
@@ -84,26 +94,4 @@ func TestWhatTheAPIServerAddsToKruisesPods(t *testing.T) {
 	if sum.Warm != len(sets) || sum.Classes[checker.Fresh] != len(sets) {
 		t.Errorf("the auditor found %+v, %v, want %d fresh binds", sum, findings, len(sets))
 	}
-}
-
-// Upstream's controllers leave out of members what is no field of a Pod; its webhook, which
-// removes it from the SandboxSet, may be off. Freshbind does not know that no later Pod has
-// it: it says so, and members are served meanwhile.
-func TestKruiseFieldsOfNobody(t *testing.T) {
-	t.Parallel()
-	w := startKruise(t)
-	w.askedOnce()
-	template := boxTemplate(boxBefore)
-	template["spec"].(map[string]any)["hostnam"] = "box"
-	set := kruiseObject("SandboxSet", kruiseSpace, "pool", map[string]any{"replicas": int64(boxes), "template": template})
-	server := w.doubleOf(0, fakekruise.Options{WithoutRolling: true})
-	w.create(set)
-	w.prints("status pool -n "+kruiseSpace+" -o wide", "Suspended (unknown members)", "whose names may be wrong: podTemplate.spec.hostnam")
-	w.eventually("members that are shown", func() error { return w.stocked(set) })
-	w.served(server, fakekruise.Request{Namespace: kruiseSpace, Set: "pool", User: "somebody", OnlyStock: true})
-
-	w.changed(set, func(s *unstructured.Unstructured) {
-		unstructured.RemoveNestedField(s.Object, "spec", "template", "spec", "hostnam")
-	})
-	w.prints("status pool -n "+kruiseSpace+" -o jsonpath={.updatedReplicas},{.staleReplicas},{.unknownReplicas},{.unusableReplicas}", "3,0,0,0")
 }

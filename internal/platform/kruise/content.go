@@ -18,13 +18,14 @@ var ownFields = []string{"persistentContents", "runtimes", "pauseStrategy"}
 const ownElement = Group + "/sandbox"
 
 // blueprintOf brings a spec into the form that revisions are compared in. That form
-// knows a Pod and volumes; what else there is stands after the volumes.
+// knows a Pod and volumes; what else there is stands after the volumes. The schemas keep
+// whatever a template says, and the platform's controllers decode it.
 func blueprintOf(spec map[string]any) (revision.Blueprint, error) {
 	out := map[string]any{}
 	switch template := spec["template"].(type) {
 	case nil:
 	case map[string]any:
-		out["podTemplate"] = map[string]any{"spec": template["spec"]}
+		out["podTemplate"] = map[string]any{"spec": revision.Prune(template["spec"])}
 	default:
 		return revision.Blueprint{}, fmt.Errorf("spec.template: must be an object, is %T", template)
 	}

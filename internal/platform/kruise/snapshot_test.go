@@ -110,7 +110,9 @@ func TestBindsWhileAttributionIsSuspended(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := judgedAfter(t, func(c *cluster) {
-				set(c.set(), "box", "spec", "template", "spec", "hostnam")
+				for _, u := range []*unstructured.Unstructured{c.member, c.written} {
+					set(u, "injected", "spec", "template", "spec", "hostname")
+				}
 				c.set().SetAnnotations(map[string]string{settings.AttributionKey: tc.of(c)})
 			})
 			if v.Reason != freshness.UnknownRevision || v.Allowed != tc.want {
@@ -122,10 +124,12 @@ func TestBindsWhileAttributionIsSuspended(t *testing.T) {
 
 func TestBindsByReason(t *testing.T) {
 	judgeEach(t, map[string]reasonCase{
-		"fresh":            {func(*cluster) {}, freshness.Fresh},
-		"for a user":       {asUser, freshness.Fresh},
-		"stale":            {func(c *cluster) { container(c.set())["image"] = newer }, freshness.UnknownRevision},
-		"stale for a user": {func(c *cluster) { asUser(c); container(c.set())["image"] = newer }, freshness.UnknownRevision},
+		"fresh":      {func(*cluster) {}, freshness.Fresh},
+		"for a user": {asUser, freshness.Fresh},
+		"stale":      {func(c *cluster) { container(c.set())["image"] = newer }, freshness.UnknownRevision},
+		// Upstream's controllers leave it out of members.
+		"with a field that no Pod has": {func(c *cluster) { container(c.set())["ImagePullPolicy"] = "Always" }, freshness.Fresh},
+		"stale for a user":             {func(c *cluster) { asUser(c); container(c.set())["image"] = newer }, freshness.UnknownRevision},
 		"stale volumes": {func(c *cluster) {
 			set(c.set(), []any{map[string]any{"metadata": map[string]any{"name": "data"}}}, "spec", "volumeClaimTemplates")
 		}, freshness.UnknownRevision},
