@@ -9,16 +9,13 @@ func Prune(spec any) any { return prune(podSpecInfo(), spec) }
 func prune(t *typeInfo, in any) any {
 	switch v := in.(type) {
 	case map[string]any:
-		if t.kind != kindStruct && t.kind != kindMap {
+		// Of maps every key is known, and none of a Pod's holds objects.
+		if t.kind != kindStruct {
 			return in
 		}
 		out := make(map[string]any, len(v))
 		for name, value := range v {
-			info := t.elem
-			if t.kind == kindStruct {
-				info = t.fields[name]
-			}
-			if info != nil {
+			if info := t.fields[name]; info != nil {
 				out[name] = prune(info, value)
 			}
 		}
