@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/freshbind/freshbind/internal/eventnote"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/managed"
 	"github.com/freshbind/freshbind/internal/platform"
@@ -66,7 +67,8 @@ type Controller struct {
 // Setup adds the controller to the manager.
 func Setup(mgr manager.Manager, sandboxes, claims schema.GroupVersionKind, owners platform.Owners, enforced Enforced, asked Asked) error {
 	c := &Controller{
-		cache: mgr.GetCache(), client: mgr.GetClient(), enforced: enforced, asked: asked, recorder: mgr.GetEventRecorder("freshbind"), sandboxes: sandboxes, claims: claims, owners: owners,
+		cache: mgr.GetCache(), client: mgr.GetClient(), enforced: enforced, asked: asked, recorder: eventnote.Recorder(mgr.GetEventRecorder("freshbind")),
+		sandboxes: sandboxes, claims: claims, owners: owners,
 	}
 	watched := &metav1.PartialObjectMetadata{}
 	watched.SetGroupVersionKind(sandboxes)
@@ -172,10 +174,6 @@ func (c *Controller) mark(ctx context.Context, claim Claim, sandboxes []metav1.P
 	return nil
 }
 
-// maxNamed bounds how many sandboxes an event names: the API server limits its note to 1024
-// bytes, and a name has 253 at most. Those of owners have no limit.
-const maxNamed = 3
-
 // findings judges the sandboxes of one claim.
 func (c *Controller) findings(sandboxes []metav1.PartialObjectMetadata) map[freshness.Reason]string {
 	out := map[freshness.Reason]string{}
@@ -187,16 +185,12 @@ func (c *Controller) findings(sandboxes []metav1.PartialObjectMetadata) map[fres
 		}
 		live = append(live, s.Name)
 		if owners := c.owners.Claims(s); len(owners) > 1 {
-			out[freshness.MemberClaimed] = fmt.Sprintf("sandbox %s belongs to %d claims at once, among them %.200s and %.200s; neither is deleted",
+			out[freshness.MemberClaimed] = fmt.Sprintf("sandbox %s belongs to %d claims at once, among them %s and %s; neither is deleted",
 				s.Name, len(owners), owners[0].Name, owners[1].Name)
 		}
 	}
 	if slices.Sort(live); len(live) > 1 {
-		named := strings.Join(live[:min(len(live), maxNamed)], ", ")
-		if more := len(live) - maxNamed; more > 0 {
-			named += fmt.Sprintf(" and %d more", more)
-		}
-		out[freshness.ClaimHoldsAnother] = fmt.Sprintf("this claim has %d sandboxes at once: %s; none is deleted", len(live), named)
+		out[freshness.ClaimHoldsAnother] = fmt.Sprintf("this claim has %d sandboxes at once: %s; none is deleted", len(live), strings.Join(live, ", "))
 	}
 	return out
 }

@@ -279,7 +279,7 @@ func (f *Dispositions) replacementPolicy(
 	s.Strategy, s.Now = j.strategy, f.clock.Now()
 	s.Rollout, _ = recorded(pool.GetAnnotations(), s.Now)
 	if !s.Rollout.Is(j.revision, template.GetName(), j.restarted) {
-		s.Rollout = freshness.Begin(j.revision, template.GetName(), j.restarted, s.Now)
+		s.Rollout = freshness.Begin(j.revision, template.GetName(), j.restarted, s.Now).From(sourceOf(pool), sourceOf(template))
 	}
 	if class != freshness.Unknown {
 		return s.ReplacementPolicy(), nil

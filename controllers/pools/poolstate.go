@@ -3,7 +3,6 @@ package pools
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -136,17 +135,14 @@ func (p *Controller) followRollout(m *poolRecord, s *poolState, inspection *plat
 	}
 	m.template = seen
 	if name := s.template.GetName(); !m.rollout.Is(inspection.Revision(), name, inspection.Restarted()) {
-		m.rollout = m.rollout.Follow(inspection.Revision(), name, inspection.Restarted(), s.Now)
-		if inspection.Restarted().IsZero() && neverEdited(s.pool) && neverEdited(s.template) {
-			created := []time.Time{s.pool.GetCreationTimestamp().Time, s.template.GetCreationTimestamp().Time}
-			m.rollout.Started = slices.MaxFunc(created, time.Time.Compare)
-		}
+		m.rollout = m.rollout.Follow(inspection.Revision(), name, inspection.Restarted(), s.Now).From(sourceOf(s.pool), sourceOf(s.template))
 	}
 	s.Rollout = m.rollout
 }
 
-// neverEdited: members that are younger were made from what it is now.
-func neverEdited(obj *unstructured.Unstructured) bool { return obj.GetGeneration() == 1 }
+func sourceOf(obj *unstructured.Unstructured) freshness.Source {
+	return freshness.Source{Created: obj.GetCreationTimestamp().Time, Generation: obj.GetGeneration()}
+}
 
 // turned reports whether others may have seen a template, since it was last seen
 // here, that differs from what some members are built from, and dropped them:

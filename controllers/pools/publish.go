@@ -248,8 +248,7 @@ func suspension(s *poolState) string {
 	return said
 }
 
-// maxListed bounds a list of paths in bytes, so that two fit into the note of an event,
-// which the API server limits to 1024.
+// maxListed bounds a list of paths in bytes, so that two fit into the note of an event.
 const maxListed = 350
 
 // listed are as many of the paths as there is room for.

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/freshbind/freshbind/controllers/hints"
+	"github.com/freshbind/freshbind/internal/eventnote"
 	"github.com/freshbind/freshbind/internal/managed"
 	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/placement"
@@ -77,7 +78,7 @@ func Setup(mgr manager.Manager, o Options) (*Dispositions, error) {
 	view, turns := o.View, hints.New[reconcile.Request]()
 	p := &Controller{
 		platform: o.Platform, kinds: o.Kinds, visible: o.Visibility, enforced: o.Enforced, enforcedNow: o.EnforcedNow, leads: o.Leads, view: view, client: mgr.GetClient(), refused: o.Refused, pods: o.Pods,
-		events:  mgr.GetEventRecorder("freshbind"),
+		events:  eventnote.Recorder(mgr.GetEventRecorder("freshbind")),
 		metrics: o.Metrics, clock: clock.RealClock{}, formerScheduler: o.FormerScheduler, records: map[types.NamespacedName]*poolRecord{},
 		ready: map[types.UID]sets.Set[types.UID]{},
 	}

@@ -49,6 +49,31 @@ func (r Rollout) Follow(revision, template string, restarted, now time.Time) Rol
 	return next
 }
 
+// Source is an object that says what members are built from.
+type Source struct {
+	Created time.Time
+	// Generation is 1 while nobody has edited it.
+	Generation int64
+}
+
+// From is the rollout of what these say. If nobody has edited any of them, or asked for a
+// restart, it began when the last was created: nothing else can have made younger members.
+func (r Rollout) From(sources ...Source) Rollout {
+	var last time.Time
+	for _, s := range sources {
+		if s.Generation != 1 {
+			return r
+		}
+		if s.Created.After(last) {
+			last = s.Created
+		}
+	}
+	if r.Restarted.IsZero() && last.Before(r.Started) {
+		r.Started = last
+	}
+	return r
+}
+
 // By is the rollout as it can be known now: nothing of it is later. What another leader
 // wrote can be, and what this one did before its clock was set back. Members would count
 // as born before it, and its deadline would never come.

@@ -162,3 +162,25 @@ func TestThePolicyKnowsWhatFailed(t *testing.T) {
 		}
 	}
 }
+
+func TestRolloutsOfWhatNobodyEdited(t *testing.T) {
+	created := func(at time.Time, generation int64) Source { return Source{Created: at, Generation: generation} }
+	for name, tc := range map[string]struct {
+		restarted time.Time
+		sources   []Source
+		want      time.Time
+	}{
+		"nobody edited anything":      {sources: []Source{created(before(2*time.Hour), 1), created(before(time.Hour), 1)}, want: before(time.Hour)},
+		"in another order":            {sources: []Source{created(before(time.Hour), 1), created(before(2*time.Hour), 1)}, want: before(time.Hour)},
+		"one was edited":              {sources: []Source{created(before(2*time.Hour), 1), created(before(time.Hour), 2)}, want: noon},
+		"a restart":                   {restarted: before(time.Minute), sources: []Source{created(before(time.Hour), 1)}, want: noon},
+		"by a clock that is ahead":    {sources: []Source{created(noon.Add(time.Second), 1)}, want: noon},
+		"of something without number": {sources: []Source{created(before(time.Hour), 0)}, want: noon},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Begin("r", "python", tc.restarted, noon).From(tc.sources...).Started; !got.Equal(tc.want) {
+				t.Errorf("it began at %s, want %s", got, tc.want)
+			}
+		})
+	}
+}

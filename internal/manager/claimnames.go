@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/freshbind/freshbind/internal/eventnote"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/webhooks"
@@ -57,7 +58,7 @@ func withoutContent(d webhooks.Denial) webhooks.Denial {
 	judged := d.Judged()
 	kept := reference(judged.GroupVersionKind(), judged.GetNamespace(), judged.GetName(), string(judged.GetUID()))
 	d.Write = platform.Write{Operation: d.Operation, Old: kept, Claim: d.Claim}
-	d.Detail = truncate(d.Detail)
+	d.Detail = eventnote.Truncate(d.Detail)
 	return d
 }
 

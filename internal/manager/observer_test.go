@@ -2,7 +2,6 @@ package manager
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -114,14 +113,5 @@ func TestRepairedTellsTheClaim(t *testing.T) {
 	want := []string{"Normal ColdStartRepaired on ColdStart ns/c1: its sandbox was rendered from an older revision, and Freshbind rewrote it to the one in force: v1-a -> v1-b"}
 	if diff := cmp.Diff(want, r.lines); diff != "" {
 		t.Errorf("events (-want,+got):\n%s", diff)
-	}
-}
-
-func TestTruncateCutsOnARune(t *testing.T) {
-	for _, s := range []string{"short", strings.Repeat("a", maxNote+1), strings.Repeat("é", maxNote), "x" + strings.Repeat("é", maxNote)} {
-		got := truncate(s)
-		if len(got) > maxNote+len("…") || !strings.HasPrefix(s, strings.TrimSuffix(got, "…")) || strings.ContainsRune(got, '\uFFFD') {
-			t.Errorf("truncate of %d bytes is %d bytes", len(s), len(got))
-		}
 	}
 }

@@ -2,7 +2,6 @@ package manager
 
 import (
 	"fmt"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/freshbind/freshbind/internal/eventnote"
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/settings"
@@ -26,7 +26,7 @@ type reporter struct {
 var _ webhooks.Observer = reporter{}
 
 func newReporter(mgr manager.Manager, k platform.Served) (reporter, error) {
-	late := newLateEvents(mgr.GetEventRecorder("freshbind"))
+	late := newLateEvents(eventnote.Recorder(mgr.GetEventRecorder("freshbind")))
 	if err := mgr.Add(late); err != nil {
 		return reporter{}, fmt.Errorf("adding the events of the webhooks: %w", err)
 	}
@@ -45,7 +45,7 @@ const eventRepaired = "ColdStartRepaired"
 // Repaired records an event on the claim.
 func (a reporter) Repaired(w platform.Write, note string) {
 	a.events.Eventf(a.regarding(w), nil, corev1.EventTypeNormal, eventRepaired, "ColdStart", "%s",
-		truncate("its sandbox was rendered from an older revision, and Freshbind rewrote it to the one in force: "+note))
+		eventnote.Truncate("its sandbox was rendered from an older revision, and Freshbind rewrote it to the one in force: "+note))
 }
 
 // Denied has the denial reported.
@@ -71,7 +71,7 @@ func (a reporter) report(d webhooks.Denial) {
 	if d.Found != "" && d.Found != d.Expected {
 		note += " (is " + d.Found + ", in force is " + d.Expected + ")"
 	}
-	note = truncate(note)
+	note = eventnote.Truncate(note)
 	if d.Operation == freshness.ColdStart {
 		a.events.Eventf(a.regarding(d.Write), nil, corev1.EventTypeWarning, string(d.Reason), "ColdStart", "%s", note)
 		return
@@ -103,20 +103,4 @@ func reference(kind schema.GroupVersionKind, namespace, name, uid string) *unstr
 	u.SetName(name)
 	u.SetUID(types.UID(uid))
 	return u
-}
-
-// maxNote leaves room in an event's note, which the API server limits to 1024
-// bytes.
-const maxNote = 900
-
-// truncate cuts on a rune. It counts bytes, as the API server does.
-func truncate(s string) string {
-	if len(s) <= maxNote {
-		return s
-	}
-	cut := maxNote
-	for !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
 }
