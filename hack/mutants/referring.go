@@ -19,13 +19,22 @@ var referring = slices.Concat(at("internal/platform/inspection.go", []mutant{
 }), at("internal/platform/podpaths.go", []mutant{
 	{check: "Pods may have every default: ports", old: `			c+"ports[*].protocol=TCP",
 `, broken: ``, test: "TestDefaultsOfPods/protocol of a port"},
+	{check: "AlwaysPullImages writes in the place of others", old: `overridden.Overriding()`, broken: `overridden`, test: "TestDefaultsOfPods/images that are always pulled"},
 	{check: "Pods may have every default, and no other value", old: `"podTemplate.spec.volumes[*].azureDisk.readOnly=false"`, broken: `"podTemplate.spec.volumes[*].azureDisk.readOnly"`, test: "TestDefaultsOfPods/disk of Azure"},
+}), at("internal/checker/podadmission.go", []mutant{
+	{check: "auditor: a default is no difference", old: `if _, asked := want[key]; !asked && have[key] == value {`, broken: `if _, asked := want[key]; !asked && have[key] == value && false {`, test: "TestPodDifference/as rendered, with all that API server and scheduler add"},
+	{check: "auditor: AlwaysPullImages writes in the place of others", old: `undoPull(h, w, "imagePullPolicy")`, broken: ``, test: "TestWhatAdmissionWroteIsNoDifference/images that are always pulled"},
+	{check: "auditor: and nothing but that policy", old: `if have[key] == string(corev1.PullAlways) {`, broken: `if have[key] != nil {`, test: "TestWhatAdmissionWroteIsNoDifference/images that are pulled once"},
+	{check: "auditor: AppArmor's annotations add what they say", old: `slices.Contains(appArmor, name) {`, broken: `slices.Contains(appArmor, name) && false {`, test: "TestWhatAdmissionWroteIsNoDifference/AppArmor of the runtime"},
 }), at("internal/platform/podadmitted.go", []mutant{
 	{check: "Pods may have what matchLabelKeys come to", old: `	paths = append(paths, selectorPaths(spec)...)
 `, broken: ``, test: "TestDefaultsOfPods/keys of its labels"},
 }), at("internal/checker/pod.go", []mutant{
 	{check: "auditor: removed fields within those that stay", old: `if ok && within && h[key] != defaulted[key] {`, broken: `if ok && false {`, test: "TestPodDifference/a tightened security context"},
 	{check: "auditor: removed mounts", old: `"volumeDevices", "volumeMounts", "workingDir"`, broken: `"volumeDevices", "workingDir"`, test: "TestPodDifference/one of two mounts removed"},
+	{check: "auditor: a service account has two names", old: `	pod.DeprecatedServiceAccount = ""
+`, broken: ``, test: "TestWhatAdmissionWroteIsNoDifference/a deprecated name that does not count"},
+	{check: "auditor: removed fields that have a default", old: `"readinessGates", "restartPolicy", `, broken: `"readinessGates", `, test: "TestWhatAdmissionWroteIsNoDifference/a restart policy that was removed"},
 	{check: "auditor: one volume in two places", old: `[]string{"mountPath", "devicePath", "name"}`, broken: `[]string{"name", "devicePath"}`, test: "TestAnInjectedMountOfTheTemplatesOwnVolume"},
 }), at("internal/platform/kruise/stamp.go", []mutant{
 	{check: "kruise: Pods: of the Sandbox that has them", old: ` || platform.ControllerUID(pod) != string(sandbox.GetUID()) {`, broken: ` {`, test: "TestStampsOfPods/of another sandbox of that name"},

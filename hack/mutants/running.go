@@ -47,8 +47,12 @@ var running = slices.Concat(at("internal/freshness/podcontent.go", []mutant{
 		Ephemeral`, broken: `Generation: 1,
 		Ephemeral`, pkg: "internal/platform/agentsandbox", test: "TestSnapshotHasWhatEachReasonDependsOn/pod that was edited"},
 	{check: "a Pod's gates do not count", old: `delete(spec, "schedulingGates")`, broken: ``, pkg: "internal/platform/agentsandbox", test: "TestWhatAdmissionAdds/gates"},
-}), at("internal/revision/blueprint.go", []mutant{
-	{check: "a template's gates are none of its Pods'", old: `if slices.ContainsFunc(podSpec.fields, gated) {`, broken: `if false {`, test: "TestGatesAreNoneOfAPods"},
+}), at("internal/revision/podonly.go", []mutant{
+	{check: "a template's gates are none of its Pods'", old: `case schedulingGatesKey:`, broken: `case "":`, test: "TestGatesAreNoneOfAPods"},
+	{check: "claims replace volumes", old: `isReplaced := replacedNames(claims)`, broken: `isReplaced := func(string) bool { return false }`, test: "TestVolumesThatClaimsReplace/the only one"},
+	{check: "claims replace volumes, where digests are kept", old: `isReplaced = replacedDigests(claims)`, broken: ``, test: "TestVolumesThatClaimsReplace/the only one"},
+	{check: "claims that replace volumes are looked for within bounds", old: `if len(l.items)*len(claims.items) > maxReplaceable {`, broken: `if false {`, test: "TestVolumesThatClaimsReplace/many"},
+	{check: "a service account has two names", old: `f.name = serviceAccountNameKey`, broken: ``, test: "TestServiceAccountsOfPods/the old name"},
 }), at("internal/revision/images.go", []mutant{
 	{check: "images of init containers", old: `"containers", "initContainers"}`, broken: `"containers"}`, test: "TestImages/containers and init containers"},
 	{check: "nothing but images and names", old: `if f.name == imageKey || f.name == l.mergeKey {`, broken: `if true {`, test: "TestImages/containers and init containers"},
@@ -66,5 +70,6 @@ var admitting = at("internal/platform/podadmitted.go", []mutant{
 	{check: "requests are those of limits", old: `limited && sameQuantity(request, limit)`, broken: `limited && (sameQuantity(request, limit) || true)`, pkg: "internal/platform/agentsandbox", test: "TestWhatAdmissionAdds/requests unlike limits"},
 	{check: "extended resources are tolerated", old: `if isExtended(name) {`, broken: `if false {`, pkg: "internal/platform/agentsandbox", test: "TestWhatAdmissionAdds/extended resource's toleration"},
 	{check: "other resources are not", old: `if isExtended(name) {`, broken: `if true {`, pkg: "internal/platform/agentsandbox", test: "TestWhatAdmissionAdds/toleration called as a resource"},
+	{check: "AppArmor's annotations add what they say", old: `			paths = append(paths, appArmorPaths(`, broken: `			_ = append(paths, appArmorPaths(`, test: "TestAdmittedPaths/AppArmor of the runtime"},
 	{check: "host ports are of host networks", old: `if spec["hostNetwork"] == true {`, broken: `if true {`, pkg: "internal/platform/agentsandbox", test: "TestWhatAdmissionAdds/a host port in its own network"},
 })

@@ -212,6 +212,7 @@ var reasons = slices.Concat(at("internal/freshness/reasons.go", []mutant{
 var contents = at("internal/revision/compare.go", []mutant{
 	{check: "a leaf too many is a difference", old: `&& !c.allowed.allowsLeaf(c.steps, leaf) {`, broken: `&& false {`, test: "TestCompare/leaf more"},
 	{check: "a leaf too few is a difference", old: `c.report(root, func() (string, string) { return compact(leaf), "" })`, broken: ``, test: "TestCompare/leaf less"},
-	{check: "another value is a difference", old: `if !c.leaves.equal(want, got, c.atMergeKey()) {`, broken: `if false {`, test: "TestCompare/changed leaf"},
+	{check: "another value is a difference", old: `if c.differ(want, got) {`, broken: `if false {`, test: "TestCompare/changed leaf"},
+	{check: "what overrides is no difference", old: ` && !c.allowed.overrides(c.steps, got)`, broken: ``, test: "TestOverriding/its value"},
 	{check: "another order is a difference", old: `if !inOrder {`, broken: `if false {`, test: "TestCompare/another order"},
 })

@@ -42,6 +42,7 @@ var extracting = slices.Concat(at("internal/platform/namespace.go", []mutant{
 		return time.Unix(1, 0)`, test: "TestPool/nothing that can be read"},
 	{check: "taken by name only: whatever the pool says", old: `p[ClaimsKey] != ""`, broken: `p[ClaimsKey] == byName`, test: "TestPool/by name, misspelt"},
 }), at("internal/platform/agentsandbox/extract.go", []mutant{
+	{check: "a claimed volume is the member's own", old: `volume+"persistentVolumeClaim.claimName="+platform.Quoted(name+"-"+sandbox.GetName())`, broken: `volume+"persistentVolumeClaim"`, test: "TestPodEqualsItsSandbox/a volume of another's"},
 	{check: "PodForeign: who made the member", old: `!= settings.CreatedByPool,`, broken: `== settings.CreatedByPool,`, test: "TestSnapshotHasWhatEachReasonDependsOn/pod older than one made by hand"},
 	{check: "MemberTerminating: from the Sandbox", old: `Controller: controllerOf(obj), Deleting: obj.GetDeletionTimestamp() != nil,`, broken: `Controller: controllerOf(obj),`, test: "TestSnapshotHasWhatEachReasonDependsOn/member being deleted"},
 	{check: "MemberUsed: from the Sandbox", old: `wasClaimed(obj)`, broken: `false`, test: "TestSnapshotHasWhatEachReasonDependsOn/member used before"},

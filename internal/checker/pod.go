@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -15,9 +16,10 @@ import (
 // in them, at any depth: neither defaulting (pkg/apis/core/v1/defaults.go) nor a default admission plugin nor the scheduler
 // sets them. Ephemeral containers are no matter of content: see workedIn.
 var (
-	podOwnFields = []string{"activeDeadlineSeconds", "affinity", "dnsConfig", "hostAliases", "hostIPC", "hostNetwork", "hostPID",
-		"hostUsers", "hostname", "os", "readinessGates", "runtimeClassName", "securityContext", "setHostnameAsFQDN",
-		"shareProcessNamespace", "subdomain", "topologySpreadConstraints", "volumes"}
+	podOwnFields = []string{"activeDeadlineSeconds", "affinity", "dnsConfig", "dnsPolicy", "enableServiceLinks", "hostAliases",
+		"hostIPC", "hostNetwork", "hostPID", "hostUsers", "hostname", "os", "readinessGates", "restartPolicy", "runtimeClassName",
+		"securityContext", "serviceAccountName", "setHostnameAsFQDN", "shareProcessNamespace", "subdomain",
+		"terminationGracePeriodSeconds", "topologySpreadConstraints", "volumes"}
 	containerOwnFields = []string{"args", "command", "env", "envFrom", "lifecycle", "livenessProbe", "readinessProbe",
 		"securityContext", "startupProbe", "stdin", "tty", "volumeDevices", "volumeMounts", "workingDir"}
 	// notWithin are those in which the API server does add: what matchLabelKeys select (pkg/registry/core/pod/strategy.go),
@@ -49,6 +51,7 @@ func podDifference(stored podState, sandboxName string, c *content, allowed inje
 	if err != nil {
 		return "", err
 	}
+	undoAdmission(haveTree, wantTree, strings.Split(stored.appArmor, ","))
 	haveTree = allowed.without(haveTree, wantTree)
 	var parts []string
 	contained(wantTree, haveTree, "", &parts)
@@ -100,6 +103,9 @@ func (c *content) podTree(sandboxName string) (map[string]any, error) {
 // (controllers/sandbox_controller.go MergeVolumeClaimVolumes).
 func podSpecOf(b blueprint, sandboxName string) corev1.PodSpec {
 	pod := *b.pod.DeepCopy()
+	// The API server writes its deprecated name, too, and takes that where there is no other (pkg/apis/core/v1/defaults.go).
+	pod.ServiceAccountName = cmp.Or(pod.ServiceAccountName, pod.DeprecatedServiceAccount)
+	pod.DeprecatedServiceAccount = ""
 	claimed := map[string]bool{}
 	for _, v := range b.volumes {
 		claimed[v.Metadata.Name] = true

@@ -173,6 +173,7 @@ type podState struct {
 	node       string
 	ips        string
 	spec       string // JSON, as stored
+	appArmor   string // the containers whose profiles are those of annotations, separated by commas
 }
 
 func samePod(a, b podState) bool { return a == b }
@@ -279,6 +280,7 @@ func podWith(u *unstructured.Unstructured, spec string) podState {
 	s := podState{
 		phase: corev1.PodPhase(nestedString(u, "status", "phase")), deleting: u.GetDeletionTimestamp() != nil, spec: spec,
 		tracked: tracked, ephemeral: len(ephemeral) > 0, generation: u.GetGeneration(), node: nestedString(u, "spec", "nodeName"), ips: podIPs(u),
+		appArmor: profiledByAnnotation(u),
 	}
 	owners := ownersOf(u)
 	s.pool = poolOfPod(owners)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -33,6 +34,7 @@ const (
 //   - Requests for which it has a limit of the same value, and what a LimitRange
 //     gave it.
 //   - Host ports, where it is in its node's network.
+//   - AppArmor profiles that its annotations name (pkg/registry/core/pod/strategy.go).
 //   - What the keys of matchLabelKeys and mismatchLabelKeys come to in the selectors
 //     beside them (pkg/registry/core/pod/strategy.go).
 func admitted(pod *unstructured.Unstructured) []string {
@@ -51,8 +53,10 @@ func admitted(pod *unstructured.Unstructured) []string {
 	}
 	for _, key := range []string{"containers", "initContainers"} {
 		for _, c := range fields.Objects(spec, key) {
-			container := podSpecPath + key + "[name=" + Quoted(fields.String(c, "name")) + "]."
+			name := fields.String(c, "name")
+			container := podSpecPath + key + "[name=" + Quoted(name) + "]."
 			paths = append(paths, resourcePaths(container, c)...)
+			paths = append(paths, appArmorPaths(container, pod.GetAnnotations()[corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+name])...)
 			if spec["hostNetwork"] == true {
 				paths = append(paths, hostPorts(container, c)...)
 			}
@@ -110,6 +114,20 @@ func hostPorts(container string, c map[string]any) []string {
 		}
 	}
 	return paths
+}
+
+func appArmorPaths(container, annotation string) []string {
+	profile := container + "securityContext.appArmorProfile."
+	local, isLocal := strings.CutPrefix(annotation, corev1.DeprecatedAppArmorBetaProfileNamePrefix)
+	switch {
+	case annotation == corev1.DeprecatedAppArmorBetaProfileRuntimeDefault:
+		return []string{profile + "type=RuntimeDefault"}
+	case annotation == corev1.DeprecatedAppArmorBetaProfileNameUnconfined:
+		return []string{profile + "type=Unconfined"}
+	case isLocal:
+		return []string{profile + "type=Localhost", profile + "localhostProfile=" + Quoted(local)}
+	}
+	return nil
 }
 
 func selectorPaths(spec map[string]any) []string {

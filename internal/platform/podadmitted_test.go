@@ -38,6 +38,10 @@ func TestAdmittedPaths(t *testing.T) {
 	ranger := func(message string) changed { return annotated(limitRangerKey, message) }
 	const nodeSelector, tolerations, affinity = podSpecPath + "nodeSelector", podSpecPath + "tolerations[*]", podSpecPath + "affinity.nodeAffinity"
 	const container = podSpecPath + `containers[name="c"].`
+	const profile = container + "securityContext.appArmorProfile."
+	appArmor := func(container, profile string) changed {
+		return annotated("container.apparmor.security.beta.kubernetes.io/"+container, profile)
+	}
 	for name, tc := range map[string]struct {
 		changes []changed
 		want    []string
@@ -78,6 +82,11 @@ func TestAdmittedPaths(t *testing.T) {
 				podSpecPath + `initContainers[name="i"].resources.limits["cpu"]`,
 			},
 		},
+		"AppArmor of the runtime":          {[]changed{inContainer(object{}), appArmor("c", "runtime/default")}, []string{profile + "type=RuntimeDefault"}},
+		"no AppArmor":                      {[]changed{inContainer(object{}), appArmor("c", "unconfined")}, []string{profile + "type=Unconfined"}},
+		"AppArmor of the node":             {[]changed{inContainer(object{}), appArmor("c", `localhost/a"`)}, []string{profile + "type=Localhost", profile + `localhostProfile="a\""`}},
+		"AppArmor that nobody knows":       {[]changed{inContainer(object{}), appArmor("c", "other")}, nil},
+		"AppArmor of no container":         {[]changed{inContainer(object{}), appArmor("d", "unconfined")}, nil},
 		"what it does not say it set":      {[]changed{ranger("cpu request for container c")}, nil},
 		"what it says at too great length": {[]changed{ranger("LimitRanger plugin set: cpu request for container c" + strings.Repeat(" ", maxLimitRanger))}, nil},
 	} {

@@ -1,6 +1,7 @@
 package platform
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -41,7 +42,6 @@ var podPaths = append(containerPaths("containers", "initContainers"),
 	"podTemplate.spec.volumes[*].projected.sources[*].downwardAPI.items[*].fieldRef.apiVersion=v1",
 	"podTemplate.spec.volumes[*].projected.sources[*].serviceAccountToken.expirationSeconds=3600",
 	"podTemplate.spec.volumes[*].emptyDir={}",
-	"podTemplate.spec.volumes[*].image.pullPolicy=Always",
 	"podTemplate.spec.volumes[*].image.pullPolicy=IfNotPresent",
 	"podTemplate.spec.volumes[*].ephemeral.volumeClaimTemplate.spec.volumeMode=Filesystem",
 	`podTemplate.spec.volumes[*].hostPath.type=""`,
@@ -57,12 +57,19 @@ var podPaths = append(containerPaths("containers", "initContainers"),
 	"podTemplate.spec.volumes[*].scaleIO.fsType=xfs",
 )
 
+// podOverrides are the leaves that any Pod may have whatever its member says: what
+// plugin/pkg/admission/alwayspullimages writes everywhere.
+var podOverrides = []string{
+	"podTemplate.spec.containers[*].imagePullPolicy=Always",
+	"podTemplate.spec.initContainers[*].imagePullPolicy=Always",
+	"podTemplate.spec.volumes[*].image.pullPolicy=Always",
+}
+
 func containerPaths(lists ...string) []string {
 	var out []string
 	for _, list := range lists {
 		c := "podTemplate.spec." + list + "[*]."
 		out = append(out,
-			c+"imagePullPolicy=Always",
 			c+"imagePullPolicy=IfNotPresent",
 			c+"terminationMessagePath=/dev/termination-log",
 			c+"terminationMessagePolicy=File",
@@ -109,4 +116,8 @@ func PodInjections(pod *unstructured.Unstructured, listed revision.PathSet, more
 	return always.Union(set).Union(listed), nil
 }
 
-var parsedPodPaths = sync.OnceValues(func() (revision.PathSet, error) { return revision.ParsePaths(podPaths...) })
+var parsedPodPaths = sync.OnceValues(func() (revision.PathSet, error) {
+	added, err := revision.ParsePaths(podPaths...)
+	overridden, errOverridden := revision.ParsePaths(podOverrides...)
+	return added.Union(overridden.Overriding()), errors.Join(err, errOverridden)
+})

@@ -63,6 +63,17 @@ func TestDefaultsOfPods(t *testing.T) {
 			volume("scaleIO", object{"system": "a"}), volume("scaleIO", object{"system": "a", "storageMode": "ThinProvisioned", "fsType": "xfs"}),
 			volume("scaleIO", object{"system": "a", "fsType": "ext4"}),
 		},
+		"images that are always pulled": {
+			container(object{"imagePullPolicy": "IfNotPresent"}), container(object{"imagePullPolicy": "Always"}), container(object{"imagePullPolicy": "Never"}),
+		},
+		"init containers that are always pulled": {
+			in(object{"initContainers": list{object{"name": "i", "imagePullPolicy": "Never"}}}, nil), in(object{"initContainers": list{object{"name": "i", "imagePullPolicy": "Always"}}}, nil),
+			in(object{"initContainers": list{object{"name": "i", "imagePullPolicy": "IfNotPresent"}}}, nil),
+		},
+		"volumes that are always pulled": {
+			volume("image", object{"pullPolicy": "Never"}), volume("image", object{"pullPolicy": "Always"}), volume("image", object{"pullPolicy": "IfNotPresent"}),
+		},
+		"a policy of its tag": {container(object{}), container(object{"imagePullPolicy": "Always"}), container(object{"imagePullPolicy": "Never"})},
 		"keys of its labels": {
 			labelled(), labelled(object{"key": "app", "operator": "In", "values": list{"x"}}), labelled(object{"key": "other", "operator": "In", "values": list{"x"}}),
 		},

@@ -20,6 +20,9 @@ const (
 	serviceKey              = "service"
 	redactedKey             = "redacted"
 	schedulingGatesKey      = "schedulingGates"
+	volumesKey              = "volumes"
+	serviceAccountNameKey   = "serviceAccountName"
+	serviceAccountKey       = "serviceAccount"
 )
 
 // HashPrefix names the scheme of the hashes that Hash returns.
@@ -147,7 +150,7 @@ func podBlueprint(podSpec any) *object {
 func newBlueprint(root *object) Blueprint {
 	data := appendJSON(make([]byte, 0, 2048), root)
 	c := &content{root: root, json: data, hash: hashOf(data)}
-	c.podOnly = sync.OnceValue(func() Blueprint { return newBlueprint(podOnly(root)) })
+	c.podOnly = sync.OnceValue(func() Blueprint { return newBlueprint(podOnly(root, false)) })
 	c.images = sync.OnceValue(func() Blueprint { return newBlueprint(imagesOf(root)) })
 	return Blueprint{c: c}
 }
@@ -158,23 +161,10 @@ func newRedacted(root *object, kept *redaction) Blueprint {
 	stored.sort()
 	c := &content{root: root, json: appendJSON(nil, stored), hash: kept.hash, redacted: kept}
 	c.podOnly = sync.OnceValue(func() Blueprint {
-		return newRedacted(podOnly(root), &redaction{hash: kept.podHash, podHash: kept.podHash})
+		return newRedacted(podOnly(root, true), &redaction{hash: kept.podHash, podHash: kept.podHash})
 	})
 	c.images = sync.OnceValue(func() Blueprint { return newRedacted(imagesOf(root), kept) })
 	return Blueprint{c: c}
-}
-
-// podOnly leaves scheduling gates out: a Pod that runs has none any more.
-func podOnly(root *object) *object {
-	podSpec, ok := podSpecOf(root).(*object)
-	if !ok {
-		return podBlueprint(nil)
-	}
-	gated := func(f field) bool { return f.name == schedulingGatesKey }
-	if slices.ContainsFunc(podSpec.fields, gated) {
-		podSpec = &object{fields: slices.DeleteFunc(slices.Clone(podSpec.fields), gated)}
-	}
-	return podBlueprint(podSpec)
 }
 
 func podSpecOf(root *object) any {
@@ -195,7 +185,8 @@ var (
 	emptyHash = hashOf([]byte("{}"))
 )
 
-// PodOnly is the blueprint with nothing but podTemplate.spec, less its scheduling gates: what a Pod of the sandbox shows.
+// PodOnly is the blueprint with nothing but podTemplate.spec, as a Pod of the sandbox shows it: without scheduling gates and the
+// volumes in whose place a volumeClaimTemplate puts its own, and with one name for the service account.
 func (b Blueprint) PodOnly() Blueprint {
 	if b.c == nil {
 		return b

@@ -1,7 +1,7 @@
 package revision
 
 // Equal says whether got is want, but for leaves that got has, want has not and allowed names. A leaf that want has must be there with
-// the same value. Elements of lists are told apart by their merge key where the API names one and the keys are unique, else by position;
+// the same value, or with one that allowed overrides it with. Elements of lists are told apart by their merge key where the API names one and the keys are unique, else by position;
 // those that both have must come in the same order.
 func Equal(want, got Blueprint, allowed PathSet) bool {
 	return (*Budget)(nil).Count(want, got, allowed, 1) == 0
@@ -84,7 +84,7 @@ func (c *comparer) values(want, got any) {
 		}
 	default:
 		if isScalar(got) {
-			if !c.leaves.equal(want, got, c.atMergeKey()) {
+			if c.differ(want, got) {
 				c.report(len(c.steps), func() (string, string) { return compact(want), compact(got) })
 			}
 			return
@@ -92,6 +92,11 @@ func (c *comparer) values(want, got any) {
 	}
 	c.missing(want)
 	c.extra(got)
+}
+
+// differ says whether the scalars at the current path are not the same, and got's may not override want's.
+func (c *comparer) differ(want, got any) bool {
+	return !c.leaves.equal(want, got, c.atMergeKey()) && c.budget.spend(c.allowed.Len()/pathsPerLeaf) && !c.allowed.overrides(c.steps, got)
 }
 
 func isScalar(v any) bool {

@@ -59,20 +59,3 @@ func TestImagesOfADigest(t *testing.T) {
 		t.Error("other images are the same")
 	}
 }
-
-// Gates are taken off before a Pod runs, so they say nothing of what runs.
-func TestGatesAreNoneOfAPods(t *testing.T) {
-	spec := map[string]any{"containers": []any{map[string]any{"name": "c", "image": "i"}}}
-	free := podSpecWith(t, spec)
-	spec["schedulingGates"] = []any{map[string]any{"name": "example.com/wait"}}
-	template, err := FromSpec(map[string]any{"podTemplate": map[string]any{"spec": spec}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !template.PodOnly().Equal(free) {
-		t.Errorf("the Pod of a template with gates is %s", template.PodOnly().JSON())
-	}
-	if !Equal(template.Redact().PodOnly(), free, PathSet{}) {
-		t.Error("the Pod of a template with gates, of which digests are kept, differs")
-	}
-}

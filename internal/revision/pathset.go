@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// PathSet says where a blueprint may have leaves that the one it is compared with has not. The zero value allows none.
+// PathSet says where a blueprint may have leaves that the one it is compared with has not, and where another value. The zero value
+// allows none.
 type PathSet struct {
 	patterns []pattern
 }
@@ -14,6 +15,8 @@ type PathSet struct {
 type pattern struct {
 	segments []segment
 	value    *valuePattern // nil: any value, and anything below
+	// overrides: the value may stand where another one is asked for.
+	overrides bool
 }
 
 type segmentKind uint8
@@ -41,6 +44,15 @@ type valuePattern struct {
 // Union allows what either set allows.
 func (s PathSet) Union(other PathSet) PathSet {
 	return PathSet{patterns: slices.Concat(s.patterns, other.patterns)}
+}
+
+// Overriding is the set of the same paths, whose values may also stand in the place of others.
+func (s PathSet) Overriding() PathSet {
+	out := PathSet{patterns: slices.Clone(s.patterns)}
+	for i := range out.patterns {
+		out.patterns[i].overrides = true
+	}
+	return out
 }
 
 // Len is the number of paths.
@@ -113,6 +125,13 @@ func (s PathSet) allowsLeaf(steps []step, leaf any) bool {
 		}
 	}
 	return false
+}
+
+// overrides says whether the leaf at steps may have this value in the place of any other.
+func (s PathSet) overrides(steps []step, leaf any) bool {
+	return slices.ContainsFunc(s.patterns, func(p pattern) bool {
+		return p.overrides && p.value != nil && len(p.segments) == len(steps) && p.matches(steps) && p.value.matches(leaf)
+	})
 }
 
 // matches looks at the first steps, one for each segment.

@@ -34,6 +34,39 @@ func TestValuesInPaths(t *testing.T) {
 	}
 }
 
+// What overrides stands in the place of other values, and adds what it says, but removes nothing.
+func TestOverriding(t *testing.T) {
+	cases := map[string]struct {
+		path, want, got string
+		allowed         bool
+	}{
+		"its value":              {"podTemplate.spec.hostname=a", "{hostname: b}", "{hostname: a}", true},
+		"another value":          {"podTemplate.spec.hostname=a", "{hostname: b}", "{hostname: c}", false},
+		"another field":          {"podTemplate.spec.subdomain=a", "{hostname: b}", "{hostname: a}", false},
+		"what is more":           {"podTemplate.spec.hostname=a", "{}", "{hostname: a}", true},
+		"what is missing":        {"podTemplate.spec.hostname=a", "{hostname: b}", "{}", false},
+		"a path without a value": {"podTemplate.spec.hostname", "{hostname: b}", "{hostname: a}", false},
+		"a path above it":        {"podTemplate.spec.securityContext=2", "{securityContext: {fsGroup: 1}}", "{securityContext: {fsGroup: 2}}", false},
+		"a path below it":        {"podTemplate.spec.hostname.a=a", "{hostname: b}", "{hostname: a}", false},
+		"in each element":        {"podTemplate.spec.containers[*].image=a", "{containers: [{name: c, image: b}]}", "{containers: [{name: c, image: a}]}", true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			set := mustPaths(t, tc.path)
+			want, got := mustPod(t, tc.want), mustPod(t, tc.got)
+			if is := Equal(want, got, PathSet{}.Union(set.Overriding())); is != tc.allowed {
+				t.Errorf("allowed is %t, want %t", is, tc.allowed)
+			}
+			if is := Equal(want.Redact(), got, set.Overriding()); is != tc.allowed {
+				t.Errorf("where digests are kept, allowed is %t, want %t", is, tc.allowed)
+			}
+			if tc.want != "{}" && Equal(want, got, set) {
+				t.Error("the same paths allow another value without overriding")
+			}
+		})
+	}
+}
+
 func TestEmptyBlueprints(t *testing.T) {
 	empty, some := mustPod(t, "{}"), mustPod(t, "{hostname: a}")
 	parsed, err := Parse([]byte("{}"))

@@ -38,7 +38,7 @@ func DefaultedPodSpec(image string) corev1.PodSpec {
 		InitContainers:            []corev1.Container{{Name: "i", Image: image}},
 		Containers:                []corev1.Container{container},
 		Volumes:                   defaultedVolumes(),
-		ServiceAccountName:        "default",
+		DeprecatedServiceAccount:  "builder",
 		Tolerations:               []corev1.Toleration{{Key: "a", Operator: corev1.TolerationOpExists}},
 		TopologySpreadConstraints: defaultedSpread(),
 		Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{

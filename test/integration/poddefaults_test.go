@@ -29,7 +29,9 @@ func TestWhatTheAPIServerAddsIsNoDifference(t *testing.T) {
 func additionsAreNoDifference(t *testing.T, w *world) {
 	s := w.enforced(t)
 	p := s.pool(scenario.Pool{Replicas: 3, Strategy: scenario.Recreate}, func(b *builders.Template) {
-		b.PodSpec(builders.DefaultedPodSpec("sandbox:v1")).Set("python", "spec", "podTemplate", "metadata", "labels", builders.DefaultedLabel)
+		b.PodSpec(builders.DefaultedPodSpec("sandbox:v1")).Set("python", "spec", "podTemplate", "metadata", "labels", builders.DefaultedLabel).
+			// One of these has the name of a volume, which the Pod then has not.
+			VolumeClaim("data", "1Gi").VolumeClaim("empty", "1Gi").Service(true)
 	})
 	for _, image := range []string{"sandbox:v1", "sandbox:v2"} {
 		s.image(p, image)

@@ -234,7 +234,7 @@ func (s *stage) podOf(name string) *corev1.Pod {
 // whether an edited one can be compared.
 func TestWhatAdmissionAddsToPods(t *testing.T) {
 	w := ownWorld(t, scenario.WorldOptions{Cluster: controlplane.Options{
-		APIServerFlags: []string{"--enable-admission-plugins=ExtendedResourceToleration"},
+		APIServerFlags: []string{"--enable-admission-plugins=ExtendedResourceToleration,AlwaysPullImages"},
 	}})
 	s := w.enforced(t)
 	kube, ctx := s.kube(), t.Context()
@@ -265,8 +265,9 @@ func TestWhatAdmissionAddsToPods(t *testing.T) {
 	s.ungate()
 	p := s.pool(scenario.Pool{Replicas: 2, Strategy: scenario.Recreate}, func(tpl *builders.Template) {
 		tpl.PodSpec("kata", "runtimeClassName").PodSpec([]any{map[string]any{"name": "wait.example.com/room"}}, "schedulingGates").
+			Set("runtime/default", "spec", "podTemplate", "metadata", "annotations", corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+"c").
 			PodSpec([]any{map[string]any{
-				"name": "c", "image": "sandbox:v1", "resources": map[string]any{"limits": map[string]any{"example.com/gpu": "1"}},
+				"name": "c", "image": "sandbox:v1", "imagePullPolicy": "IfNotPresent", "resources": map[string]any{"limits": map[string]any{"example.com/gpu": "1"}},
 			}}, "containers")
 	})
 	var uids []types.UID
@@ -274,7 +275,8 @@ func TestWhatAdmissionAddsToPods(t *testing.T) {
 		uids = append(uids, m.UID)
 		pod := s.podOf(m.Name)
 		if pod.Spec.Overhead == nil || pod.Spec.PriorityClassName != "standard" || pod.Spec.NodeSelector["kata"] == "" || pod.Generation < 2 ||
-			len(pod.Spec.Containers[0].Resources.Requests) < 3 || len(pod.Spec.Tolerations) < 4 {
+			len(pod.Spec.Containers[0].Resources.Requests) < 3 || len(pod.Spec.Tolerations) < 4 || pod.Spec.Containers[0].ImagePullPolicy != corev1.PullAlways ||
+			pod.Spec.Containers[0].SecurityContext == nil {
 			t.Fatalf("admission and the scheduler's gate added too little for this test: generation %d, %+v", pod.Generation, pod.Spec)
 		}
 		if stamp, own := pod.Labels[settings.StampKey], s.get(upstream.Sandboxes, m.Name).GetLabels()[settings.StampKey]; stamp == "" || stamp != own {

@@ -183,7 +183,9 @@ func (p *Platform) podInjections(sandbox, pod *unstructured.Unstructured, listed
 	var paths []string
 	spec, _ := sandbox.Object["spec"].(map[string]any)
 	for _, claim := range objects(spec, "volumeClaimTemplates") {
-		paths = append(paths, "podTemplate.spec.volumes[name="+platform.Quoted(volumeClaimName(claim))+"]")
+		name := volumeClaimName(claim)
+		volume := "podTemplate.spec.volumes[name=" + platform.Quoted(name) + "]."
+		paths = append(paths, volume+"name", volume+"persistentVolumeClaim.claimName="+platform.Quoted(name+"-"+sandbox.GetName()))
 	}
 	if p.SchedulerName != "" {
 		paths = append(paths, "podTemplate.spec.schedulerName="+p.SchedulerName)

@@ -223,8 +223,10 @@ func TestRenderColdSaysWhatTheTemplateRefuses(t *testing.T) {
 // What the API server and admission add to a Pod must not make it differ from
 // its Sandbox; anything else must.
 func TestPodEqualsItsSandbox(t *testing.T) {
-	source := template().VolumeClaim("data", "1Gi").Obj()
+	// The volume "work" is not a Pod's: a volumeClaimTemplate has its name.
+	source := template().VolumeClaim("data", "1Gi").VolumeClaim("work", "1Gi").PodSpec([]any{volume("scratch", nil), volume("work", nil)}, "volumes").Obj()
 	member := builders.MakeMember(testPool, source).Name("python-abc").Obj()
+	claimed := func(name string) any { return volume("work", map[string]any{"claimName": name}) }
 	stored := func() *builders.Pod { return builders.MakePod(member).Stored("node-1") }
 	cases := map[string]struct {
 		pod  *builders.Pod
@@ -238,6 +240,10 @@ func TestPodEqualsItsSandbox(t *testing.T) {
 		"another service account":    {stored().Set("admin", "spec", "serviceAccountName"), false},
 		"a security context":         {stored().Set(map[string]any{"runAsUser": int64(0)}, "spec", "securityContext"), false},
 		"the empty security context": {stored().Set(map[string]any{}, "spec", "securityContext"), true},
+		"volumes of its own claims":  {stored().Set([]any{volume("scratch", nil), claimed("work-python-abc")}, "spec", "volumes"), true},
+		"a volume of another's":      {stored().Set([]any{volume("scratch", nil), claimed("work-python-xyz")}, "spec", "volumes"), false},
+		"what the node has":          {stored().Set([]any{volume("scratch", nil), map[string]any{"name": "work", "hostPath": map[string]any{"path": "/"}}}, "spec", "volumes"), false},
+		"a volume less":              {stored().Set([]any{claimed("work-python-abc")}, "spec", "volumes"), false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -255,4 +261,12 @@ func TestPodEqualsItsSandbox(t *testing.T) {
 			}
 		})
 	}
+}
+
+// volume is one of a claim, or an empty one.
+func volume(name string, claim map[string]any) any {
+	if claim == nil {
+		return map[string]any{"name": name, "emptyDir": map[string]any{}}
+	}
+	return map[string]any{"name": name, "persistentVolumeClaim": claim}
 }
