@@ -71,5 +71,7 @@ var admitting = at("internal/platform/podadmitted.go", []mutant{
 	{check: "extended resources are tolerated", old: `if isExtended(name) {`, broken: `if false {`, pkg: "internal/platform/agentsandbox", test: "TestWhatAdmissionAdds/extended resource's toleration"},
 	{check: "other resources are not", old: `if isExtended(name) {`, broken: `if true {`, pkg: "internal/platform/agentsandbox", test: "TestWhatAdmissionAdds/toleration called as a resource"},
 	{check: "AppArmor's annotations add what they say", old: `			paths = append(paths, appArmorPaths(`, broken: `			_ = append(paths, appArmorPaths(`, test: "TestAdmittedPaths/AppArmor of the runtime"},
+	{check: "a whole Pod has what its containers have", old: `	paths = append(paths, wholePodPaths(spec)...)
+`, broken: ``, pkg: "internal/platform/agentsandbox", test: "TestWhatAdmissionAdds/requests of the whole Pod"},
 	{check: "host ports are of host networks", old: `if spec["hostNetwork"] == true {`, broken: `if true {`, pkg: "internal/platform/agentsandbox", test: "TestWhatAdmissionAdds/a host port in its own network"},
 })

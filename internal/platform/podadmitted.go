@@ -31,8 +31,8 @@ const (
 //     tolerations, and so does whoever holds a Pod back by a scheduling gate, which
 //     is the only time at which the API server lets anybody add a nodeSelector.
 //   - Tolerations of the extended resources that it asks for.
-//   - Requests for which it has a limit of the same value, and what a LimitRange
-//     gave it.
+//   - Requests for which it has a limit of the same value, what a LimitRange
+//     gave it, and what it has as a whole for its containers.
 //   - Host ports, where it is in its node's network.
 //   - AppArmor profiles that its annotations name (pkg/registry/core/pod/strategy.go).
 //   - What the keys of matchLabelKeys and mismatchLabelKeys come to in the selectors
@@ -48,9 +48,7 @@ func admitted(pod *unstructured.Unstructured) []string {
 		paths = append(paths, podSpecPath+"affinity.nodeAffinity")
 	}
 	paths = append(paths, selectorPaths(spec)...)
-	if limits, _, _ := unstructured.NestedMap(spec, "resources", "limits"); len(limits) > 0 {
-		paths = append(paths, podSpecPath+"resources.requests")
-	}
+	paths = append(paths, wholePodPaths(spec)...)
 	for _, key := range []string{"containers", "initContainers"} {
 		for _, c := range fields.Objects(spec, key) {
 			name := fields.String(c, "name")

@@ -49,8 +49,6 @@ func TestAdmittedPaths(t *testing.T) {
 		"nothing":                 {nil, nil},
 		"a RuntimeClass":          {[]changed{set("kata", "spec", "runtimeClassName")}, []string{nodeSelector, tolerations}},
 		"written to":              {[]changed{edited}, []string{nodeSelector, tolerations, affinity}},
-		"limits of the whole Pod": {[]changed{set(object{"cpu": "2"}, "spec", "resources", "limits")}, []string{podSpecPath + "resources.requests"}},
-		"no limits of that":       {[]changed{set(object{}, "spec", "resources", "limits")}, nil},
 		"requests like limits":    {[]changed{resources(object{"cpu": "1000m"}, object{"cpu": "1"})}, []string{container + `resources.requests["cpu"]`}},
 		"requests unlike limits":  {[]changed{resources(object{"cpu": "1"}, object{"cpu": "2"})}, nil},
 		"requests without limits": {[]changed{resources(object{"cpu": "0"}, object{"memory": "0"})}, nil},
