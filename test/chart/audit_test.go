@@ -94,7 +94,7 @@ func unanswered(err error) bool {
 func (w *world) bindsIn(t *testing.T, labels map[string]string) *binds {
 	t.Helper()
 	ns, _, members := w.pool(t, labels)
-	return &binds{ns: ns, member: members[0].Name}
+	return &binds{ns: ns, member: members[0].Name, without: w.kubelet.without}
 }
 
 // coldStart tries one for a claim that does not exist, as a dry run.

@@ -40,6 +40,8 @@ type binds struct {
 	ns *scenario.Namespace
 	// member is an idle member of a pool.
 	member string
+	// without reports whether a replica that had lost its lease served nothing at a time; nil for never.
+	without func(at time.Time) bool
 
 	mu      sync.Mutex
 	tried   int
@@ -146,9 +148,10 @@ func (b *binds) result() string {
 	return text
 }
 
-// lost are the calls that failed for another reason than too little time.
+// lost are the calls that failed for another reason than too little time: for themselves, or for a leader to renew its
+// lease, without which it ends.
 func (b *binds) lost() []failure {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(b.failed), failure.slow)
+	return slices.DeleteFunc(slices.Clone(b.failed), func(f failure) bool { return f.slow() || b.without != nil && b.without(f.at) })
 }

@@ -32,6 +32,42 @@ type kubelet struct {
 	replicas []*replica
 	// published are the endpoints; nil where they have to be written in any case.
 	published []string
+	// outages are those of replicas that lost their lease.
+	outages []outage
+}
+
+// outage is when a replica served nothing; it has not ended where to is zero.
+type outage struct {
+	address  string
+	from, to time.Time
+}
+
+// lastServed is how long before the last answer to a probe a replica that ends may have ended its webhooks: it goes on to
+// answer probes while calls that are under way are completed.
+const lastServed = 15 * time.Second
+
+// leaseLost notes that a replica ends. It may be told so again until the replica is back.
+func (k *kubelet) leaseLost(r *replica) {
+	if !slices.ContainsFunc(k.outages, func(o outage) bool { return o.address == r.address && o.to.IsZero() }) {
+		k.outages = append(k.outages, outage{address: r.address, from: r.seen.Add(-lastServed)})
+	}
+}
+
+// served notes that a replica is ready.
+func (k *kubelet) served(r *replica, now time.Time) {
+	r.seen = now
+	for i := range k.outages {
+		if o := &k.outages[i]; o.address == r.address && o.to.IsZero() {
+			o.to = now
+		}
+	}
+}
+
+// without reports whether a replica that had lost its lease served nothing at that time.
+func (k *kubelet) without(at time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.ContainsFunc(k.outages, func(o outage) bool { return at.After(o.from) && (o.to.IsZero() || at.Before(o.to)) })
 }
 
 // run probes until ctx ends, and publishes who was ready in the last kubeletDelay.
@@ -75,6 +111,7 @@ func (k *kubelet) readyNow(ctx context.Context) []string {
 	for _, r := range k.replicas {
 		if !r.leaving && r.process != nil && r.ready(ctx) {
 			ready = append(ready, r.address)
+			k.served(r, time.Now())
 		}
 	}
 	return ready
@@ -166,6 +203,7 @@ func (k *kubelet) restart(ctx context.Context) {
 		}
 		if r.process.EndedWith(fixture.LeaseLost) {
 			fmt.Fprintf(os.Stderr, "%s is started again: %s\n", r.process.Name, fixture.LeaseLost)
+			k.leaseLost(r)
 			// The next look tries again.
 			_ = r.start(ctx, k.client)
 		}

@@ -37,6 +37,8 @@ type replica struct {
 	leaving bool
 	// down: it has been ended, and nobody starts it again.
 	down bool
+	// seen is when it was last ready.
+	seen time.Time
 
 	program, dir string
 	identity     *rest.Config

@@ -306,7 +306,7 @@ func (w *world) binds(t *testing.T) *binds {
 	t.Helper()
 	ns, _, members := w.pool(t, scenario.Enforce())
 	w.must(t, ns.WaitGuarded(t.Context(), within))
-	return &binds{ns: ns, member: members[0].Name}
+	return &binds{ns: ns, member: members[0].Name, without: w.kubelet.without}
 }
 
 // patch changes a Sandbox.
