@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -69,6 +70,13 @@ func undoProfile(have, want map[string]any) {
 
 // profiledByAnnotation are the containers whose AppArmor profiles are what annotations of their Pod name, separated by commas.
 func profiledByAnnotation(pod *unstructured.Unstructured) string {
+	annotations := pod.GetAnnotations()
+	isProfile := func(key string) bool {
+		return strings.HasPrefix(key, corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix)
+	}
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(annotations)), isProfile) {
+		return ""
+	}
 	var names []string
 	for _, list := range []string{"initContainers", "containers"} {
 		containers, _, _ := unstructured.NestedSlice(pod.Object, "spec", list)
@@ -76,7 +84,7 @@ func profiledByAnnotation(pod *unstructured.Unstructured) string {
 			container, _ := c.(map[string]any)
 			profile, _, _ := unstructured.NestedMap(container, "securityContext", "appArmorProfile")
 			name, _, _ := unstructured.NestedString(container, "name")
-			named := profileOf(pod.GetAnnotations()[corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+name])
+			named := profileOf(annotations[corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+name])
 			if named != nil && reflect.DeepEqual(profile, named) {
 				names = append(names, name)
 			}

@@ -49,12 +49,13 @@ func admitted(pod *unstructured.Unstructured) []string {
 	}
 	paths = append(paths, selectorPaths(spec)...)
 	paths = append(paths, wholePodPaths(spec)...)
+	annotations := pod.GetAnnotations()
 	for _, key := range []string{"containers", "initContainers"} {
 		for _, c := range fields.Objects(spec, key) {
 			name := fields.String(c, "name")
 			container := podSpecPath + key + "[name=" + Quoted(name) + "]."
 			paths = append(paths, resourcePaths(container, c)...)
-			paths = append(paths, appArmorPaths(container, pod.GetAnnotations()[corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+name])...)
+			paths = append(paths, appArmorPaths(container, annotations[corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+name])...)
 			if spec["hostNetwork"] == true {
 				paths = append(paths, hostPorts(container, c)...)
 			}
@@ -63,7 +64,7 @@ func admitted(pod *unstructured.Unstructured) []string {
 			}
 		}
 	}
-	return append(paths, limitRanged(pod.GetAnnotations()[limitRangerKey])...)
+	return append(paths, limitRanged(annotations[limitRangerKey])...)
 }
 
 // Quoted is a value of a predicate in a path.
