@@ -36,3 +36,17 @@ func TestCallsWithoutAReplica(t *testing.T) {
 	k.served(one, at(150))
 	want("it goes on", 136)
 }
+
+// Both are what Helm says when the record of its release went with the namespace.
+func TestHelmsRecordsThatAreGone(t *testing.T) {
+	for message, want := range map[string]bool{
+		"uninstall: Failed to purge the release: release: not found":                                     true,
+		`uninstall: Failed to purge the release: secrets "sh.helm.release.v1.freshbind.v1" not found`:    true,
+		`uninstall: Failed to purge the release: secrets "sh.helm.release.v1.freshbind.v1" is forbidden`: false,
+		`uninstall: failed to delete release: secrets "sh.helm.release.v1.freshbind.v1" not found`:       false,
+	} {
+		if got := lostRecord.MatchString(message); got != want {
+			t.Errorf("%q: lost is %t, want %t", message, got, want)
+		}
+	}
+}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
+	"regexp"
 	"sync"
 	"syscall"
 	"testing"
@@ -236,10 +236,13 @@ func (w *world) uninstall(t *testing.T) {
 	})
 }
 
+var lostRecord = regexp.MustCompile(`Failed to purge the release: (release:|secrets "sh\.helm\.release\.[^"]+") not found`)
+
 // tookTheRelease reports whether an uninstall failed because its namespace is being deleted, and took
-// Helm's record of the release while Helm was at it. That record is the last thing that Helm deletes.
+// Helm's record of the release while Helm was at it. That record is the last thing that Helm deletes: it reads the record
+// (release: not found), and then deletes it (secrets "…" not found).
 func (w *world) tookTheRelease(ctx context.Context, uninstalling error) bool {
-	if !strings.Contains(uninstalling.Error(), "Failed to purge the release: release: not found") {
+	if !lostRecord.MatchString(uninstalling.Error()) {
 		return false
 	}
 	ns, err := w.clients.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
