@@ -17,9 +17,9 @@ import (
 const (
 	// within bounds every wait; nothing here should come near it.
 	within = 10 * time.Minute
-	// askedAgain is for how long members are asked for that were refused because nobody could decide. Freshbind offers
-	// them again, and who asks forgets after a minute; a machine that is busy takes as long for one answer, and can have none then either.
-	askedAgain = 5 * time.Minute
+	// askedAgain is within what Freshbind offers a member again that it refused because it
+	// could not decide. After a minute it would be asked for without that.
+	askedAgain = 30 * time.Second
 	// askAgain is after how long a user of E2B asks again who got an error.
 	askAgain = time.Second
 )
