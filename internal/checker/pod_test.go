@@ -170,31 +170,36 @@ func TestPodDifference(t *testing.T) {
 				"volumes")},
 		"a missing volumeClaimTemplate": {runs: base(), asked: base().VolumeClaim("data", "1Gi"), want: "volumes[0] is not in the Pod"},
 	}
-	pool := builders.MakePool(ns, "python").Obj()
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			h := NewHistory(Options{})
-			pod := builders.MakePod(builders.MakeMember(pool, tc.runs.Obj()).Name("m1").Obj()).Stored("node")
-			if tc.pod != nil {
-				tc.pod(pod)
-			}
-			state, err := podOf(pod.Obj())
-			if err != nil {
-				t.Fatal(err)
-			}
-			asked := h.templateOf(tc.asked.Obj())
-			if asked.err != nil {
-				t.Fatal(asked.err)
-			}
-			got, err := podDifference(state, "m1", asked.member, injected{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := differenceOf(t, tc.runs, tc.asked, tc.pod)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("difference (-want,+got):\n%s", diff)
 			}
 		})
 	}
+}
+
+// differenceOf is that of a member's Pod, built from one template and then changed, to another template.
+func differenceOf(t *testing.T, runs, asked *builders.Template, change func(p *builders.Pod)) string {
+	t.Helper()
+	pod := builders.MakePod(builders.MakeMember(builders.MakePool(ns, "python").Obj(), runs.Obj()).Name("m1").Obj()).Stored("node")
+	if change != nil {
+		change(pod)
+	}
+	state, err := podOf(pod.Obj())
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := NewHistory(Options{}).templateOf(asked.Obj())
+	if template.err != nil {
+		t.Fatal(template.err)
+	}
+	got, err := podDifference(state, "m1", template.member, injected{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
 }
 
 // Volumes that are claimed have the sandbox's name, so that two members of one template have two Pods.

@@ -77,22 +77,7 @@ func TestWhatAdmissionWroteIsNoDifference(t *testing.T) {
 			pod: named("c", "unconfined", context(profile("Unconfined")))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pod := builders.MakePod(builders.MakeMember(builders.MakePool(ns, "python").Obj(), tc.runs.Obj()).Name("m1").Obj()).Stored("node")
-			if tc.pod != nil {
-				tc.pod(pod)
-			}
-			state, err := podOf(pod.Obj())
-			if err != nil {
-				t.Fatal(err)
-			}
-			asked := NewHistory(Options{}).templateOf(tc.asked.Obj())
-			if asked.err != nil {
-				t.Fatal(asked.err)
-			}
-			got, err := podDifference(state, "m1", asked.member, injected{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := differenceOf(t, tc.runs, tc.asked, tc.pod)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("difference (-want,+got):\n%s", diff)
 			}

@@ -1,8 +1,8 @@
 package revision
 
 // Equal says whether got is want, but for leaves that got has, want has not and allowed names. A leaf that want has must be there with
-// the same value, or with one that allowed overrides it with. Elements of lists are told apart by their merge key where the API names one and the keys are unique, else by position;
-// those that both have must come in the same order.
+// the same value, or with one that allowed overrides it with. Elements of lists are told apart by their merge key where the API names one
+// and the keys are unique, else by position; those that both have must come in the same order.
 func Equal(want, got Blueprint, allowed PathSet) bool {
 	return (*Budget)(nil).Count(want, got, allowed, 1) == 0
 }
