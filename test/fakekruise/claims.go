@@ -32,8 +32,8 @@ func (c *claimController) reconcile(ctx context.Context, key string) (time.Durat
 	if claim == nil || claim.GetDeletionTimestamp() != nil {
 		return 0, nil
 	}
-	if timeout := c.options.wait(cacheTimeout); !c.expected.satisfied(claim, timeout) {
-		return timeout, nil
+	if !c.expected.satisfied(claim) {
+		return c.options.wait(cacheTimeout), nil
 	}
 	phase, had := text(claim, "status", "phase"), number(claim, "status", "claimedReplicas")
 	if phase == phaseCompleted {
@@ -110,7 +110,7 @@ func (c *claimController) say(ctx context.Context, claim *unstructured.Unstructu
 	}
 	stored, err := c.in(Claims, claim.GetNamespace()).Patch(ctx, claim.GetName(), types.MergePatchType, raw, metav1.PatchOptions{}, "status")
 	if err == nil {
-		c.expected.expect(stored, false)
+		c.expected.expect(stored, false, c.options.wait(cacheTimeout))
 	}
 	return ignoreNotFound(err)
 }

@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// cacheTimeout is how long somebody waits for their cache to show a write.
+// cacheTimeout is how long somebody waits for their cache to show a write, their own or the
+// one that they take to be behind a conflict.
 const cacheTimeout = time.Minute
 
 // seen remembers which version of an object a cache has to show before the object is
@@ -23,20 +24,21 @@ type wanted struct {
 	version string
 	// newer: that very version does not do.
 	newer bool
-	since time.Time
+	until time.Time
 }
 
 func newSeen() *seen { return &seen{want: map[types.UID]wanted{}} }
 
-// expect has the object wait until the cache shows this version, or a newer one.
-func (s *seen) expect(obj metav1.Object, newer bool) {
+// expect has the object wait until the cache shows this version, or a newer one, or the
+// timeout is over.
+func (s *seen) expect(obj metav1.Object, newer bool, timeout time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.want[obj.GetUID()] = wanted{obj.GetResourceVersion(), newer, time.Now()}
+	s.want[obj.GetUID()] = wanted{obj.GetResourceVersion(), newer, time.Now().Add(timeout)}
 }
 
 // satisfied reports whether an object that the cache shows is not older than was expected.
-func (s *seen) satisfied(obj metav1.Object, timeout time.Duration) bool {
+func (s *seen) satisfied(obj metav1.Object) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w, is := s.want[obj.GetUID()]
@@ -44,7 +46,7 @@ func (s *seen) satisfied(obj metav1.Object, timeout time.Duration) bool {
 		return true
 	}
 	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), w.version)
-	if err == nil && (order > 0 || order == 0 && !w.newer) || time.Since(w.since) > timeout {
+	if err == nil && (order > 0 || order == 0 && !w.newer) || time.Now().After(w.until) {
 		delete(s.want, obj.GetUID())
 		return true
 	}

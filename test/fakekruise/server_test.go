@@ -51,15 +51,10 @@ func newPool(t *testing.T, updateRevision string, revisions []string, put, creat
 	}
 	stored(Sets, set)
 	for i, hash := range revisions {
-		box := newBox(set, nil)
-		box.SetName(fmt.Sprintf("pool-%d", i))
+		box := memberNamed(fmt.Sprintf("pool-%d", i), set)
 		box.SetUID(types.UID(box.GetName()))
 		box.SetResourceVersion("1")
-		box.SetOwnerReferences(controlledBy(set))
 		label(box, labelHash, hash)
-		box.Object["status"] = map[string]any{
-			"phase": phaseRunning, "podInfo": map[string]any{"podIP": "10.0.0.1"}, "conditions": []any{map[string]any{"type": "Ready", "status": "True"}},
-		}
 		stored(Sandboxes, box)
 	}
 	client.PrependReactor("update", Sandboxes.Resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -78,7 +73,9 @@ func newPool(t *testing.T, updateRevision string, revisions []string, put, creat
 		box.Object["status"] = map[string]any{"phase": phaseRunning, "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
 		return create != nil, nil, create
 	})
-	v, err := viewOf(client, Options{Pace: 1000}, Sets, Sandboxes, Templates)
+	// On a busy machine the minute of upstream's could be over before the tries are.
+	options := Options{Pace: 1000, Remembers: func() time.Duration { return 1000 * time.Hour }}
+	v, err := viewOf(client, options, Sets, Sandboxes, Templates)
 	if err == nil {
 		p.server, err = v.server(t.Context())
 	}

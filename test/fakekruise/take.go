@@ -70,7 +70,7 @@ func (t *taker) pick(r Request) (*unstructured.Unstructured, error) {
 		if len(found) >= candidates {
 			break
 		}
-		if t.seen.satisfied(box, t.options.wait(cacheTimeout)) && box.GetAnnotations()[keyLock] == "" && stateOf(box, now) == available &&
+		if t.seen.satisfied(box) && box.GetAnnotations()[keyLock] == "" && stateOf(box, now) == available &&
 			text(box, "status", "podInfo", "podIP") != "" {
 			found = append(found, box)
 		}
@@ -111,7 +111,7 @@ func (t *taker) anyOf(boxes []*unstructured.Unstructured) *unstructured.Unstruct
 		if _, taken := t.picked.LoadOrStore(box.GetUID(), true); taken {
 			continue
 		}
-		if t.seen.satisfied(box, t.options.wait(cacheTimeout)) {
+		if t.seen.satisfied(box) {
 			return box
 		}
 		t.picked.Delete(box.GetUID())
@@ -126,10 +126,10 @@ func (t *taker) put(ctx context.Context, box *unstructured.Unstructured, r Reque
 	stored, err := t.in(Sandboxes, r.Namespace).Update(ctx, box, metav1.UpdateOptions{})
 	switch {
 	case err == nil:
-		t.seen.expect(stored, false)
+		t.seen.expect(stored, false, t.options.wait(cacheTimeout))
 		return stored, nil
 	case apierrors.IsConflict(err):
-		t.seen.expect(box, true)
+		t.seen.expect(box, true, t.options.remembers())
 		return nil, againError{fmt.Errorf("take sandbox %s: %w", box.GetName(), err)}
 	}
 	return nil, fmt.Errorf("take sandbox %s: %w", box.GetName(), err)

@@ -23,6 +23,16 @@ type Options struct {
 	Pace float64
 	// WithoutRolling leaves old members where they are, as v0.1 and v0.2 do.
 	WithoutRolling bool
+	// Remembers is how long whoever takes members passes over one that they got a conflict for
+	// and that nothing has changed since; nil means as long as upstream does, a minute.
+	Remembers func() time.Duration
+}
+
+func (o Options) remembers() time.Duration {
+	if o.Remembers == nil {
+		return o.wait(cacheTimeout)
+	}
+	return o.wait(o.Remembers())
 }
 
 // wait is how long something takes at this pace.

@@ -48,6 +48,8 @@ type Kruise struct {
 	proxies [Views]*controlplane.Proxy
 	as      [Views]*rest.Config
 	server  atomic.Pointer[fakekruise.Server]
+	// probed: a probe is under way.
+	probed atomic.Bool
 	// background ends with the world, end the controllers and the server that run now.
 	background context.Context
 	end        context.CancelFunc
@@ -88,12 +90,22 @@ func (k *Kruise) Begin(ctx context.Context, w *scenario.World) error {
 func (k *Kruise) start() error {
 	var ctx context.Context
 	ctx, k.end = context.WithCancel(k.background)
-	if err := fakekruise.StartControllers(ctx, k.as[0], fakekruise.Options{}); err != nil {
+	options := fakekruise.Options{Remembers: k.remembers}
+	if err := fakekruise.StartControllers(ctx, k.as[0], options); err != nil {
 		return err
 	}
-	server, err := fakekruise.StartServer(ctx, k.as[1], fakekruise.Options{})
+	server, err := fakekruise.StartServer(ctx, k.as[1], options)
 	k.server.Store(server)
 	return err
+}
+
+// remembers is upstream's minute, but for members that a probe is refused: those it gets only
+// if Freshbind offers them again, however long a busy machine takes for that.
+func (k *Kruise) remembers() time.Duration {
+	if k.probed.Load() {
+		return forever
+	}
+	return time.Minute
 }
 
 // ClaimsAreObjects is false: the claims of its pools are requests of E2B.

@@ -269,6 +269,8 @@ func (p *SetPool) unserved(ctx context.Context, names []string) ([]scenario.Unre
 // Unserved looks for them as users of E2B, and then as SandboxClaims: each passes over what
 // it was refused.
 func (p *SetPool) Unserved(ctx context.Context) (scenario.Probe, error) {
+	p.probed.Store(true)
+	defer p.probed.Store(false)
 	var all scenario.Probe
 	for _, as := range []struct {
 		prefix string

@@ -17,9 +17,11 @@ import (
 const (
 	// within bounds every wait; nothing here should come near it.
 	within = 10 * time.Minute
-	// askedAgain is within what Freshbind offers a member again that it refused because it
-	// could not decide. After a minute it would be asked for without that.
-	askedAgain = 30 * time.Second
+	// askedAgain bounds for how long a probe asks for a member that was refused because nobody
+	// could decide, until Freshbind offers it again.
+	askedAgain = 5 * time.Minute
+	// forever is longer than any test.
+	forever = 24 * time.Hour
 	// askAgain is after how long a user of E2B asks again who got an error.
 	askAgain = time.Second
 )
