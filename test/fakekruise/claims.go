@@ -33,7 +33,7 @@ func (c *claimController) reconcile(ctx context.Context, key string) (time.Durat
 		return 0, nil
 	}
 	if !c.expected.satisfied(claim) {
-		return c.options.wait(cacheTimeout), nil
+		return c.options.wait(CacheTimeout), nil
 	}
 	phase, had := text(claim, "status", "phase"), number(claim, "status", "claimedReplicas")
 	if phase == phaseCompleted {
@@ -110,7 +110,7 @@ func (c *claimController) say(ctx context.Context, claim *unstructured.Unstructu
 	}
 	stored, err := c.in(Claims, claim.GetNamespace()).Patch(ctx, claim.GetName(), types.MergePatchType, raw, metav1.PatchOptions{}, "status")
 	if err == nil {
-		c.expected.expect(stored, false, c.options.wait(cacheTimeout))
+		c.expected.expect(stored, false, c.options.wait(CacheTimeout))
 	}
 	return ignoreNotFound(err)
 }

@@ -31,7 +31,7 @@ func (c *boxController) reconcile(ctx context.Context, key string) (time.Duratio
 		return 0, c.orphaned(ctx, pod)
 	}
 	if !c.expected.satisfied(box) {
-		return c.options.wait(cacheTimeout), nil
+		return c.options.wait(CacheTimeout), nil
 	}
 	if box.GetDeletionTimestamp() != nil {
 		return 0, nil
@@ -161,7 +161,7 @@ func (c *boxController) patchStatus(ctx context.Context, box *unstructured.Unstr
 	}
 	stored, err := c.in(Sandboxes, box.GetNamespace()).Patch(ctx, box.GetName(), types.MergePatchType, raw, metav1.PatchOptions{}, "status")
 	if err == nil {
-		c.expected.expect(stored, false, c.options.wait(cacheTimeout))
+		c.expected.expect(stored, false, c.options.wait(CacheTimeout))
 	}
 	return ignoreNotFound(err)
 }

@@ -2,7 +2,6 @@ package fakekruise
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // lateView shows these objects whatever is written, and counts what is.
@@ -118,29 +118,29 @@ func TestRemembers(t *testing.T) {
 		"another version, and whoever remembers": {remembers: day, version: "2", want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				set := objectOf("SandboxSet", "pool", map[string]any{"template": map[string]any{}}, nil)
-				set.SetUID("uid-pool")
-				box := memberNamed("pool-1", set)
-				v, _ := lateView(t, map[schema.GroupVersionResource][]*unstructured.Unstructured{Sets: {set}, Sandboxes: {box}})
-				client, _ := v.client.(*fake.FakeDynamicClient)
-				client.PrependReactor("update", Sandboxes.Resource, func(clienttesting.Action) (bool, runtime.Object, error) {
-					return true, nil, apierrors.NewConflict(Sandboxes.GroupResource(), "pool-1", nil)
-				})
-				v.options.Remembers = tc.remembers
-				taker := taker{view: v, seen: newSeen()}
-				request := Request{Namespace: "n", Set: "pool", User: "user", OnlyStock: true}
-				if _, _, err := taker.take(t.Context(), request); !apierrors.IsConflict(err) {
-					t.Fatalf("the first try: %v, want a conflict", err)
-				}
-				time.Sleep(tc.after)
-				if tc.version != "" {
-					box.SetResourceVersion(tc.version)
-				}
-				if _, err := taker.pick(request); (err == nil) != tc.want {
-					t.Errorf("a second look: %v, want that it finds the member: %t", err, tc.want)
-				}
+			set := objectOf("SandboxSet", "pool", map[string]any{"template": map[string]any{}}, nil)
+			set.SetUID("uid-pool")
+			box := memberNamed("pool-1", set)
+			v, _ := lateView(t, map[schema.GroupVersionResource][]*unstructured.Unstructured{Sets: {set}, Sandboxes: {box}})
+			client, _ := v.client.(*fake.FakeDynamicClient)
+			client.PrependReactor("update", Sandboxes.Resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, apierrors.NewConflict(Sandboxes.GroupResource(), "pool-1", nil)
 			})
+			v.options.Remembers = tc.remembers
+			now := clocktesting.NewFakePassiveClock(time.Now())
+			taker := taker{view: v, seen: newSeen()}
+			taker.seen.clock = now
+			request := Request{Namespace: "n", Set: "pool", User: "user", OnlyStock: true}
+			if _, _, err := taker.take(t.Context(), request); !apierrors.IsConflict(err) {
+				t.Fatalf("the first try: %v, want a conflict", err)
+			}
+			now.SetTime(now.Now().Add(tc.after))
+			if tc.version != "" {
+				box.SetResourceVersion(tc.version)
+			}
+			if _, err := taker.pick(request); (err == nil) != tc.want {
+				t.Errorf("a second look: %v, want that it finds the member: %t", err, tc.want)
+			}
 		})
 	}
 }

@@ -126,7 +126,7 @@ func (t *taker) put(ctx context.Context, box *unstructured.Unstructured, r Reque
 	stored, err := t.in(Sandboxes, r.Namespace).Update(ctx, box, metav1.UpdateOptions{})
 	switch {
 	case err == nil:
-		t.seen.expect(stored, false, t.options.wait(cacheTimeout))
+		t.seen.expect(stored, false, t.options.wait(CacheTimeout))
 		return stored, nil
 	case apierrors.IsConflict(err):
 		t.seen.expect(box, true, t.options.remembers())

@@ -30,7 +30,7 @@ type Options struct {
 
 func (o Options) remembers() time.Duration {
 	if o.Remembers == nil {
-		return o.wait(cacheTimeout)
+		return o.wait(CacheTimeout)
 	}
 	return o.wait(o.Remembers())
 }

@@ -105,7 +105,7 @@ func (k *Kruise) remembers() time.Duration {
 	if k.probed.Load() {
 		return forever
 	}
-	return time.Minute
+	return fakekruise.CacheTimeout
 }
 
 // ClaimsAreObjects is false: the claims of its pools are requests of E2B.

@@ -1,11 +1,19 @@
 package warmpool
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
+
+	"github.com/freshbind/freshbind/test/fakekruise"
 )
 
 // Who has a Sandbox of OpenKruise Agents loses it with it, unless they have let go.
@@ -33,5 +41,24 @@ func TestHolder(t *testing.T) {
 				t.Errorf("holders (-want,+got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// What a probe is refused it gets only if Freshbind offers it again; before and after, upstream
+// asks again by itself.
+func TestProbesAreRemembered(t *testing.T) {
+	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{fakekruise.Sandboxes: "SandboxList"})
+	p := &SetPool{Kruise: &Kruise{}, client: client, in: "a", size: 1}
+	failed, got := errors.New("no list"), []time.Duration{p.remembers()}
+	client.PrependReactor("list", fakekruise.Sandboxes.Resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+		got = append(got, p.remembers())
+		return true, nil, failed
+	})
+	if _, err := p.Unserved(t.Context()); !errors.Is(err, failed) {
+		t.Fatalf("the probe: %v, want that its first list fails", err)
+	}
+	want := []time.Duration{fakekruise.CacheTimeout, forever, fakekruise.CacheTimeout}
+	if diff := cmp.Diff(want, append(got, p.remembers())); diff != "" {
+		t.Errorf("remembered before, in and after a probe (-want,+got):\n%s", diff)
 	}
 }
