@@ -79,3 +79,42 @@ func TestTheLedgerNamesWhoIsPassedOver(t *testing.T) {
 		})
 	}
 }
+
+func TestTheLedgerCountsWhatIsNotReplaced(t *testing.T) {
+	template, pool := builders.MakeTemplate("ns", "python").Obj(), builders.MakePool("ns", "python").Obj()
+	now := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		// events are a member's name, after + when it becomes ready, - when it is deleted and = when a claim gets it.
+		events []string
+		want   int
+	}{
+		"one after another":                  {events: []string{"-a", "+c", "-b", "+d"}, want: 1},
+		"two at once":                        {events: []string{"-a", "-b", "+c", "+d"}, want: 2},
+		"the gap of a bind":                  {events: []string{"=a", "-b", "+c", "+d"}, want: 1},
+		"the oldest gap is filled first":     {events: []string{"=a", "+c", "-b", "-c"}, want: 2},
+		"one too many":                       {events: []string{"+c", "-c"}},
+		"one too many, an older one deleted": {events: []string{"+c", "-a", "-b"}, want: 1},
+		"one too many, and a bind":           {events: []string{"+c", "=a", "-b", "-c"}, want: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLedger()
+			member := func(name string) *unstructured.Unstructured {
+				return builders.MakeMember(pool, template).Name(name).UID("uid-" + name).Created(now).Ready(true).Obj()
+			}
+			l.start(member("a"), member("b"))
+			for _, event := range tc.events {
+				switch m := member(event[1:]); event[0] {
+				case '+':
+					l.see(watch.Added, m, now)
+				case '-':
+					l.see(watch.Deleted, m, now)
+				case '=':
+					l.see(watch.Modified, builders.Bound(m, builders.MakeClaim("ns", "c").UID("uid-c").Obj(), template).Obj(), now)
+				}
+			}
+			if l.most != tc.want {
+				t.Errorf("%d members deleted and not yet replaced at one time, want %d", l.most, tc.want)
+			}
+		})
+	}
+}

@@ -22,11 +22,13 @@ import (
 
 // ledger follows a pool's members in the order of its watch. What leaves the
 // available ones, by a delete or by a bind, leaves a gap; what becomes available
-// fills the oldest.
+// fills the oldest. Where there is none it is spare, and leaves no gap: agent-sandbox
+// makes members too many at times, and deletes as many.
 type ledger struct {
 	mu    sync.Mutex
 	ready map[types.UID]bool
 	gaps  []gap
+	spare int
 	// most is how many gaps that deletes left were open at one time.
 	most, deletes, binds int
 	// wants is the image that claims can get; members of another one are not there for
@@ -54,6 +56,14 @@ func newLedger() *ledger {
 		ready: map[types.UID]bool{}, stands: map[types.UID]standing{}, taken: map[types.UID]taking{}, made: map[string]int{},
 		place: map[types.UID]int{}, asked: map[string]int{},
 	}
+}
+
+// start has the ledger begin with what stands there.
+func (l *ledger) start(members ...*unstructured.Unstructured) {
+	for _, m := range members {
+		l.see(watch.Added, m, time.Now())
+	}
+	l.gaps, l.spare = nil, 0
 }
 
 // want has the ledger look at members of this image alone.
@@ -112,25 +122,16 @@ func (l *ledger) see(event watch.EventType, sandbox *unstructured.Unstructured, 
 	switch was := l.ready[uid]; {
 	case ready && !was:
 		l.ready[uid] = true
-		l.gaps = l.gaps[min(1, len(l.gaps)):]
+		l.comes()
+	case !ready && was && len(claims) > 0:
+		delete(l.ready, uid)
+		l.binds++
+		l.leaves(leftByBind)
 	case !ready && was:
 		delete(l.ready, uid)
-		if len(claims) > 0 {
-			l.binds++
-			l.gaps = append(l.gaps, leftByBind)
-		} else {
-			l.deletes++
-			l.gaps = append(l.gaps, leftByDelete)
-		}
+		l.deletes++
+		l.leaves(leftByDelete)
 	}
-	open := 0
-	for _, g := range l.gaps {
-		if g == leftByDelete {
-			open++
-		}
-	}
-	l.most = max(l.most, open)
-
 	if _, had := l.taken[uid]; len(claims) > 0 && !had {
 		by := taking{claims[0].Name, l.order}
 		l.taken[uid] = by
@@ -148,6 +149,29 @@ func (l *ledger) see(event watch.EventType, sandbox *unstructured.Unstructured, 
 	} else {
 		delete(l.stands, uid)
 	}
+}
+
+func (l *ledger) comes() {
+	if len(l.gaps) > 0 {
+		l.gaps = l.gaps[1:]
+	} else {
+		l.spare++
+	}
+}
+
+func (l *ledger) leaves(g gap) {
+	if l.spare > 0 {
+		l.spare--
+		return
+	}
+	l.gaps = append(l.gaps, g)
+	open := 0
+	for _, g := range l.gaps {
+		if g == leftByDelete {
+			open++
+		}
+	}
+	l.most = max(l.most, open)
 }
 
 // turns is how many claims have to be made while a member stands there, and to be given
@@ -198,9 +222,8 @@ func (s *stage) follow(p scenario.Pool) (l *ledger, stop func()) {
 	list, err := s.Resource(upstream.Sandboxes).List(s.t.Context(), metav1.ListOptions{})
 	s.must(err)
 	for i := range list.Items {
-		l.see(watch.Added, &list.Items[i], time.Now())
+		l.start(&list.Items[i])
 	}
-	l.gaps = nil
 	return l, s.watchFrom(s.Resource(upstream.Sandboxes), list.GetResourceVersion(),
 		func(event watch.EventType, sandbox *unstructured.Unstructured) { l.see(event, sandbox, time.Now()) })
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -144,16 +145,60 @@ func (s *stage) inForce(field string) {
 	})
 }
 
-// countDeletes counts the members that go, from now on.
+// countDeletes counts the members that go from now on, but for those too many.
 func (s *stage) countDeletes() func() int {
 	s.t.Helper()
 	var n atomic.Int64
+	before := s.excess()
 	s.observe(s.Resource(upstream.Sandboxes), func(event watch.EventType, sandbox *unstructured.Unstructured) {
 		if event == watch.Deleted && scenario.PoolOf(sandbox) != "" {
 			n.Add(1)
 		}
 	})
-	return func() int { return int(n.Load()) }
+	return func() int { return int(n.Load()) - (s.excess() - before) }
+}
+
+var excessLogged = regexp.MustCompile(`Deleting excess .*"namespace": ?"([^"]*)".*"count": ?(\d+)`)
+
+// excess counts the members that agent-sandbox has deleted, or is about to, because it
+// made too many: it lists a pool's members before it checks that its cache has all that
+// it created (sandboxwarmpool_controller.go, v1.0.3: reconcilePool).
+func (s *stage) excess() int {
+	s.t.Helper()
+	log, err := wholeLines(s.w.Controllers.LogPath(), 0)
+	s.must(err)
+	return excessIn(log, s.Name)
+}
+
+func excessIn(log []byte, namespace string) (n int) {
+	for _, logged := range excessLogged.FindAllSubmatch(log, -1) {
+		if string(logged[1]) == namespace {
+			count, _ := strconv.Atoi(string(logged[2]))
+			n += count
+		}
+	}
+	return n
+}
+
+func TestExcessIn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		log  string
+		want int
+	}{
+		"JSON": {log: `{"msg":"Deleting excess sandboxes","SandboxWarmPool":{"name":"p","namespace":"it-1"},"namespace":"it-1","name":"p","count":2}`, want: 2},
+		"text": {log: "2026-01-02T10:00:00Z\tINFO\tDeleting excess pods\t" +
+			`{"SandboxWarmPool": {"name":"p","namespace":"it-1"}, "namespace": "it-1", "name": "p", "count": 10}`, want: 10},
+		"another namespace": {log: `{"msg":"Deleting excess sandboxes","namespace":"it-11","count":2}`},
+		"another message":   {log: `{"msg":"Creating new pool sandboxes","namespace":"it-1","count":2}`},
+		"several": {log: `{"msg":"Deleting excess sandboxes","namespace":"it-1","count":2}` + "\n" +
+			`{"msg":"Pool status","namespace":"it-1","count":4}` + "\n" + `{"msg":"Deleting excess sandboxes","namespace":"it-1","count":1}`, want: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := excessIn([]byte(tc.log), "it-1"); got != tc.want {
+				t.Errorf("excessIn() = %d, want %d", got, tc.want)
+			}
+		})
+	}
 }
 
 // eventsOf counts the events of the namespace with a reason.
