@@ -62,7 +62,7 @@ var writtenFaults = map[string]faultCase{
 	"orphaned member": {
 		reason: freshness.NotAMember,
 		provoke: func(r *row) {
-			r.patchMember(r.members[0], `{"metadata":{"ownerReferences":null}}`)
+			r.patchMember(r.members[0], noOwners)
 			r.isRefused(r.take(r.unseen("c1"), r.live(r.members[0])), freshness.NotAMember)
 		},
 	},

@@ -355,7 +355,7 @@ func (w *kruiseWorld) orphans(set *unstructured.Unstructured) {
 	w.must(err)
 	collector, err := client.New(cfg, client.Options{})
 	w.must(err)
-	orphaned := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`))
+	orphaned := client.RawPatch(types.MergePatchType, []byte(noOwners))
 	w.eventually("somebody else to be refused", func() error {
 		return refused(w.c.Patch(w.t.Context(), m.DeepCopy(), orphaned, client.DryRunAll), "ClaimGone: ")
 	})

@@ -101,7 +101,7 @@ func TestTheLedgerCountsWhatIsNotReplaced(t *testing.T) {
 			member := func(name string) *unstructured.Unstructured {
 				return builders.MakeMember(pool, template).Name(name).UID("uid-" + name).Created(now).Ready(true).Obj()
 			}
-			l.start(member("a"), member("b"))
+			l.start([]unstructured.Unstructured{*member("a"), *member("b")})
 			for _, event := range tc.events {
 				switch m := member(event[1:]); event[0] {
 				case '+':

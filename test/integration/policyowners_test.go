@@ -157,7 +157,7 @@ func TestAUsedSandboxStaysUsedHoweverEnforceIsSaid(t *testing.T) {
 				t.Errorf("put back by one patch: error = %v, want refused %t", err, tc.refused)
 			}
 			twice := s.sandbox(t, tc.namespace, name+"-twice", used)
-			first := s.patch(t.Context(), s.admin, twice, `{"metadata":{"ownerReferences":null}}`)
+			first := s.patch(t.Context(), s.admin, twice, noOwners)
 			second := s.patch(t.Context(), s.admin, twice, fakeOwners("SandboxWarmPool"))
 			if (first != nil && second != nil) != tc.refused {
 				t.Errorf("put back by two patches: errors = %v, then %v, want refused %t", first, second, tc.refused)

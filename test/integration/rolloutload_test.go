@@ -59,9 +59,9 @@ func newLedger() *ledger {
 }
 
 // start has the ledger begin with what stands there.
-func (l *ledger) start(members ...*unstructured.Unstructured) {
-	for _, m := range members {
-		l.see(watch.Added, m, time.Now())
+func (l *ledger) start(members []unstructured.Unstructured) {
+	for i := range members {
+		l.see(watch.Added, &members[i], time.Now())
 	}
 	l.gaps, l.spare = nil, 0
 }
@@ -221,9 +221,7 @@ func (s *stage) follow(p scenario.Pool) (l *ledger, stop func()) {
 	s.full(p, "")
 	list, err := s.Resource(upstream.Sandboxes).List(s.t.Context(), metav1.ListOptions{})
 	s.must(err)
-	for i := range list.Items {
-		l.start(&list.Items[i])
-	}
+	l.start(list.Items)
 	return l, s.watchFrom(s.Resource(upstream.Sandboxes), list.GetResourceVersion(),
 		func(event watch.EventType, sandbox *unstructured.Unstructured) { l.see(event, sandbox, time.Now()) })
 }

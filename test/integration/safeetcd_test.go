@@ -63,11 +63,16 @@ func (w *world) playOld(t *testing.T, r schema.GroupResource) {
 				deleted = append(deleted, name)
 			}
 		}
-		// Agent-sandbox hides no member; it may delete one: see excess.
+		others := map[string]bool{}
 		for _, l := range losses() {
 			if !l.Deleted || slices.Contains(deleted, l.Member) {
 				t.Errorf("Freshbind deleted or hid a fresh member: %+v; it deleted: %v", l, deleted)
+			} else {
+				others[l.Member] = true
 			}
+		}
+		if excess := s.excess(); len(others) > excess {
+			t.Errorf("agent-sandbox deleted fresh members: %v, and had %d too many", others, excess)
 		}
 	}()
 	s.image(recreated, "sandbox:v2")

@@ -144,7 +144,7 @@ func TestColdStartsTakeOverNoPod(t *testing.T) {
 	// What the garbage collector does when a Sandbox is deleted and its Pod orphaned:
 	// it does not run here.
 	see, seePods := s.hold(upstream.Sandboxes), s.hold(pods)
-	s.patchPod("c1", mergePatch, `{"metadata":{"ownerReferences":null}}`)
+	s.patchPod("c1", mergePatch, noOwners)
 	s.must(s.Resource(upstream.Sandboxes).Delete(t.Context(), "c1", metav1.DeleteOptions{}))
 	see()
 	seePods()
@@ -172,7 +172,7 @@ func TestMembersTakeOverNoPod(t *testing.T) {
 	// What the garbage collector does when a Sandbox is deleted and its Pod orphaned: it
 	// does not run here.
 	see, seePods := s.hold(upstream.Sandboxes), s.hold(pods)
-	s.patchPod(used.GetName(), mergePatch, `{"metadata":{"ownerReferences":null}}`)
+	s.patchPod(used.GetName(), mergePatch, noOwners)
 	s.must(s.Resource(upstream.Sandboxes).Delete(t.Context(), used.GetName(), metav1.DeleteOptions{}))
 	create := func(ctx context.Context, pod string) error {
 		made := builders.SandboxFrom(again).PodName(pod).Obj()
