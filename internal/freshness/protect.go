@@ -22,6 +22,6 @@ func JudgeDelete(d Deletion) Verdict {
 		d.ClaimExpired, d.SandboxExpired:
 		return Verdict{Allowed: true, Reason: Fresh}
 	}
-	return *deny(MemberClaimed, "sandbox %s belongs to claim %s, which is alive: it is no idle member any more",
+	return *deny(MemberClaimed, "%s is no idle member any more: claim %s, which is alive, has it or is about to",
 		d.Sandbox, d.Owner.Name)
 }

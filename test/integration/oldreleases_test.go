@@ -190,6 +190,7 @@ func TestOldReleases(t *testing.T) {
 			t.Run("events", func(t *testing.T) { testBareEvents(t, w) })
 			t.Run("in-place update", func(t *testing.T) { testOldUpdate(t, w) })
 			t.Run("dead members", func(t *testing.T) { testOldDeadMembers(t, w) })
+			t.Run("late deletes", func(t *testing.T) { testOldLateDeletes(t, w) })
 		})
 	}
 }
@@ -238,6 +239,8 @@ func testOldUpdate(t *testing.T, w *oldWorld) {
 		state := s.get(upstream.SandboxWarmPools, s.pool.Name).GetAnnotations()[settings.RolloutStateKey]
 		return state, state == ""
 	})
+	// A claim whose cache shows no Pod of the pool yet starts without one.
+	s.settled()
 	warm := scenario.Names("w", 2)
 	s.claim(s.pool, warm...)
 	for claim, pod := range s.running(warm) {

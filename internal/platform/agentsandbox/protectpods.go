@@ -3,7 +3,6 @@ package agentsandbox
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,8 +18,8 @@ import (
 // deletes a bare Pod that has left the pool. Platform and API have to be set.
 type PodDeletions struct {
 	Platform *Platform
-	// API reads from the API server, not from a cache. It lists: between a Pod's
-	// two writes nothing on it names its Sandbox, and such deletes are rare.
+	// API reads from the API server, not from a cache. It lists: before a Sandbox
+	// owns the Pod nothing on it names that, and such deletes are rare.
 	API client.Reader
 }
 
@@ -35,9 +34,9 @@ func (p *PodDeletions) Deletion(ctx context.Context, pod *unstructured.Unstructu
 	var sandbox *unstructured.Unstructured
 	var err error
 	if owner := metav1.GetControllerOfNoCopy(pod); owner == nil {
-		var served bool
-		if sandbox, served, err = p.taker(ctx, pod); err == nil && sandbox == nil && !served {
-			return p.promised(ctx, pod, now)
+		var others []*unstructured.Unstructured
+		if sandbox, others, err = p.taker(ctx, pod); err == nil && sandbox == nil {
+			return p.promised(ctx, pod, others, now)
 		}
 	} else if IsSandbox(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()) {
 		sandbox, err = p.Platform.Get(ctx, Sandboxes, pod.GetNamespace(), owner.Name)
@@ -59,42 +58,51 @@ func (p *PodDeletions) AnswerDelete() (code int32, reason metav1.StatusReason) {
 	return p.Platform.AnswerDelete()
 }
 
-// taker returns the Sandbox that is to run in a Pod without an owner, nil for
-// none. served: the Pod's claim has a Sandbox that runs elsewhere.
-func (p *PodDeletions) taker(ctx context.Context, pod *unstructured.Unstructured) (taker *unstructured.Unstructured, served bool, err error) {
+// taker returns the Sandbox that is to run in a Pod without an owner, else nil and all
+// others of the namespace.
+func (p *PodDeletions) taker(ctx context.Context, pod *unstructured.Unstructured) (taker *unstructured.Unstructured, others []*unstructured.Unstructured, err error) {
 	sandboxes, err := p.lister().list(ctx, Sandboxes, kindSandbox, pod.GetNamespace(), labels.Everything())
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
-	claim := pod.GetLabels()[PodClaimLabel]
 	for _, s := range sandboxes {
 		if PodNameOf(s) == pod.GetName() {
-			return s, false, nil
+			return s, nil, nil
 		}
-		served = served || slices.ContainsFunc(ClaimsOf(s), func(o freshness.Owner) bool { return o.UID == claim })
 	}
-	return nil, served, nil
+	return nil, sandboxes, nil
 }
 
-// promised is about a Pod whose claim, which v0.2.1 writes onto it, has no
-// Sandbox yet.
-func (p *PodDeletions) promised(ctx context.Context, pod *unstructured.Unstructured, now time.Time) (freshness.Deletion, error) {
-	d := freshness.Deletion{Sandbox: pod.GetName()}
-	uid := pod.GetLabels()[PodClaimLabel]
-	if uid == "" {
-		return d, nil
-	}
+// promised is about a Pod that no Sandbox has yet: its claim creates one next. v0.2.1
+// writes that claim onto the Pod. v0.1.0 does not, so that any claim without a Sandbox
+// may be the one.
+func (p *PodDeletions) promised(ctx context.Context, pod *unstructured.Unstructured, sandboxes []*unstructured.Unstructured, now time.Time) (freshness.Deletion, error) {
+	nobodys := freshness.Deletion{Sandbox: pod.GetName()}
 	claims, err := p.lister().list(ctx, Claims, kindClaim, pod.GetNamespace(), labels.Everything())
 	if err != nil {
 		return freshness.Deletion{}, fmt.Errorf("judging the delete of pod %s: %w", pod.GetName(), err)
 	}
-	for _, c := range claims {
-		if string(c.GetUID()) == uid {
-			d.Owner = freshness.Owner{Kind: freshness.OwnedByClaim, Name: c.GetName(), UID: uid}
-			d.Claim, d.ClaimExpired = claimOf(c), claimExpired(c, now)
+	served := map[string]bool{}
+	for _, s := range sandboxes {
+		for _, c := range ClaimsOf(s) {
+			served[c.UID] = true
 		}
 	}
-	return d, nil
+	promisedTo := pod.GetLabels()[PodClaimLabel]
+	for _, c := range claims {
+		uid := string(c.GetUID())
+		if served[uid] || promisedTo != "" && promisedTo != uid {
+			continue
+		}
+		d := freshness.Deletion{
+			Sandbox: pod.GetName(), Owner: freshness.Owner{Kind: freshness.OwnedByClaim, Name: c.GetName(), UID: uid},
+			Claim: claimOf(c), ClaimExpired: claimExpired(c, now),
+		}
+		if !freshness.JudgeDelete(d).Allowed {
+			return d, nil
+		}
+	}
+	return nobodys, nil
 }
 
 // lister has no cache, and so reads what is stored now.

@@ -84,10 +84,17 @@ func TestPodDeletion(t *testing.T) {
 		"it is being deleted already":           {builders.PodFrom(owned).Deleting(now).Obj(), objs{sandbox().Obj(), claim}, true},
 		"a pool's of its sandbox's name":        {builders.PodFrom(owned).Owners(poolsOwn).Obj(), objs{sandbox().Obj(), claim}, true},
 		"promised, both claims have another":    {marked, objs{elsewhere, others, claim, other}, true},
+		"promised, only another claim waits":    {marked, objs{elsewhere, claim, other}, true},
 		"it is an idle member":                  {barePod(testTemplate), objs{sandbox().Obj(), claim}, true},
 		"nobody's yet, a sandbox names it":      {unmarked, objs{sandbox().Obj(), claim}, false},
 		"nobody's yet, that sandbox is going":   {unmarked, objs{sandbox().Deleting(now).Obj(), claim}, true},
-		"nobody's, no sandbox names it":         {unmarked, objs{elsewhere, claim}, true},
+		"nobody's, its claim has another":       {unmarked, objs{elsewhere, claim}, true},
+		"nobody's yet, a claim waits":           {unmarked, objs{claim}, false},
+		"nobody's yet, one of two claims waits": {unmarked, objs{elsewhere, claim, other}, false},
+		"nobody's, the claim is going":          {unmarked, objs{alpha().Deleting(now).Obj()}, true},
+		"nobody's, the claim's time is up":      {unmarked, objs{ended(alpha()).Obj()}, true},
+		"nobody's yet, the next claim waits":    {unmarked, objs{ended(alpha()).Obj(), other}, false},
+		"nobody's, and there is no claim":       {unmarked, nil, true},
 		"promised":                              {marked, objs{claim}, false},
 		"promised, a sandbox names it":          {marked, objs{sandbox().Obj(), claim}, false},
 		"promised, the claim has another":       {marked, objs{elsewhere, claim}, true},
@@ -109,12 +116,6 @@ func TestPodDeletion(t *testing.T) {
 		})
 	}
 
-	// Nobody promised it: there is no claim to look for.
-	d := &PodDeletions{Platform: newPlatform(newStore(), nil), API: listing(kindClaim)}
-	if got, err := d.Deletion(t.Context(), unmarked, now); err != nil || got.Claim != nil {
-		t.Errorf("a Pod that nobody was promised: %+v, error %v", got, err)
-	}
-
 	unreadable := map[string]struct {
 		pod    *unstructured.Unstructured
 		unread string
@@ -124,6 +125,7 @@ func TestPodDeletion(t *testing.T) {
 		"its claim":     {owned, "sandboxclaim/c1", ""},
 		"all sandboxes": {marked, "", kindSandbox},
 		"all claims":    {marked, "", kindClaim},
+		"who waits":     {unmarked, "", kindClaim},
 	}
 	for name, tc := range unreadable {
 		t.Run("unreadable: "+name, func(t *testing.T) {
