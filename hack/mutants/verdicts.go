@@ -192,7 +192,7 @@ var deletes = slices.Concat(at("internal/freshness/protect.go", []mutant{
 	{check: "protect: a Pod that only a sandbox names", old: `if PodNameOf(s) == pod.GetName() {`, broken: `if false {`, test: "TestPodDeletion/nobody's yet, a sandbox names it"},
 	{check: "protect: a Pod that its claim has no use for", old: `if served[uid] || `, broken: `if `, test: "TestPodDeletion/promised, the claim has another"},
 	{check: "protect: a Pod that a claim is promised", old: `if !freshness.JudgeDelete(d).Allowed {`, broken: `if false {`, test: "TestPodDeletion/promised"},
-	{check: "protect: not for a claim that it is not promised", old: ` || promisedTo != "" && promisedTo != uid`, broken: ``, test: "TestPodDeletion/promised, only another claim waits"},
+	{check: "protect: not for a claim that it is not promised", old: `promisedTo != "" && promisedTo != uid`, broken: `promisedTo != "" && uid == ""`, test: "TestPodDeletion/promised, only another claim waits"},
 	{check: "protect: a Pod that does not say for whom it left", old: `promisedTo != "" && promisedTo != uid`, broken: `promisedTo != uid`, test: "TestPodDeletion/nobody's yet, a claim waits"},
 	{check: "protect: a later claim may be the one", old: `if !freshness.JudgeDelete(d).Allowed {`, broken: `if true {`, test: "TestPodDeletion/nobody's yet, the next claim waits"},
 	{check: "protect: not when the promised claim's time is up", old: `ClaimExpired: claimExpired(c, now),`, broken: ``, test: "TestPodDeletion/promised, the claim's time is up"},
