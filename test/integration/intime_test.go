@@ -61,6 +61,17 @@ func passed(ctx context.Context, cluster *controlplane.Cluster, guard *fixture.F
 	return writes + bytes.Count(log, []byte("context deadline")), err
 }
 
+// unstamped is how many writes have passed the hooks that stamp and repair without an answer
+// in time.
+func (w *world) unstamped(t *testing.T) int {
+	t.Helper()
+	n, err := passed(t.Context(), w.Cluster, w.Guard, stampHooks...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 func unanswered(metrics exposition.Metrics, hook string) float64 {
 	return metrics.Sum("apiserver_admission_webhook_fail_open_count", fmt.Sprintf("name=%q", hook))
 }

@@ -59,6 +59,7 @@ func testOldLateDeletes(t *testing.T, w *oldWorld) {
 	s.must(s.Resource(upstream.SandboxClaims).Delete(ctx, "late", metav1.DeleteOptions{}))
 	passes("the claim is gone", deletes(pod.GetName(), nil))
 
+	s.settled()
 	s.claim(s.pool, "served")
 	passes("the only claim has another pod", deletes(pod.GetName(), nil))
 	for _, used := range s.running([]string{"served"}) {
