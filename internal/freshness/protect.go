@@ -22,6 +22,6 @@ func JudgeDelete(d Deletion) Verdict {
 		d.ClaimExpired, d.SandboxExpired:
 		return Verdict{Allowed: true, Reason: Fresh}
 	}
-	return *deny(MemberClaimed, "%s is no idle member any more: claim %s, which is alive, has it or is about to",
+	return *deny(MemberClaimed, "%s is no idle member any more: claim %s, which is alive, has it or is about to get it",
 		d.Sandbox, d.Owner.Name)
 }

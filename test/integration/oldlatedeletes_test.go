@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/test/builders"
@@ -23,13 +22,9 @@ import (
 func testOldLateDeletes(t *testing.T, w *oldWorld) {
 	s := w.stage(t, 2, scenario.Enforce())
 	ctx := t.Context()
-	cfg, err := w.Cluster.User(agentsandbox.ControllerUser, "system:masters", "system:serviceaccounts", "system:authenticated")
-	s.must(err)
-	controller, err := dynamic.NewForConfig(cfg)
-	s.must(err)
+	pods := s.w.controllers(t).Resource(podResource).Namespace(s.Name)
 	deletes := func(name string, preconditions *metav1.Preconditions) error {
-		return controller.Resource(podResource).Namespace(s.Name).
-			Delete(ctx, name, metav1.DeleteOptions{Preconditions: preconditions, DryRun: []string{metav1.DryRunAll}})
+		return pods.Delete(ctx, name, metav1.DeleteOptions{Preconditions: preconditions, DryRun: []string{metav1.DryRunAll}})
 	}
 	passes := func(why string, err error) {
 		t.Helper()
@@ -67,7 +62,7 @@ func testOldLateDeletes(t *testing.T, w *oldWorld) {
 	}
 }
 
-// released has a Pod leave its pool as a claim does.
+// released has a Pod leave its pool as a claim of v0.1.0 does, which leaves no word of itself.
 func (s *oldStage) released(name string) *unstructured.Unstructured {
 	s.t.Helper()
 	leave := []byte(`{"metadata":{"ownerReferences":null,"labels":{"` + barePoolLabel + `":null,"` + agentsandbox.TemplateRefHashLabel + `":null}}}`)
