@@ -131,7 +131,7 @@ func refusedByServer(err error) bool {
 func (p *Controller) backOff(m *poolRecord, s *poolState, o outcome, reason, verb string) {
 	var names []string
 	for _, member := range o.refused {
-		if m.backOff(member.UID, s.Now) {
+		if m.failures.note(member.UID, s.Now) {
 			names = append(names, member.Name)
 		}
 	}

@@ -27,7 +27,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/freshbind/freshbind/controllers/hints"
-	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/members"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
@@ -77,7 +76,7 @@ func newWorld(b *testing.B) *world {
 	view := &View{cache: w, lists: w, members: w.store, pods: w.store, kinds: poolKinds, objects: agentsandbox.Objects{}, barePods: agentsandbox.BarePods{}}
 	view.followNodes(w.store)
 	w.Controller = &Controller{
-		platform: &inForce{Platform: agentsandbox.Platform{History: w, Defaults: settings.Defaults{Strategy: freshness.OnReplenish}}, stored: w},
+		platform: newInForce(w, w),
 		kinds:    agentsandbox.Objects{}.Kinds(), visible: agentsandbox.Objects{}, enforced: act, enforcedNow: act, leads: func() bool { return true }, ready: map[types.UID]sets.Set[types.UID]{}, view: view,
 		client: worldWrites{world: w}, refused: &Refused{hints: make(hints.Queue[Refusal], 1)}, metrics: NewMetrics(prometheus.NewRegistry()),
 		events: &events.FakeRecorder{}, clock: w.clock, records: map[types.NamespacedName]*poolRecord{},

@@ -27,6 +27,7 @@ import (
 type Platform interface {
 	Get(ctx context.Context, gr schema.GroupResource, namespace, name string) (*unstructured.Unstructured, error)
 	platform.Inspector
+	PodRevisions
 }
 
 // Enforced reports whether Freshbind is to act in a namespace, given what the
@@ -91,8 +92,9 @@ type poolRecord struct {
 	lastSeen map[types.UID]memberStatus
 	readied  sets.Set[types.UID]
 	gone     *lru.Cache
-	// failures are of members that could not be written to.
-	failures map[types.UID]backoff
+	// failures are of members that could not be written to, unstamped of those whose Pods
+	// could not be stamped.
+	failures, unstamped backoffs
 	// version is that of the newest pool that was planned on: the cache may show an
 	// older one than was read.
 	version string
@@ -146,7 +148,7 @@ func (p *Controller) record(key types.NamespacedName, pool types.UID) *poolRecor
 		delete(p.ready, m.pool)
 	}
 	if m == nil || m.pool != pool {
-		m = &poolRecord{pool: pool, leaving: map[types.UID]bool{}, doubted: map[types.UID]string{}, failures: map[types.UID]backoff{}, gone: lru.New(goneKept)}
+		m = &poolRecord{pool: pool, leaving: map[types.UID]bool{}, doubted: map[types.UID]string{}, failures: backoffs{}, unstamped: backoffs{}, gone: lru.New(goneKept)}
 		p.records[key] = m
 	}
 	return m
@@ -365,7 +367,7 @@ func (p *Controller) apply(ctx context.Context, m *poolRecord, s *poolState, pla
 		err = p.suspect(ctx, m, s)
 	}
 	// Claims wait for the labels: a member that cannot be deleted holds up no others.
-	next, stampErr := p.stamp(ctx, s)
+	next, stampErr := p.stamp(ctx, m, s)
 	if stampErr != nil {
 		stampErr = fmt.Errorf("stamping members of pool %s/%s: %w", s.pool.GetNamespace(), s.pool.GetName(), stampErr)
 	}
@@ -375,7 +377,7 @@ func (p *Controller) apply(ctx context.Context, m *poolRecord, s *poolState, pla
 	if plan.Waiting > 0 {
 		again = sooner(again, budgetRecheck)
 	}
-	again = sooner(sooner(again, next), m.nextTry(s.Now))
+	again = sooner(sooner(again, next), m.failures.next(s.Now))
 	again = sooner(again, settings.Pool(s.pool.GetAnnotations()).RestartsIn(s.Now))
 	again = sooner(sooner(again, plan.Again), p.offerAgain(m, s))
 	m.settle(s, plan, again)

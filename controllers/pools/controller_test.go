@@ -35,7 +35,7 @@ func TestKeepingAPoolCurrent(t *testing.T) {
 		return n
 	}
 	on := func(member *unstructured.Unstructured) *unstructured.Unstructured {
-		return builders.MakePod(member).Stored("node-1").Obj()
+		return builders.MakePod(member).Label(settings.StampKey, revisionOf(t, v2)).Stored("node-1").Obj()
 	}
 	type want struct {
 		Writes []string

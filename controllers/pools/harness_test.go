@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,10 +27,12 @@ import (
 
 	"github.com/freshbind/freshbind/controllers/hints"
 	"github.com/freshbind/freshbind/internal/freshness"
+	"github.com/freshbind/freshbind/internal/liveread"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/livereadtest"
 )
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -58,20 +62,47 @@ func (h history) Revisions(context.Context, *unstructured.Unstructured) ([]platf
 type inForce struct {
 	agentsandbox.Platform
 	stored client.Reader
-	gets   int
+	gets   atomic.Int32
+	// refuse are the objects that cannot be read.
+	refuse map[string]error
+}
+
+func newInForce(known platform.History, stored client.Reader) *inForce {
+	p := &inForce{stored: stored, refuse: map[string]error{}}
+	p.History, p.Defaults = known, settings.Defaults{Strategy: freshness.OnReplenish}
+	p.Reader, p.Resolver = liveread.NewReader(livereadtest.GetterFunc(p.read), nil), p
+	return p
 }
 
 func (p *inForce) Get(ctx context.Context, gr schema.GroupResource, namespace, name string) (*unstructured.Unstructured, error) {
-	p.gets++
-	kind := poolKinds.Pools
-	if gr == agentsandbox.Templates {
-		kind = poolKinds.Templates
+	p.gets.Add(1)
+	return p.Platform.Get(ctx, gr, namespace, name)
+}
+
+var storedKinds = map[schema.GroupResource]schema.GroupVersionKind{
+	agentsandbox.Pools: poolKinds.Pools, agentsandbox.Templates: poolKinds.Templates, agentsandbox.Sandboxes: poolKinds.Sandboxes,
+	podResource: podKind,
+}
+
+func (p *inForce) read(ctx context.Context, ref liveread.Ref) (*unstructured.Unstructured, error) {
+	kind, known := storedKinds[ref.GVR.GroupResource()]
+	if !known {
+		return nil, apierrors.NewNotFound(ref.GVR.GroupResource(), ref.Name)
+	}
+	if err := p.refuse[kind.Kind+" "+ref.Name]; err != nil {
+		return nil, err
 	}
 	u := object(kind)
-	if err := p.stored.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, u); err != nil {
-		return nil, client.IgnoreNotFound(err)
+	err := p.stored.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, u)
+	if apierrors.IsNotFound(err) {
+		// The client guesses names of resources.
+		err = apierrors.NewNotFound(ref.GVR.GroupResource(), ref.Name)
 	}
-	return u, nil
+	return u, err
+}
+
+func (p *inForce) Resource(_ context.Context, gr schema.GroupResource) (schema.GroupVersionResource, error) {
+	return gr.WithVersion(storedKinds[gr].Version), nil
 }
 
 // harness is a controller of pools on fake objects.
@@ -147,7 +178,7 @@ func newHarness(t *testing.T, known history, objs ...*unstructured.Unstructured)
 	}).Build()
 	act := func(context.Context, string, string) (bool, error) { return true, nil }
 	r.Controller = &Controller{
-		platform: &inForce{Platform: agentsandbox.Platform{History: known, Defaults: settings.Defaults{Strategy: freshness.OnReplenish}}, stored: r.client},
+		platform: newInForce(known, r.client),
 		kinds:    agentsandbox.Objects{}.Kinds(), visible: agentsandbox.Objects{}, enforced: act, enforcedNow: act,
 		leads:  func() bool { return true },
 		ready:  map[types.UID]sets.Set[types.UID]{},

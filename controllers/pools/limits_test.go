@@ -12,13 +12,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/freshbind/freshbind/internal/freshness"
-	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
@@ -67,42 +64,6 @@ func TestNothingIsStartedWithoutALease(t *testing.T) {
 	}
 	if deletes != firstBatch {
 		t.Errorf("%d deletes were started, want the %d before the lease was over", deletes, firstBatch)
-	}
-}
-
-// Members from before the webhook get their stamps, so many at a time.
-func TestBackfillOfStamps(t *testing.T) {
-	pool := builders.MakePool("ns", "python").Replicas(stampsAtOnce + 10).Strategy("OnReplenish").Obj()
-	objs := []*unstructured.Unstructured{pool, v2}
-	for i := range stampsAtOnce + 10 {
-		m := of(pool, v2, fmt.Sprintf("m%02d", i)).NoLabel(settings.StampKey).Obj()
-		objs = append(objs, m, builders.MakePod(m).NoLabel(settings.StampKey).Obj())
-	}
-	r := newHarness(t, nil, objs...)
-	writes, again := r.step(pool)
-	if diff := cmp.Diff(nextStamps, again); diff != "" || len(writes) != 2*stampsAtOnce {
-		t.Fatalf("%d stamps at first, want %d; comes back after (-want,+got):\n%s", len(writes), 2*stampsAtOnce, diff)
-	}
-	// Another leader goes on.
-	r.records = map[types.NamespacedName]*poolRecord{}
-	if writes, _ = r.step(pool); len(writes) != 2*10 {
-		t.Errorf("%d stamps then, want %d", len(writes), 2*10)
-	}
-	if writes, again = r.step(pool); len(writes) > 0 || again != 0 {
-		t.Errorf("%d stamps once all have one, comes back after %s", len(writes), again)
-	}
-	want, err := agentsandbox.RenderMember(v2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, kind := range []schema.GroupVersionKind{poolKinds.Sandboxes, podKind} {
-		u := object(kind)
-		if err := r.client.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "m00"}, u); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want.Hash(), u.GetLabels()[settings.StampKey]); diff != "" {
-			t.Errorf("stamp of the %s (-want,+got):\n%s", kind.Kind, diff)
-		}
 	}
 }
 
@@ -162,14 +123,14 @@ func TestOneBudgetForAllPools(t *testing.T) {
 	if got := r.annotation(b, settings.RolloutReasonKey); got != string(freshness.Queued) {
 		t.Errorf("the second pool says %q, want %s", got, freshness.Queued)
 	}
-	gets := r.platform.(*inForce).gets
+	gets := r.platform.(*inForce).gets.Load()
 	for i := range 3 {
 		r.clock.SetTime(now.Add(time.Duration(i+2) * countsEvery))
 		if r.step(b); len(r.writes) > 0 {
 			t.Errorf("wrote %v while it waits", r.writes)
 		}
 	}
-	if n := r.platform.(*inForce).gets - gets; n > 0 {
+	if n := r.platform.(*inForce).gets.Load() - gets; n > 0 {
 		t.Errorf("%d live reads while it waits", n)
 	}
 	r.clock.SetTime(now.Add(settings.DefaultDeadline))

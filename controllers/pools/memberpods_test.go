@@ -15,12 +15,12 @@ import (
 // judged by live reads, once.
 func TestMembersByTheirPods(t *testing.T) {
 	pool := builders.MakePool("ns", "python").Replicas(2).Strategy("OnReplenish").Annotation("freshbind.dev/rollout-strategy", "Recreate").Obj()
-	member := of(pool, v2, "m").Obj()
 	inForce, err := agentsandbox.RenderMember(v2)
 	if err != nil {
 		t.Fatal(err)
 	}
 	stamp := inForce.Hash()
+	member := of(pool, v2, "m").Label(settings.StampKey, stamp).Obj()
 	pod := func() *builders.Pod {
 		return builders.MakePod(member).Label(settings.StampKey, stamp).Generation(1).Stored("node-1")
 	}
@@ -38,7 +38,7 @@ func TestMembersByTheirPods(t *testing.T) {
 		"with ephemeral containers": {pod: pod().Set([]any{map[string]any{"name": "debugger", "image": "b"}}, "spec", "ephemeralContainers").Obj(), writes: deletes},
 		"edited":                    {pod: pod().Generation(2).Set("other", "spec", "hostname").Obj(), judged: doubted},
 		"of another stamp":          {pod: pod().Label(settings.StampKey, "v1-old").Obj(), judged: doubted},
-		"of no stamp":               {pod: pod().NoLabel(settings.StampKey).Obj()},
+		"of no stamp":               {pod: pod().NoLabel(settings.StampKey).Obj(), writes: []string{"stamp Pod m"}},
 		"another's":                 {pod: pod().Label(settings.StampKey, "v1-old").Owners(builders.ControllerRef(builders.SandboxFrom(member).UID("x").Obj())).Obj()},
 	}
 	for name, tc := range cases {

@@ -121,12 +121,13 @@ func (p *Controller) planned(m *poolRecord, s *poolState, plan freshness.Plan) {
 		p.follow(m.pool, false)
 		m.gone.Clear()
 	}
-	if !awaits && len(m.leaving)+len(m.failures)+len(m.doubted) == 0 {
+	if !awaits && len(m.leaving)+len(m.failures)+len(m.unstamped)+len(m.doubted) == 0 {
 		return
 	}
 	are := s.memberStatuses()
 	keepPresent(m.leaving, are)
 	keepPresent(m.failures, are)
+	keepPresent(m.unstamped, are)
 	keepPresent(m.doubted, are)
 	if awaits {
 		m.lastSeen = are
@@ -191,24 +192,27 @@ const (
 	longestBackoff = 2 * time.Minute
 )
 
-func (m *poolRecord) backOff(uid types.UID, now time.Time) (first bool) {
-	f := m.failures[uid]
+// backoffs are those of members.
+type backoffs map[types.UID]backoff
+
+func (b backoffs) note(uid types.UID, now time.Time) (first bool) {
+	f := b[uid]
 	wait := min(firstBackoff<<min(f.times, 10), longestBackoff)
-	m.failures[uid] = backoff{f.times + 1, now.Add(wait)}
+	b[uid] = backoff{f.times + 1, now.Add(wait)}
 	return f.times == 0
 }
 
-// failed reports whether the last write to a member was refused, and whether the
-// next one has to wait.
-func (m *poolRecord) failed(uid types.UID, now time.Time) (failed, wait bool) {
-	f, failed := m.failures[uid]
+// failed reports whether the last try of a member failed, and whether the next one has to
+// wait.
+func (b backoffs) failed(uid types.UID, now time.Time) (failed, wait bool) {
+	f, failed := b[uid]
 	return failed, f.until.After(now)
 }
 
-// nextTry is when the first member may be written to again; 0 for none.
-func (m *poolRecord) nextTry(now time.Time) time.Duration {
+// next is when the first member may be tried again; 0 for none.
+func (b backoffs) next(now time.Time) time.Duration {
 	again := time.Duration(0)
-	for _, f := range m.failures {
+	for _, f := range b {
 		if f.until.After(now) {
 			again = sooner(again, f.until.Sub(now))
 		}

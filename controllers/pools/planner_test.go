@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -251,11 +250,11 @@ func TestMembersThatCannotBeDeletedHoldUpNoOther(t *testing.T) {
 }
 
 func TestBackoffGrows(t *testing.T) {
-	m := &poolRecord{failures: map[types.UID]backoff{}}
+	m := &poolRecord{failures: backoffs{}}
 	var waits []time.Duration
 	for range 9 {
-		m.backOff("a", now)
-		waits = append(waits, m.nextTry(now))
+		m.failures.note("a", now)
+		waits = append(waits, m.failures.next(now))
 	}
 	want := []time.Duration{1, 2, 4, 8, 16, 32, 64, 120, 120}
 	for i := range want {

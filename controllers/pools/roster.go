@@ -36,6 +36,8 @@ type entry struct {
 	// few of either.
 	revision, doubt             unique.Handle[string]
 	hideable, stamped, enforced bool
+	// podLacksStamp: it has a Pod of its own without one.
+	podLacksStamp bool
 }
 
 // roll judges those members that are another version by now, or in another Pod, than
@@ -97,7 +99,7 @@ func (m *poolRecord) asWritten(r *roster, now time.Time) []freshness.MemberState
 	for i := range states {
 		uid := r.entries[i].UID
 		states[i].Leaving = states[i].Leaving || m.leaving[uid]
-		states[i].WriteFailed, states[i].BackedOff = m.failed(uid, now)
+		states[i].WriteFailed, states[i].BackedOff = m.failures.failed(uid, now)
 	}
 	return states
 }
@@ -176,7 +178,7 @@ func (p *Controller) judge(ctx context.Context, inspection *platform.Inspection,
 	edited = edited || is.Pod != nil && alone != j.Class && is.Pod.Exchanged(j.Class)
 	e := entry{
 		WithPod: is, revision: unique.Make(j.Found), doubt: unique.Make(""), hideable: member.Hideable, stamped: member.Stamp() != "",
-		enforced: member.Labels[settings.EnforcementKey] != "",
+		enforced: member.Labels[settings.EnforcementKey] != "", podLacksStamp: is.Pod != nil && is.Pod.LacksStamp(member),
 	}
 	if is.Pod != nil && j.Class == freshness.Current && !member.Deleting() {
 		e.doubt = unique.Make(is.Pod.Doubt(member, inspection.Revision()))

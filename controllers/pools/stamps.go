@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/freshbind/freshbind/internal/members"
+	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/settings"
 )
 
@@ -28,59 +29,97 @@ const (
 	nextStamps = 250 * time.Millisecond
 )
 
+// PodRevisions finds the revision that a Pod is built from, by its own content.
+type PodRevisions interface {
+	PodRevision(ctx context.Context, pod *unstructured.Unstructured) (platform.Stamp, error)
+}
+
+// podResource is that of Pods.
+var podResource = schema.GroupResource{Resource: "pods"}
+
 // stamp names the revision on members, and on their Pods, that came before the
-// webhook did, or before their pool asked to be enforced. It returns when to come
-// back, 0 for never.
-func (p *Controller) stamp(ctx context.Context, s *poolState) (time.Duration, error) {
-	var missing []int
-	enforces := s.enforces()
-	for i := range s.members {
-		member := &s.members[i]
-		lacks := !member.stamped || enforces && !member.enforced
-		if lacks && member.revision.Value() != "" && !s.Members[i].Leaving {
-			missing = append(missing, i)
-		}
-	}
+// webhook did, that it had no answer for in time, or whose pool did not ask to be
+// enforced then. It returns when to come back, 0 for never.
+func (p *Controller) stamp(ctx context.Context, m *poolRecord, s *poolState) (time.Duration, error) {
+	missing, again := s.missing(m), time.Duration(0)
 	if len(missing) == 0 {
-		return 0, nil
+		return m.unstamped.next(s.Now), nil
 	}
-	again := time.Duration(0)
 	if len(missing) > stampsAtOnce {
 		missing, again = missing[:stampsAtOnce], nextStamps
 	}
 	if may, err := p.mayWrite(ctx, s); err != nil || !may {
 		return 0, err
 	}
-	var late atomic.Bool
+	var mu sync.Mutex
 	err, _ := slowStart(ctx, len(missing), func(ctx context.Context, k int) error {
-		i := missing[k]
-		// The member's comes last: one that has it is not looked at again, whoever
-		// leads next.
-		done, err := p.stampPod(ctx, s, i)
-		if err != nil || !done {
-			late.Store(late.Load() || !done)
-			return err
+		member := &s.members[missing[k]]
+		// Its own comes first: what a Pod is built from is read off that.
+		if s.lacks(member) {
+			done, err := p.label(ctx, s, p.view.kinds.Sandboxes, member.Member, member.revision.Value())
+			if err != nil || !done {
+				return err
+			}
 		}
-		_, err = p.label(ctx, s, p.view.kinds.Sandboxes, s.members[i].Member, s.members[i].revision.Value())
+		if !member.podLacksStamp {
+			return nil
+		}
+		named, done, err := p.stampPod(ctx, s, member.Pod)
+		mu.Lock()
+		defer mu.Unlock()
+		if named {
+			delete(m.unstamped, member.UID)
+		} else {
+			m.unstamped.note(member.UID, s.Now)
+		}
+		if !done {
+			again = nextStamps
+		}
 		return err
 	})
-	if late.Load() {
-		again = nextStamps
-	}
-	return again, err
+	return sooner(again, m.unstamped.next(s.Now)), err
 }
 
-// stampPod: what was never written to since it was born has a Pod like itself.
-// False when the Pod was written to meanwhile.
-func (p *Controller) stampPod(ctx context.Context, s *poolState, i int) (done bool, err error) {
-	if s.Members[i].Edited {
-		return true, nil
+// missing are the members to be stamped, or whose Pods are. What a webhook could not name,
+// because it takes too much or because of what is stored, cannot be named here either:
+// such a Pod is left alone for longer each time.
+func (s *poolState) missing(m *poolRecord) []int {
+	var out []int
+	for i := range s.members {
+		member := &s.members[i]
+		if s.Members[i].Leaving || m.leaving[member.UID] || member.revision.Value() == "" {
+			continue
+		}
+		if _, wait := m.unstamped.failed(member.UID, s.Now); s.lacks(member) || member.podLacksStamp && !wait {
+			out = append(out, i)
+		}
 	}
-	pod := s.members[i].Pod
-	if pod == nil || pod.Stamp() != "" {
-		return true, nil
+	return out
+}
+
+// lacks reports whether the member itself does.
+func (s *poolState) lacks(member *entry) bool {
+	return !member.stamped || s.enforces() && !member.enforced
+}
+
+// stampPod names what a Pod really is built from: webhooks of others, or somebody who wrote
+// to it, may have made it differ from its member. It is not named where it could not be
+// found out, and not done where the Pod was written to meanwhile.
+func (p *Controller) stampPod(ctx context.Context, s *poolState, cached *members.Pod) (named, done bool, err error) {
+	pod, err := p.platform.Get(ctx, podResource, cached.GetNamespace(), cached.Name)
+	if err != nil {
+		return false, true, fmt.Errorf("reading pod %s: %w", cached.Name, err)
 	}
-	return p.label(ctx, s, podKind, pod, s.members[i].revision.Value())
+	if pod == nil || pod.GetUID() != cached.UID || pod.GetLabels()[settings.StampKey] != "" {
+		// Caches are going to show that.
+		return true, true, nil
+	}
+	stamp, err := p.platform.PodRevision(ctx, pod)
+	if err != nil || stamp.Hash == "" {
+		return false, true, err
+	}
+	done, err = p.label(ctx, s, podKind, pod, stamp.Hash)
+	return err == nil, done, err
 }
 
 // enforces: the pool itself asks to be enforced.

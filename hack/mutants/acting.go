@@ -230,6 +230,15 @@ var returning = slices.Concat(at("controllers/pools/controller.go", []mutant{
 }), at("controllers/pools/stamps.go", []mutant{
 	{check: "audit: a late cache loosens nothing", old: `if act, err := p.actsOn(ctx, stored); err != nil || act {`, broken: `if act, err := p.actsOn(ctx, stored); err != nil || act && false {`, test: "TestMembersOfAPoolThatReturnsToAudit/enforced, as is stored"},
 	{check: "audit: nothing is read for nothing", old: `if len(missing) == 0 {`, broken: `if false {`, test: "TestWhatWritesNothingReadsNoMode"},
+	{check: "stamps: a Pod gets one that its webhook had no answer for", old: `member.podLacksStamp && !wait {`, broken: `wait && !wait {`, test: "TestStampsOfPodsThatLackThem"},
+	{check: "stamps: a Pod's is found by the Pod", old: `done, err = p.label(ctx, s, podKind, pod, stamp.Hash)`, broken: `done, err = p.label(ctx, s, podKind, pod, s.roster.by.Revision())`, test: "TestStampsOfPodsThatLackThem"},
+	{check: "stamps: a Pod that has one keeps it", old: ` || pod.GetLabels()[settings.StampKey] != "" {`, broken: ` {`, test: "TestStampsOfPodsThatLackThem/had none a moment ago"},
+	{check: "stamps: another Pod of that name is left alone", old: ` || pod.GetUID() != cached.UID`, broken: ``, test: "TestStampsOfPodsThatLackThem/another one by now"},
+	{check: "stamps: a Pod that cannot be named waits", old: `member.podLacksStamp && !wait`, broken: `member.podLacksStamp && (!wait || wait)`, test: "TestAPodThatCannotBeNamedIsTriedLater"},
+	{check: "stamps: a Pod without a revision waits", old: `err != nil || stamp.Hash == ""`, broken: `err != nil`, test: "TestAPodThatCannotBeNamedIsTriedLater"},
+	{check: "stamps: a Pod is named again later", old: `			m.unstamped.note(member.UID, s.Now)`, broken: `			m.unstamped.note(member.UID, s.Now.Add(time.Hour))`, test: "TestAPodThatCannotBeNamedIsTriedLater"},
+	{check: "stamps: what was named does not wait", old: `			delete(m.unstamped, member.UID)`, broken: ``, test: "TestAPodThatCannotBeNamedIsTriedLater/unreadable"},
+	{check: "stamps: what was just deleted is not named", old: ` || m.leaving[member.UID]`, broken: ``, test: "TestMembersByTheirPods"},
 	{check: "audit: Pods are loosened", old: `p.mark(ctx, podKind, pod, off)`, broken: `true, error(nil)`, test: "TestMembersOfAPoolThatReturnsToAudit/audited by now"},
 }), at("internal/manager/claimnames.go", []mutant{
 	{check: "denials that wait hold no objects", old: `case c.hints <- withoutContent(d):`, broken: `case c.hints <- d:`, test: "TestClaimNames"},

@@ -5,10 +5,10 @@ import "slices"
 // keeping is how pools are kept current: by what was seen, and no longer than this
 // process leads.
 var keeping = slices.Concat(at("controllers/pools/controller.go", []mutant{
-	{check: "labels are written whatever cannot be deleted", old: `next, stampErr := p.stamp(ctx, s)`, broken: `if err != nil {
+	{check: "labels are written whatever cannot be deleted", old: `next, stampErr := p.stamp(ctx, m, s)`, broken: `if err != nil {
 		return reconcile.Result{}, err
 	}
-	next, stampErr := p.stamp(ctx, s)`, test: "TestAMemberThatCannotBeDeletedHoldsUpNoStamp"},
+	next, stampErr := p.stamp(ctx, m, s)`, test: "TestAMemberThatCannotBeDeletedHoldsUpNoStamp"},
 	{check: "a delete that failed is an error", old: `errors.Join(err, stampErr)`, broken: `errors.Join(stampErr)`, test: "TestDeletesThatFailAreTriedAgain"},
 	{check: "rollouts: a member fills one place", old: `s, err := p.look(ctx, m, pool, template)`, broken: `s, err := p.look(ctx, m, pool, template)
 	if s != nil {
@@ -124,6 +124,8 @@ var keeping = slices.Concat(at("controllers/pools/controller.go", []mutant{
 `, broken: ``, pkg: "internal/platform/kruise", test: "TestMembersThatRefer/edited by hand"},
 }), at("internal/platform/memberpod.go", []mutant{
 	{check: "all of a reference's Pod is compared", old: `if m.ByReference && p.whole != nil {`, broken: `if false {`, pkg: "internal/platform/kruise", test: "TestMembersThatRefer/of an older command"},
+	{check: "LacksStamp: its own Pod", old: `!p.deleting && p.of(m.UID) }`, broken: `!p.deleting }`, pkg: "controllers/pools", test: "TestStampsOfPodsThatLackThem/another's"},
+	{check: "LacksStamp: not one that goes", old: `p.stamp == "" && !p.deleting`, broken: `p.stamp == ""`, pkg: "controllers/pools", test: "TestStampsOfPodsThatLackThem/being deleted"},
 	{check: "SameButVersion: another Pod", old: `return p.UID == o.UID &&`, broken: `return`, pkg: "internal/platform/agentsandbox", test: "TestPodsThatAreTheSameButForTheirVersions/another one of that name"},
 	{check: "SameButVersion: what it runs", old: `p.podTraits == o.podTraits &&`, broken: ``, pkg: "internal/platform/agentsandbox", test: "TestPodsThatAreTheSameButForTheirVersions/another image"},
 	{check: "SameButVersion: its node", old: `p.node == o.node &&`, broken: ``, pkg: "internal/platform/agentsandbox", test: "TestPodsThatAreTheSameButForTheirVersions/another node"},

@@ -100,6 +100,7 @@ type KeptPlatform interface {
 	platform.Objects
 	Get(ctx context.Context, gr schema.GroupResource, namespace, name string) (*unstructured.Unstructured, error)
 	platform.Inspector
+	pools.PodRevisions
 	pools.Snapshots
 }
 

@@ -138,6 +138,10 @@ func (p *MemberPod) Doubt(m *Member, revision string) string {
 	return fmt.Sprintf("%s/%t/%d/%s/%s", p.UID, p.edited, m.Generation, p.stamp, revision)
 }
 
+// LacksStamp reports whether it is the member's, and nothing says what it is built from: it
+// came before Freshbind, or its webhook had no answer in time.
+func (p *MemberPod) LacksStamp(m *Member) bool { return p.stamp == "" && !p.deleting && p.of(m.UID) }
+
 func (p *MemberPod) GetNamespace() string       { return p.namespace.Value() }
 func (p *MemberPod) GetName() string            { return p.Name }
 func (p *MemberPod) GetUID() types.UID          { return p.UID }
