@@ -121,13 +121,12 @@ func (p *Controller) planned(m *poolRecord, s *poolState, plan freshness.Plan) {
 		p.follow(m.pool, false)
 		m.gone.Clear()
 	}
-	if !awaits && len(m.leaving)+len(m.failures)+len(m.unstamped)+len(m.doubted) == 0 {
+	if !awaits && len(m.leaving)+len(m.failures)+len(m.doubted) == 0 {
 		return
 	}
 	are := s.memberStatuses()
 	keepPresent(m.leaving, are)
 	keepPresent(m.failures, are)
-	keepPresent(m.unstamped, are)
 	keepPresent(m.doubted, are)
 	if awaits {
 		m.lastSeen = are

@@ -4,14 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -41,10 +46,11 @@ var podResource = schema.GroupResource{Resource: "pods"}
 // webhook did, that it had no answer for in time, or whose pool did not ask to be
 // enforced then. It returns when to come back, 0 for never.
 func (p *Controller) stamp(ctx context.Context, m *poolRecord, s *poolState) (time.Duration, error) {
-	missing, again := s.missing(m), time.Duration(0)
-	if len(missing) == 0 {
-		return m.unstamped.next(s.Now), nil
+	missing, err := p.missing(ctx, m, s)
+	if err != nil || len(missing) == 0 {
+		return m.unstamped.next(s.Now), err
 	}
+	again := time.Duration(0)
 	if len(missing) > stampsAtOnce {
 		missing, again = missing[:stampsAtOnce], nextStamps
 	}
@@ -52,25 +58,23 @@ func (p *Controller) stamp(ctx context.Context, m *poolRecord, s *poolState) (ti
 		return 0, err
 	}
 	var mu sync.Mutex
-	err, _ := slowStart(ctx, len(missing), func(ctx context.Context, k int) error {
-		member := &s.members[missing[k]]
+	err, _ = slowStart(ctx, len(missing), func(ctx context.Context, k int) error {
+		of := missing[k]
 		// Its own comes first: what a Pod is built from is read off that.
-		if s.lacks(member) {
-			done, err := p.label(ctx, s, p.view.kinds.Sandboxes, member.Member, member.revision.Value())
+		if of.member != nil {
+			done, err := p.label(ctx, s, p.view.kinds.Sandboxes, of.member.Member, of.member.revision.Value())
 			if err != nil || !done {
 				return err
 			}
 		}
-		if !member.podLacksStamp {
+		if of.pod == nil {
 			return nil
 		}
-		named, done, err := p.stampPod(ctx, s, member.Pod)
+		named, done, err := p.stampPod(ctx, s, of.pod)
 		mu.Lock()
 		defer mu.Unlock()
-		if named {
-			delete(m.unstamped, member.UID)
-		} else {
-			m.unstamped.note(member.UID, s.Now)
+		if !named {
+			m.unstamped.note(of.uid, s.Now)
 		}
 		if !done {
 			again = nextStamps
@@ -80,37 +84,85 @@ func (p *Controller) stamp(ctx context.Context, m *poolRecord, s *poolState) (ti
 	return sooner(again, m.unstamped.next(s.Now)), err
 }
 
-// missing are the members to be stamped, or whose Pods are. What a webhook could not name,
-// because it takes too much or because of what is stored, cannot be named here either:
+// unstamped is a member that lacks a stamp, or whose Pod does.
+type unstamped struct {
+	uid types.UID
+	// member is nil where only its Pod lacks one, or it is a Pod itself; pod where that has
+	// one, or there is none.
+	member *entry
+	pod    identified
+}
+
+// missing are the members to be stamped now, or whose Pods are. What a webhook could not
+// name, because it takes too much or because of what is stored, cannot be named here either:
 // such a Pod is left alone for longer each time.
-func (s *poolState) missing(m *poolRecord) []int {
-	var out []int
+func (p *Controller) missing(ctx context.Context, m *poolRecord, s *poolState) ([]unstamped, error) {
+	out := s.lacking(m.leaving)
+	if s.bare && len(s.members) == 0 {
+		pods, err := p.view.BarePods(ctx, s.pool, withoutStamp)
+		if err != nil {
+			return nil, err
+		}
+		for _, pod := range pods {
+			out = append(out, unstamped{uid: pod.GetUID(), pod: pod})
+		}
+	}
+	if len(m.unstamped) == 0 {
+		return out, nil
+	}
+	m.unstamped.keep(out)
+	return slices.DeleteFunc(out, func(of unstamped) bool {
+		_, wait := m.unstamped.failed(of.uid, s.Now)
+		return wait && of.member == nil
+	}), nil
+}
+
+// lacking are the members that lack a stamp, or whose Pods do, as the caches show them.
+func (s *poolState) lacking(leaving map[types.UID]bool) (out []unstamped) {
 	for i := range s.members {
 		member := &s.members[i]
-		if s.Members[i].Leaving || m.leaving[member.UID] || member.revision.Value() == "" {
+		if s.Members[i].Leaving || leaving[member.UID] || member.revision.Value() == "" {
 			continue
 		}
-		if _, wait := m.unstamped.failed(member.UID, s.Now); s.lacks(member) || member.podLacksStamp && !wait {
-			out = append(out, i)
+		of := unstamped{uid: member.UID}
+		if !member.stamped || s.enforces() && !member.enforced {
+			of.member = member
+		}
+		if member.podLacksStamp {
+			of.pod = member.Pod
+		}
+		if of.member != nil || of.pod != nil {
+			out = append(out, of)
 		}
 	}
 	return out
 }
 
-// lacks reports whether the member itself does.
-func (s *poolState) lacks(member *entry) bool {
-	return !member.stamped || s.enforces() && !member.enforced
+// keep drops what is remembered of others.
+func (b backoffs) keep(of []unstamped) {
+	lacking := make(sets.Set[types.UID], len(of))
+	for _, u := range of {
+		lacking.Insert(u.uid)
+	}
+	maps.DeleteFunc(b, func(uid types.UID, _ backoff) bool { return !lacking.Has(uid) })
 }
+
+// withoutStamp selects what has none.
+var withoutStamp = func() labels.Requirement {
+	r, err := labels.NewRequirement(settings.StampKey, selection.DoesNotExist, nil)
+	utilruntime.Must(err)
+	return *r
+}()
 
 // stampPod names what a Pod really is built from: webhooks of others, or somebody who wrote
 // to it, may have made it differ from its member. It is not named where it could not be
 // found out, and not done where the Pod was written to meanwhile.
-func (p *Controller) stampPod(ctx context.Context, s *poolState, cached *members.Pod) (named, done bool, err error) {
-	pod, err := p.platform.Get(ctx, podResource, cached.GetNamespace(), cached.Name)
+func (p *Controller) stampPod(ctx context.Context, s *poolState, seen identified) (named, done bool, err error) {
+	pod, err := p.platform.Get(ctx, podResource, seen.GetNamespace(), seen.GetName())
 	if err != nil {
-		return false, true, fmt.Errorf("reading pod %s: %w", cached.Name, err)
+		return false, true, fmt.Errorf("reading pod %s: %w", seen.GetName(), err)
 	}
-	if pod == nil || pod.GetUID() != cached.UID || pod.GetLabels()[settings.StampKey] != "" {
+	if pod == nil || pod.GetUID() != seen.GetUID() || pod.GetDeletionTimestamp() != nil || pod.GetLabels()[settings.StampKey] != "" {
 		// Caches are going to show that.
 		return true, true, nil
 	}

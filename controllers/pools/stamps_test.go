@@ -79,17 +79,19 @@ func TestStampsOfPodsThatLackThem(t *testing.T) {
 		// cached is the Pod as the cache shows it; nil for as it is stored.
 		cached *unstructured.Unstructured
 		want   string
+		// unread: the caches show that there is nothing to do.
+		unread bool
 	}{
 		"its member's":            {member: member().Obj(), pod: pod().Obj(), want: current},
 		"of an edited member":     {member: member().Generation(2).Obj(), pod: pod().Obj(), want: current},
 		"of an older revision":    {member: member().Obj(), pod: builders.MakePod(of(pool, v1, "m").Obj()).NoLabel(settings.StampKey).Obj(), want: revisionOf(t, v1)},
 		"with a container more":   {member: member().Obj(), pod: pod().Set(injected, "spec", "containers").Obj(), want: "v1-"},
-		"has one":                 {member: member().Obj(), pod: pod().Label(settings.StampKey, current).Obj(), want: current},
+		"has one":                 {member: member().Obj(), pod: pod().Label(settings.StampKey, current).Obj(), want: current, unread: true},
 		"had none a moment ago":   {member: member().Obj(), pod: pod().Label(settings.StampKey, "v1-late").Obj(), cached: pod().Obj(), want: "v1-late"},
 		"another one by now":      {member: member().Obj(), pod: pod().UID("new").Obj(), cached: pod().Obj()},
-		"another's":               {member: member().Obj(), pod: pod().Owners(builders.ControllerRef(member().UID("another").Obj())).Obj()},
-		"being deleted":           {member: member().Obj(), pod: pod().Set([]any{"x/y"}, "metadata", "finalizers").Deleting(now).Obj()},
-		"of a member that leaves": {member: member().Set([]any{"x/y"}, "metadata", "finalizers").Deleting(now).Obj(), pod: pod().Obj()},
+		"another's":               {member: member().Obj(), pod: pod().Owners(builders.ControllerRef(member().UID("another").Obj())).Obj(), unread: true},
+		"being deleted":           {member: member().Obj(), pod: pod().Set([]any{"x/y"}, "metadata", "finalizers").Deleting(now).Obj(), unread: true},
+		"of a member that leaves": {member: member().Set([]any{"x/y"}, "metadata", "finalizers").Deleting(now).Obj(), pod: pod().Obj(), unread: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +104,11 @@ func TestStampsOfPodsThatLackThem(t *testing.T) {
 				}
 				put(stored, tc.cached)
 			}
+			before := r.platform.(*inForce).gets.Load()
 			r.step(pool)
+			if read := r.platform.(*inForce).gets.Load() > before; read == tc.unread {
+				t.Errorf("read: %t, want %t", read, !tc.unread)
+			}
 			got := r.storedStamp("m")
 			if tc.want == "v1-" {
 				if len(got) < len(current) || got == current {
@@ -192,6 +198,9 @@ func TestAPodThatCannotBeNamedIsTriedLater(t *testing.T) {
 					t.Errorf("stamp %q once it can be read, comes back after %s", r.storedStamp(first), again)
 				}
 				// It has failed before, but not in a row.
+				if _, err = reconcileOnce(); err != nil {
+					t.Fatal(err)
+				}
 				pod := builders.MakePod(members[0]).NoLabel(settings.StampKey).Obj()
 				if err := errors.Join(r.client.Delete(t.Context(), pod), r.client.Create(t.Context(), pod)); err != nil {
 					t.Fatal(err)
@@ -209,5 +218,81 @@ func TestAPodThatCannotBeNamedIsTriedLater(t *testing.T) {
 				t.Errorf("comes back after %s, want %s; %d tries, want %d", again, 2*firstBackoff, tries()-before, tc.unnamed)
 			}
 		})
+	}
+}
+
+// Policies hold by the label of the member, which waits for no Pod.
+func TestAMemberIsStampedWhileItsPodCannotBe(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Replicas(1).Strategy("OnReplenish").Annotation(settings.EnforcementKey, "enforce").Obj()
+	member := of(pool, v2, "m").Label(settings.EnforcementKey, "enforce").Obj()
+	r := newHarness(t, nil, pool, v2, member, builders.MakePod(member).NoLabel(settings.StampKey).Obj())
+	unreadable := errors.New("too large")
+	r.platform.(*inForce).refuse["Pod m"] = unreadable
+	key := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pool)}
+	if _, err := r.Reconcile(t.Context(), key); !errors.Is(err, unreadable) {
+		t.Fatalf("error %v, want %v", err, unreadable)
+	}
+	stored := object(poolKinds.Sandboxes)
+	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(member), stored); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.client.Update(t.Context(), builders.SandboxFrom(stored).NoLabel(settings.EnforcementKey).Obj()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Reconcile(t.Context(), key); !errors.Is(err, unreadable) {
+		t.Fatalf("error %v, want %v", err, unreadable)
+	}
+	if got := r.writes[len(r.writes)-1]; got != "stamp Sandbox m" {
+		t.Errorf("writes %v, want a stamp of the member in the end", r.writes)
+	}
+}
+
+// What no cache shows is asked for: bare Pods that lack a stamp, and are the pool's own.
+func TestStampsOfBarePods(t *testing.T) {
+	pool := builders.MakePool("ns", "python").Replicas(3).APIVersion(builders.V1Alpha1).Obj()
+	pod := func(name string, owner *unstructured.Unstructured) *builders.Pod {
+		return builders.MakePod(of(pool, v2, name).Obj()).Owners(builders.ControllerRef(owner)).NoLabel(settings.StampKey).
+			Label(agentsandbox.PodPoolLabel, agentsandbox.NameHash("python"))
+	}
+	another := builders.MakePool("ns", "python").UID("another").Obj()
+	r := newHarness(t, history{v2}, builders.PoolFrom(pool).APIVersion(builders.V1Beta1).Obj(), v2,
+		pod("late", pool).Obj(), pod("unreadable", pool).Obj(), pod("anothers", another).Obj(),
+		pod("leaves", pool).Set([]any{"x/y"}, "metadata", "finalizers").Deleting(now).Obj(), pod("has-one", pool).Label(settings.StampKey, "v1-x").Obj())
+	unreadable := errors.New("too large")
+	r.platform.(*inForce).refuse["Pod unreadable"] = unreadable
+	m := &poolRecord{unstamped: backoffs{}}
+	stamps := func() map[string]string {
+		out := map[string]string{}
+		for _, name := range []string{"late", "unreadable", "anothers", "leaves", "has-one"} {
+			out[name] = r.storedStamp(name)
+		}
+		return out
+	}
+	stamp := func(after time.Duration) (time.Duration, error) {
+		s := &poolState{pool: pool, bare: true, live: true}
+		s.Now = now.Add(after)
+		return r.stamp(t.Context(), m, s)
+	}
+	want := map[string]string{"late": revisionOf(t, v2), "unreadable": "", "anothers": "", "leaves": "", "has-one": "v1-x"}
+	if _, err := stamp(0); !errors.Is(err, unreadable) {
+		t.Errorf("error %v, want %v", err, unreadable)
+	}
+	if again, err := stamp(0); err != nil || again != firstBackoff {
+		t.Errorf("comes back after %s, want %s: %v", again, firstBackoff, err)
+	}
+	if diff := cmp.Diff(want, stamps()); diff != "" {
+		t.Errorf("stamps (-want,+got):\n%s", diff)
+	}
+	clear(r.platform.(*inForce).refuse)
+	if _, err := stamp(firstBackoff); err != nil {
+		t.Fatal(err)
+	}
+	want["unreadable"] = want["late"]
+	if diff := cmp.Diff(want, stamps()); diff != "" {
+		t.Errorf("stamps (-want,+got):\n%s", diff)
+	}
+	writes := r.count()
+	if again, err := stamp(firstBackoff); err != nil || again != 0 || r.count() != writes || len(m.unstamped) > 0 {
+		t.Errorf("comes back after %s once all have one, %d writes, remembers %v: %v", again, r.count()-writes, m.unstamped, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freshbind/freshbind/internal/freshness"
@@ -88,13 +89,13 @@ func (v *View) DrainedNodes(ctx context.Context) (int, error) {
 	return d.n, nil
 }
 
-// BarePods are the Pods that are a pool's members, by a consistent list of their
-// metadata: no cache holds them.
-func (v *View) BarePods(ctx context.Context, pool *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+// BarePods are the Pods that are a pool's members and meet all that is asked of their
+// labels, by a consistent list of their metadata: no cache holds them.
+func (v *View) BarePods(ctx context.Context, pool *unstructured.Unstructured, only ...labels.Requirement) ([]*unstructured.Unstructured, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(listOf(podKind))
 	err := v.lists.List(ctx, list, client.InNamespace(pool.GetNamespace()),
-		client.MatchingLabelsSelector{Selector: v.barePods.BarePodsOf(pool.GetName())})
+		client.MatchingLabelsSelector{Selector: v.barePods.BarePodsOf(pool.GetName()).Add(only...)})
 	if err != nil {
 		return nil, fmt.Errorf("listing pods of pool %s: %w", pool.GetName(), err)
 	}

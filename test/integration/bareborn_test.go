@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -121,6 +122,27 @@ func testBareStamps(t *testing.T, w *oldWorld) {
 	next := s.printedHash(s.get(upstream.SandboxTemplates, s.pool.Template))
 	for _, name := range s.fullOf("sandbox:v2") {
 		s.stampedPod(name, next)
+	}
+}
+
+// Bare Pods that were there before anybody said enforce get their stamps, and stay.
+func testBareBackfill(t *testing.T, w *oldWorld) {
+	s := w.stage(t, 2, nil)
+	names := s.fullOf("sandbox:v1")
+	for _, name := range names {
+		pod, err := s.podClient().Get(t.Context(), name, metav1.GetOptions{})
+		s.must(err)
+		if stamp := pod.GetLabels()[stampKey]; stamp != "" {
+			t.Errorf("pod %s has stamp %s although nobody said enforce", name, stamp)
+		}
+	}
+	s.enforce()
+	hash := s.printedHash(s.get(upstream.SandboxTemplates, s.pool.Template))
+	for _, name := range names {
+		s.stampedPod(name, hash)
+	}
+	if diff := cmp.Diff(slices.Sorted(slices.Values(names)), slices.Sorted(slices.Values(s.fullOf("sandbox:v1")))); diff != "" {
+		t.Errorf("the pool was to stay as it is (-want,+got):\n%s", diff)
 	}
 }
 

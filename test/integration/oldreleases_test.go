@@ -186,6 +186,7 @@ func TestOldReleases(t *testing.T) {
 			w := startOldWorld(t, version)
 			t.Run("other pods", func(t *testing.T) { testOtherPodsCostNothing(t, w) })
 			t.Run("stamps", func(t *testing.T) { testBareStamps(t, w) })
+			t.Run("stamps of before", func(t *testing.T) { testBareBackfill(t, w) })
 			t.Run("births", func(t *testing.T) { testBareBirths(t, w) })
 			t.Run("events", func(t *testing.T) { testBareEvents(t, w) })
 			t.Run("in-place update", func(t *testing.T) { testOldUpdate(t, w) })
