@@ -119,13 +119,14 @@ func (p *Controller) missing(ctx context.Context, m *poolRecord, s *poolState) (
 
 // lacking are the members that lack a stamp, or whose Pods do, as the caches show them.
 func (s *poolState) lacking(leaving map[types.UID]bool) (out []unstamped) {
+	enforces := s.enforces()
 	for i := range s.members {
 		member := &s.members[i]
 		if s.Members[i].Leaving || leaving[member.UID] || member.revision.Value() == "" {
 			continue
 		}
 		of := unstamped{uid: member.UID}
-		if !member.stamped || s.enforces() && !member.enforced {
+		if !member.stamped || enforces && !member.enforced {
 			of.member = member
 		}
 		if member.podLacksStamp {
