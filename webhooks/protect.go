@@ -55,10 +55,9 @@ func (p *Protect) Handle(ctx context.Context, req admission.Request) admission.R
 	}
 	v := freshness.JudgeDelete(d)
 	// What its pool said when it was made, or began to say, is on the member.
-	mode, err := p.Modes.Of(ctx, req.Namespace, member.GetLabels()[settings.EnforcementKey])
-	if err != nil {
-		mode = settings.Audit
-	}
+	// Where the mode cannot be read the last one known will do: that a claim has the member
+	// is certain.
+	mode, _ := p.Modes.Of(ctx, req.Namespace, member.GetLabels()[settings.EnforcementKey])
 	o := outcome{Verdict: v, mode: mode}
 	log.Info("Judged delete", "sandbox", member.GetName(), "claim", d.Owner.Name, "verdict", o.verdict(), "mode", mode)
 	resp := admission.Allowed("")

@@ -52,7 +52,8 @@ func TestProtect(t *testing.T) {
 		"the pool loosens nothing":  {deletions{d: inUse, code: 409}, settings.Enforce, nil, "audit", false, "deny"},
 		"idle":                      {deletions{d: idle}, settings.Enforce, nil, "enforce", true, "allow"},
 		"undecided never waits":     {deletions{err: away}, settings.Enforce, nil, "enforce", true, ""},
-		"mode unreadable, passes":   {deletions{d: inUse}, settings.Enforce, away, "", true, "deny"},
+		"mode unreadable, enforced": {deletions{d: inUse, code: 409}, settings.Enforce, away, "", false, "deny"},
+		"mode unreadable, audited":  {deletions{d: inUse}, settings.Audit, away, "", true, "deny"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -81,7 +81,10 @@ var answering = slices.Concat(at("internal/platform/agentsandbox/answers.go", []
 	{check: "protect: where a pool says so", old: `member.GetLabels()[settings.EnforcementKey])`, broken: `"")`, test: "TestProtect/in use, the pool enforces"},
 	{check: "protect: no delete waits for a read", old: `log.Info("Let a delete pass unjudged", "sandbox", member.GetName(), "reason", err.Error())
 		return admission.Allowed("")`, broken: `return admission.Errored(http.StatusInternalServerError, err)`, test: "TestProtect/undecided never waits"},
-	{check: "protect: no delete waits for a mode", old: `mode = settings.Audit`, broken: `mode = settings.Enforce`, test: "TestProtect/mode unreadable, passes"},
+	{check: "protect: the last mode known will do", old: `	mode, _ := p.Modes.Of(ctx, req.Namespace, member.GetLabels()[settings.EnforcementKey])`, broken: `	mode, err := p.Modes.Of(ctx, req.Namespace, member.GetLabels()[settings.EnforcementKey])
+	if err != nil {
+		mode = settings.Audit
+	}`, test: "TestProtect/mode unreadable, enforced"},
 }), at("webhooks/stamp.go", []mutant{
 	{check: "stamps: a forged one is replaced", old: `case value == carried:`, broken: `case value == carried || there:`, test: "TestStamp/forged"},
 	{check: "stamps: a forged one does not stay", old: `case value == "" && there:`, broken: `case value == "":

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -222,7 +221,7 @@ var deleteFaults = map[string]faultCase{
 		},
 		after: func(r *row) {
 			// The hooks fail open.
-			most := int(r.w.unprotected(r.t) - r.unprotected)
+			most := r.w.unprotected(r.t) - r.unprotected
 			for _, v := range r.victims {
 				now, err := r.memberClient().Get(r.t.Context(), v.GetName(), getOptions)
 				if err == nil && now.GetUID() == v.GetUID() && now.GetDeletionTimestamp() == nil {
@@ -234,12 +233,6 @@ var deleteFaults = map[string]faultCase{
 			}
 		},
 	},
-}
-
-// unprotected is how many deletes have passed because Freshbind did not answer in time.
-func (w *world) unprotected(t *testing.T) float64 {
-	t.Helper()
-	return w.unanswered(t, "protect.freshbind.dev") + w.unanswered(t, "protect-pod.freshbind.dev")
 }
 
 // taken are those of the members that are there and belong to no pool.

@@ -235,7 +235,7 @@ type row struct {
 	// byHand is what somebody made that looks like a member.
 	byHand *object
 	// unprotected is how many deletes had passed without an answer before it began.
-	unprotected float64
+	unprotected int
 }
 
 func (w *faultWorld) row(t *testing.T, name string, fault faultCase) *row {

@@ -72,6 +72,19 @@ func (w *world) unstamped(t *testing.T) int {
 	return n
 }
 
+// unprotected is how many deletes have passed because the API server had no answer in time,
+// or Freshbind could not read in time what it depends on, as its log says.
+func (w *world) unprotected(t *testing.T) int {
+	t.Helper()
+	metrics := w.apiServer(t)
+	log, err := os.ReadFile(w.Guard.LogPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(unanswered(metrics, webhooks.ProtectHook.Name)+unanswered(metrics, webhooks.ProtectPodHook.Name)) +
+		bytes.Count(log, []byte("Let a delete pass unjudged"))
+}
+
 func unanswered(metrics exposition.Metrics, hook string) float64 {
 	return metrics.Sum("apiserver_admission_webhook_fail_open_count", fmt.Sprintf("name=%q", hook))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
+	"github.com/freshbind/freshbind/test/controlplane"
 	"github.com/freshbind/freshbind/test/scenario"
 	"github.com/freshbind/freshbind/test/upstream"
 	"github.com/freshbind/freshbind/webhooks"
@@ -227,6 +229,35 @@ func TestAClaimsSandboxIsNotKilledByThePool(t *testing.T) {
 	})
 }
 
+// Whether somebody has a member is certain, and how its namespace was enforced is known,
+// while nobody can read that: the API server holds back those reads.
+func TestAClaimsSandboxIsKeptWhileTheModeCannotBeRead(t *testing.T) {
+	t.Parallel()
+	var proxy *controlplane.Proxy
+	w := ownWorld(t, scenario.WorldOptions{Reach: scenario.Through(&proxy)})
+	audited, s := w.namespace(t, nil), w.enforced(t)
+	p := s.pool(scenario.Pool{Replicas: 2, Strategy: scenario.Recreate})
+	of := audited.pool(scenario.Pool{Replicas: 2, Strategy: scenario.Recreate})
+	s.claim(p, "c")
+	audited.claim(of, "c")
+	// Freshbind reads each of them by itself to tell the mode.
+	proxy.HoldRequests(func(r *http.Request) bool {
+		return r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/api/v1/namespaces/it-") && strings.Count(r.URL.Path, "/") == 4
+	})
+	deletes := func(s *stage) error {
+		sandbox, err := s.SandboxOf(t.Context(), "c")
+		s.must(err)
+		return w.controllers(t).Resource(upstream.Sandboxes.WithVersion(s.Version)).Namespace(s.Name).
+			Delete(t.Context(), sandbox.GetName(), metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+	}
+	// The hook fails open: where the machine has more to do, a delete passes once.
+	s.eventually("the delete of a claim's sandbox refused", func(context.Context) (string, bool) {
+		err := deletes(s)
+		return fmt.Sprint(err), isNotFound(err)
+	})
+	s.must(deletes(audited))
+}
+
 func (s *stage) notKilledByThePool(p scenario.Pool) {
 	t := s.t
 	t.Helper()
@@ -238,9 +269,9 @@ func (s *stage) notKilledByThePool(p scenario.Pool) {
 		var err error
 		sandbox, err = s.SandboxOf(t.Context(), claim)
 		s.must(err)
-		before := s.w.unanswered(t, "protect.freshbind.dev")
+		before := s.w.unprotected(t)
 		err = controllers.Delete(t.Context(), sandbox.GetName(), metav1.DeleteOptions{})
-		if err == nil && i < maxAttempts && s.w.unanswered(t, "protect.freshbind.dev") > before {
+		if err == nil && i < maxAttempts && s.w.unprotected(t) > before {
 			t.Logf("the sandbox of %s was deleted because Freshbind did not answer in time, as failurePolicy Ignore has it: another claim is tried", claim)
 			continue
 		}
