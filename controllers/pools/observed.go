@@ -134,7 +134,7 @@ func (p *Controller) planned(m *poolRecord, s *poolState, plan freshness.Plan) {
 }
 
 // keepPresent drops what is remembered of members that are gone.
-func keepPresent[V any](of map[types.UID]V, are map[types.UID]memberStatus) {
+func keepPresent[V, S any](of map[types.UID]V, are map[types.UID]S) {
 	maps.DeleteFunc(of, func(uid types.UID, _ V) bool {
 		_, present := are[uid]
 		return !present

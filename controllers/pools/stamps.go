@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -110,7 +109,11 @@ func (p *Controller) missing(ctx context.Context, m *poolRecord, s *poolState) (
 	if len(m.unstamped) == 0 {
 		return out, nil
 	}
-	m.unstamped.keep(out)
+	lacking := sets.New[types.UID]()
+	for _, of := range out {
+		lacking.Insert(of.uid)
+	}
+	keepPresent(m.unstamped, lacking)
 	return slices.DeleteFunc(out, func(of unstamped) bool {
 		_, wait := m.unstamped.failed(of.uid, s.Now)
 		return wait && of.member == nil
@@ -139,15 +142,6 @@ func (s *poolState) lacking(leaving map[types.UID]bool) (out []unstamped) {
 	return out
 }
 
-// keep drops what is remembered of others.
-func (b backoffs) keep(of []unstamped) {
-	lacking := make(sets.Set[types.UID], len(of))
-	for _, u := range of {
-		lacking.Insert(u.uid)
-	}
-	maps.DeleteFunc(b, func(uid types.UID, _ backoff) bool { return !lacking.Has(uid) })
-}
-
 // withoutStamp selects what has none.
 var withoutStamp = func() labels.Requirement {
 	r, err := labels.NewRequirement(settings.StampKey, selection.DoesNotExist, nil)
@@ -168,8 +162,11 @@ func (p *Controller) stampPod(ctx context.Context, s *poolState, seen identified
 		return true, true, nil
 	}
 	stamp, err := p.platform.PodRevision(ctx, pod)
-	if err != nil || stamp.Hash == "" {
-		return false, true, err
+	if err != nil {
+		return false, true, fmt.Errorf("naming the revision of pod %s: %w", seen.GetName(), err)
+	}
+	if stamp.Hash == "" {
+		return false, true, nil
 	}
 	done, err = p.label(ctx, s, podKind, pod, stamp.Hash)
 	return err == nil, done, err

@@ -50,6 +50,12 @@ func inTime(t *testing.T, cluster *controlplane.Cluster, guard *fixture.Freshbin
 // passed counts what these hooks, which fail open, let pass: the API server had no answer in
 // time, or Freshbind itself, as its log says, had none before its own deadline.
 func passed(ctx context.Context, cluster *controlplane.Cluster, guard *fixture.Freshbind, hooks ...string) (writes int, err error) {
+	return letPass(ctx, cluster, guard, "context deadline", hooks...)
+}
+
+// letPass counts what the API server let pass without an answer of these hooks, and what
+// Freshbind did, which says so in its log.
+func letPass(ctx context.Context, cluster *controlplane.Cluster, guard *fixture.Freshbind, says string, hooks ...string) (writes int, err error) {
 	metrics, err := exposition.OfAPIServer(ctx, cluster.Config())
 	if err != nil {
 		return 0, err
@@ -58,7 +64,7 @@ func passed(ctx context.Context, cluster *controlplane.Cluster, guard *fixture.F
 		writes += int(unanswered(metrics, hook))
 	}
 	log, err := os.ReadFile(guard.LogPath())
-	return writes + bytes.Count(log, []byte("context deadline")), err
+	return writes + bytes.Count(log, []byte(says)), err
 }
 
 // unstamped is how many writes have passed the hooks that stamp and repair without an answer
@@ -76,13 +82,11 @@ func (w *world) unstamped(t *testing.T) int {
 // or Freshbind could not read in time what it depends on, as its log says.
 func (w *world) unprotected(t *testing.T) int {
 	t.Helper()
-	metrics := w.apiServer(t)
-	log, err := os.ReadFile(w.Guard.LogPath())
+	n, err := letPass(t.Context(), w.Cluster, w.Guard, "Let a delete pass unjudged", webhooks.ProtectHook.Name, webhooks.ProtectPodHook.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return int(unanswered(metrics, webhooks.ProtectHook.Name)+unanswered(metrics, webhooks.ProtectPodHook.Name)) +
-		bytes.Count(log, []byte("Let a delete pass unjudged"))
+	return n
 }
 
 func unanswered(metrics exposition.Metrics, hook string) float64 {
