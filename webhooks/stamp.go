@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -70,10 +71,11 @@ func (s *Stamp) Handle(ctx context.Context, req admission.Request) admission.Res
 		return alreadyExists(req, obj.GetName())
 	}
 	stamp, err := find(ctx, obj)
-	if err != nil {
+	mode, modeErr := s.Modes.in(ctx, req.Namespace, stamp.Namespace, stamp.Enforcement)
+	if err = cmp.Or(err, modeErr); err != nil {
 		logf.FromContext(ctx).V(2).Info("Left unstamped", "reason", err.Error())
 	}
-	if mode, err := s.Modes.in(ctx, req.Namespace, stamp.Namespace, stamp.Enforcement); err != nil || mode != settings.Enforce {
+	if modeErr != nil || mode != settings.Enforce {
 		return admission.Allowed("")
 	}
 	if stamp.Refused != nil {

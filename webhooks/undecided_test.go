@@ -3,11 +3,14 @@ package webhooks
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/freshbind/freshbind/internal/fair"
@@ -19,9 +22,14 @@ import (
 // A mode that is only remembered is enough to know how to fail, not to write.
 func TestNothingIsStampedWhileTheModeIsUnread(t *testing.T) {
 	s := &Stamp{Revisions: fakeRevisions{}, Modes: modes(t, settings.Enforce, errors.New("etcd is away")), Timeout: time.Minute}
-	resp := s.Handle(t.Context(), request(t, admissionv1.Create, nil, member))
+	var log strings.Builder
+	ctx := logf.IntoContext(t.Context(), funcr.New(func(_, line string) { log.WriteString(line) }, funcr.Options{Verbosity: 2}))
+	resp := s.Handle(ctx, request(t, admissionv1.Create, nil, member))
 	if !resp.Allowed || len(resp.Patches) > 0 {
 		t.Errorf("allowed %t, patches %v", resp.Allowed, resp.Patches)
+	}
+	if !strings.Contains(log.String(), "etcd is away") {
+		t.Errorf("logged %q, want the reason why it has no stamp", &log)
 	}
 }
 

@@ -90,7 +90,8 @@ var answering = slices.Concat(at("internal/platform/agentsandbox/answers.go", []
 	{check: "stamps: a forged one does not stay", old: `case value == "" && there:`, broken: `case value == "":
 		case value == "" && there:`, test: "TestStamp/forged, not found"},
 	{check: "stamps: a Pod's comes from the Pod", old: `find = s.Revisions.PodRevision`, broken: ``, test: "TestStamp/a pod"},
-	{check: "stamps: none in mode audit", old: `err != nil || mode != settings.Enforce {`, broken: `err != nil || mode == "" {`, test: "TestStamp/audit"},
+	{check: "stamps: none in mode audit", old: `modeErr != nil || mode != settings.Enforce {`, broken: `modeErr != nil || mode == "" {`, test: "TestStamp/audit"},
+	{check: "stamps: what passes without says why", old: `if err = cmp.Or(err, modeErr); err != nil {`, broken: `if err != nil {`, test: "TestNothingIsStampedWhileTheModeIsUnread"},
 }))
 
 // installing is what the API server is told.

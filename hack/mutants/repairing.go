@@ -72,8 +72,8 @@ var repairing = slices.Concat(at("internal/freshness/repair.go", []mutant{
 }), at("webhooks/stamp.go", []mutant{
 	{check: "what exists: not where nothing is denied", old: `s.Modes.lastKnown(ctx, req.Namespace) == settings.Enforce &&`, broken: `true &&`, test: "TestStampAnswersThatASandboxExists/audit"},
 	{check: "what exists: no births", old: `return !s.Birth &&`, broken: `return`, test: "TestStampAnswersThatASandboxExists/a birth"},
-	{check: "repair: in mode enforce only", old: `err != nil || mode != settings.Enforce {
-		return admission.Allowed("")`, broken: `err != nil && mode != settings.Enforce {
+	{check: "repair: in mode enforce only", old: `modeErr != nil || mode != settings.Enforce {
+		return admission.Allowed("")`, broken: `modeErr != nil && mode != settings.Enforce {
 		return admission.Allowed("")`, test: "TestStamp/to be repaired, audit"},
 	{check: "repair: fields that are to go", old: `if f.Value == nil {`, broken: `if false {`, test: "TestStamp/repaired"},
 	{check: "repair: the note is not the writer's", old: `, settings.RepairedKey: stamp.Repaired,`, broken: `,`, test: "TestStamp/never repaired"},
