@@ -18,9 +18,11 @@ GOVULNCHECK ?= v1.9.0
 # Packages of tests on control planes that run at once: they mostly wait. Three take
 # no less time on two CPUs: both are busy then, and who waits asks again meanwhile.
 CLUSTER_PARALLEL ?= 2
-# A wait for a condition is bounded in these tests, and says what it waited for. This bounds
-# a package of them, which takes half an hour, on a machine that is busy with something else.
-CLUSTER_TIMEOUT := 4h
+# A wait for a condition is bounded in tests, and says what it waited for. This bounds a
+# package, one of which takes half an hour, on a machine that is busy with something else.
+# Go's own ten minutes are not enough there, even for unit tests that take one.
+TEST_TIMEOUT := 4h
+GO_TEST = $(GO) test -timeout $(TEST_TIMEOUT)
 UNIT_TESTS = $(shell $(GO) list ./... | grep -v /test/)
 # Nothing in these packages and in their tests starts a goroutine (test/suite checks it):
 # the race detector would find nothing, and their tests take several times as long with it.
@@ -32,7 +34,7 @@ SEQUENTIAL := docs hack/markdown internal/advice internal/auditpage internal/che
 RESULTS := .results
 CLUSTER_TEST = mkdir -p $(RESULTS) && FRESHBIND_RACE=$(if $(RACE),1) \
 	$(GO) tool -modfile=test/gotestsum/go.mod gotestsum --format standard-quiet --jsonfile $(RESULTS)/$(RESULT).json -- \
-	-count=1 -timeout $(CLUSTER_TIMEOUT) -p $(CLUSTER_PARALLEL)
+	-count=1 -timeout $(TEST_TIMEOUT) -p $(CLUSTER_PARALLEL)
 
 .PHONY: help
 help: ## Show this help.
@@ -68,7 +70,7 @@ test-rest: ## The tests that `make test` leaves out, as test/suite/tests.txt say
 
 .PHONY: model-test
 model-test: ## All states of both models; a result that still holds is not found again.
-	@output=$$(FRESHBIND_MODEL=whole $(GO) test -v ./test/model/cmd) || { echo "$$output"; exit 1; }; grep -E "^(All safeguards|ok)" <<<"$$output"
+	@output=$$(FRESHBIND_MODEL=whole $(GO_TEST) -v ./test/model/cmd) || { echo "$$output"; exit 1; }; grep -E "^(All safeguards|ok)" <<<"$$output"
 
 .PHONY: rest-test
 rest-test: RESULT := test-rest
@@ -85,17 +87,17 @@ coverage: ## Write docs/coverage.md from the last results of make test, make tes
 
 .PHONY: unit-test
 unit-test: ## Tests that need nothing but Go.
-	$(GO) test $(RACE) $(filter-out $(SEQUENTIAL:%=github.com/freshbind/freshbind/%),$(UNIT_TESTS))
-	$(GO) test $(SEQUENTIAL:%=./%)
+	$(GO_TEST) $(RACE) $(filter-out $(SEQUENTIAL:%=github.com/freshbind/freshbind/%),$(UNIT_TESTS))
+	$(GO_TEST) $(SEQUENTIAL:%=./%)
 ifneq ($(RACE),)
-	$(GO) test -run TestMillionSteps ./routes
+	$(GO_TEST) -run TestMillionSteps ./routes
 endif
-	cd hack/release && $(GO) test ./...
-	cd hack/licenses && $(GO) test ./...
-	cd test/cel && $(GO) test ./...
-	cd test/poddefaults && $(GO) test ./...
-	cd test/alerts && $(GO) test ./...
-	cd test/routers && $(GO) test ./...
+	cd hack/release && $(GO_TEST) ./...
+	cd hack/licenses && $(GO_TEST) ./...
+	cd test/cel && $(GO_TEST) ./...
+	cd test/poddefaults && $(GO_TEST) ./...
+	cd test/alerts && $(GO_TEST) ./...
+	cd test/routers && $(GO_TEST) ./...
 
 .PHONY: chart
 chart: ## Write the generated parts of the Helm chart: admission configuration, schema and table of values.
@@ -103,11 +105,11 @@ chart: ## Write the generated parts of the Helm chart: admission configuration, 
 
 .PHONY: chart-test
 chart-test: ## The Helm chart with the real Helm, on a control plane beside agent-sandbox and cert-manager.
-	FRESHBIND_RACE=$(if $(RACE),1) $(GO) test -count=1 -timeout $(CLUSTER_TIMEOUT) -v ./test/chart/...
+	FRESHBIND_RACE=$(if $(RACE),1) $(GO_TEST) -count=1 -v ./test/chart/...
 
 .PHONY: scheduler-test
 scheduler-test: ## The scheduler extender with the real kube-scheduler, beside agent-sandbox.
-	FRESHBIND_RACE=$(if $(RACE),1) $(GO) test -count=1 -timeout $(CLUSTER_TIMEOUT) -v ./test/scheduler/...
+	FRESHBIND_RACE=$(if $(RACE),1) $(GO_TEST) -count=1 -v ./test/scheduler/...
 
 .PHONY: image
 image: ## The OCI image for amd64 and arm64 with its bill of materials, into dist/, without Docker (VERSION; PUSH, a registry; BASE, an OCI layout; CA_CERTIFICATES).
@@ -119,7 +121,7 @@ release: ## All of a release, into dist/: image, chart, manifests, plugin of kub
 
 .PHONY: upstream-test
 upstream-test: ## Every release of agent-sandbox, with and without late caches: no stale bind, every claim ready, no ghosts (UPSTREAM=v1.0.3).
-	FRESHBIND_RACE=$(if $(RACE),1) $(GO) test -count=1 -timeout $(CLUSTER_TIMEOUT) -v -run 'TestClaimsRightAfterUpdates/$(UPSTREAM)' ./test/integration
+	FRESHBIND_RACE=$(if $(RACE),1) $(GO_TEST) -count=1 -v -run 'TestClaimsRightAfterUpdates/$(UPSTREAM)' ./test/integration
 
 .PHONY: matrix
 matrix: ## The core of the tests on each Kubernetes that is claimed, and the guard with each agent-sandbox; prints a table (MATRIX=v1.30.14,agent-sandbox@v0.5.3; FRESHBIND_UPDATE_DOCS=1 puts it into docs/matrix.md).
@@ -131,7 +133,7 @@ storm: ## One storm of claims, template changes, deletes, restarts and a hostile
 
 .PHONY: chaos
 chaos: ## What Freshbind stands on is broken, piece by piece; prints a table of faults and invariants for each platform (FRESHBIND_CHAOS=long makes more of each fault).
-	FRESHBIND_RACE=$(if $(RACE),1) $(GO) test -count=1 -timeout $(CLUSTER_TIMEOUT) -v -run Chaos ./test/chaos
+	FRESHBIND_RACE=$(if $(RACE),1) $(GO_TEST) -count=1 -v -run Chaos ./test/chaos
 
 .PHONY: model
 model: ## Every order of writes in a small cluster, with the guard's own rules, and every order of events in a rollout, with the planner itself: what happens without each safeguard, and that nothing does with all.

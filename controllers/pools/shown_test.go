@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,12 +41,16 @@ func (s *shown) list(kind schema.GroupVersionKind) []unstructured.Unstructured {
 	return list.Items
 }
 
-func (s *shown) sandboxes() []*members.Member {
-	var out []*members.Member
-	for _, u := range s.list(s.view.kinds.Sandboxes) {
-		out = append(out, s.reducer.Member(&u, nil))
+// get is nil where the cache shows none of that name.
+func (s *shown) get(kind schema.GroupVersionKind, key types.NamespacedName) *unstructured.Unstructured {
+	u := object(kind)
+	switch err := s.view.cache.Get(context.Background(), key, u); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		panic(err)
 	}
-	return out
+	return u
 }
 
 func (s *shown) podList() []*members.Pod {
@@ -59,31 +64,26 @@ func (s *shown) podList() []*members.Pod {
 func (s *shown) Reduce(u *unstructured.Unstructured) *members.Member { return s.reducer.Member(u, nil) }
 
 func (s *shown) Sandbox(key types.NamespacedName) *members.Member {
-	for _, m := range s.sandboxes() {
-		if m.GetNamespace() == key.Namespace && m.Name == key.Name {
-			return m
-		}
+	u := s.get(s.view.kinds.Sandboxes, key)
+	if u == nil {
+		return nil
 	}
-	return nil
+	return s.reducer.Member(u, nil)
 }
 
 func (s *shown) OfPool(pool types.UID) []members.WithPod {
 	var out []members.WithPod
-	for _, m := range s.sandboxes() {
+	pods := map[types.NamespacedName]*members.Pod{}
+	for _, p := range s.podList() {
+		pods[types.NamespacedName{Namespace: p.GetNamespace(), Name: p.Name}] = p
+	}
+	for _, u := range s.list(s.view.kinds.Sandboxes) {
+		m := s.reducer.Member(&u, nil)
 		if _, uid := m.Pool(); uid == pool {
-			out = append(out, members.WithPod{Member: m, Pod: s.pod(m.GetNamespace(), m.PodName())})
+			out = append(out, members.WithPod{Member: m, Pod: pods[types.NamespacedName{Namespace: m.GetNamespace(), Name: m.PodName()}]})
 		}
 	}
 	return out
-}
-
-func (s *shown) pod(namespace, name string) *members.Pod {
-	for _, p := range s.podList() {
-		if p.GetNamespace() == namespace && p.Name == name {
-			return p
-		}
-	}
-	return nil
 }
 
 func (s *shown) PodsOn(node string) []*members.Pod {

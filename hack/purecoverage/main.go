@@ -101,7 +101,7 @@ func test(ctx context.Context, root string, packages []string, output io.Writer)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "profile")
-	args := []string{"test", "-covermode=set", "-coverprofile=" + path}
+	args := []string{"test", "-timeout=1h", "-covermode=set", "-coverprofile=" + path}
 	for _, p := range packages {
 		args = append(args, "./"+p)
 	}
