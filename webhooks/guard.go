@@ -50,8 +50,9 @@ type Observer interface {
 	// Refused: a bind of the member, a Sandbox or a bare Pod, was refused, and
 	// whose fault that was.
 	Refused(member *unstructured.Unstructured, fault freshness.Fault)
-	// Undecided: a write for the claim could not be decided.
-	Undecided(namespace, claim string)
+	// TryAgain: a write for the claim could not be decided, or its stale cold start was
+	// not seen by the webhook that repairs those. The next try may succeed.
+	TryAgain(namespace, claim string)
 	// Denied: a claim was denied this sandbox, or would have been in mode audit.
 	Denied(d Denial)
 	// Repaired: the claim's cold start, rewritten from one revision to the other,
@@ -255,10 +256,10 @@ func (g *Guard) verdict(ctx context.Context, namespace string, s freshness.Snaps
 }
 
 func (g *Guard) hint(w platform.Write, o outcome) {
+	if mayDoBetter(w, o) {
+		g.Observer.TryAgain(w.Judged().GetNamespace(), w.Claim.Name)
+	}
 	if o.err != nil {
-		if o.mode == settings.Enforce && w.Claim.Name != "" {
-			g.Observer.Undecided(w.Judged().GetNamespace(), w.Claim.Name)
-		}
 		return
 	}
 	denied := w
@@ -278,6 +279,18 @@ func (g *Guard) hint(w platform.Write, o outcome) {
 	case o.taken != nil:
 		g.Observer.Refused(o.taken, o.Reason.Fault())
 	}
+}
+
+// mayDoBetter reports whether the claim's next try may succeed by itself.
+func mayDoBetter(w platform.Write, o outcome) bool {
+	return o.mode == settings.Enforce && w.Claim.Name != "" && (o.err != nil || missedRepair(w, o.Verdict))
+}
+
+// missedRepair reports whether a stale cold start went past the webhook that repairs
+// those, which fails open: it names the revision of every one that it has decided on.
+func missedRepair(w platform.Write, v freshness.Verdict) bool {
+	return w.Operation == freshness.ColdStart && v.Reason == freshness.StaleRevision && !v.Allowed &&
+		w.New.GetLabels()[settings.StampKey] == ""
 }
 
 // passes takes note of a write that is let through.

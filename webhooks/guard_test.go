@@ -69,15 +69,15 @@ func (f *fakePlatform) Snapshot(ctx context.Context, w platform.Write) (platform
 }
 
 // hints records what the guard tells the controllers.
-type hints struct{ refused, undecided, denied, repaired []string }
+type hints struct{ refused, tryAgain, denied, repaired []string }
 
 func (h *hints) Refused(m *unstructured.Unstructured, fault freshness.Fault) {
 	whose := map[freshness.Fault]string{freshness.FaultMember: "its own", freshness.FaultClaim: "the claim's", freshness.FaultNobody: "nobody's"}
 	h.refused = append(h.refused, m.GetName()+" "+whose[fault])
 }
 
-func (h *hints) Undecided(namespace, name string) {
-	h.undecided = append(h.undecided, namespace+"/"+name)
+func (h *hints) TryAgain(namespace, name string) {
+	h.tryAgain = append(h.tryAgain, namespace+"/"+name)
 }
 
 func (h *hints) Repaired(w platform.Write, note string) {
@@ -238,7 +238,7 @@ func TestGuard(t *testing.T) {
 			got := want{
 				Allowed: resp.Allowed, Code: resp.Result.Code, Reason: resp.Result.Reason,
 				Verdict: resp.AuditAnnotations["verdict"], Warned: len(resp.Warnings) > 0,
-				Refused: h.refused, Waiting: h.undecided, Denied: h.denied, Observed: observed,
+				Refused: h.refused, Waiting: h.tryAgain, Denied: h.denied, Observed: observed,
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("Handle() (-want,+got):\n%s\n%s", diff, resp.Result.Message)

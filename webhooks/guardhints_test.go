@@ -19,6 +19,7 @@ import (
 	"github.com/freshbind/freshbind/internal/freshness"
 	"github.com/freshbind/freshbind/internal/platform"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
+	"github.com/freshbind/freshbind/internal/revision"
 	"github.com/freshbind/freshbind/internal/settings"
 	"github.com/freshbind/freshbind/test/builders"
 )
@@ -165,6 +166,62 @@ func TestWhoIsToldOfARepair(t *testing.T) {
 			}
 			if got := testutil.ToFloat64(g.Metrics.cold.repairs.WithLabelValues("coldstart", repairAdmitted)); got != tc.counts {
 				t.Errorf("%v are counted, want %v", got, tc.counts)
+			}
+		})
+	}
+}
+
+// A stale cold start that the webhook of repairs did not see is tried again: its
+// controller backs off for up to 1000 s. What that webhook has named, it left as it is.
+func TestWhoseMissedRepairIsTriedAgain(t *testing.T) {
+	content := func(o *unstructured.Unstructured) revision.Blueprint {
+		c, err := agentsandbox.RenderMember(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	old, now := content(template), content(builders.TemplateFrom(template).Image("sandbox:v2").Obj())
+	stale := func(f *platform.Facts) {
+		f.Member.Content, f.Member.Proposed = old, old
+		f.Template.Hash, f.Template.Content, f.Known = now.Hash(), now, []freshness.Known{{Hash: old.Hash(), Content: old}}
+	}
+	cases := map[string]struct {
+		change  func(*platform.Facts)
+		stamp   string
+		mode    settings.Mode
+		dryRun  bool
+		op      freshness.Operation
+		verdict string
+		want    []string
+	}{
+		"stale":              {stale, "", settings.Enforce, false, freshness.ColdStart, "StaleRevision", []string{"ns/c1"}},
+		"seen":               {stale, old.Hash(), settings.Enforce, false, freshness.ColdStart, "StaleRevision", nil},
+		"audited":            {stale, "", settings.Audit, false, freshness.ColdStart, "StaleRevision", nil},
+		"a dry run":          {stale, "", settings.Enforce, true, freshness.ColdStart, "StaleRevision", nil},
+		"fresh":              {func(*platform.Facts) {}, "", settings.Enforce, false, freshness.ColdStart, "Fresh", nil},
+		"stale and let pass": {func(f *platform.Facts) { stale(f); f.Pool.Strategy = freshness.OnReplenish }, "", settings.Enforce, false, freshness.ColdStart, "StaleRevision", nil},
+		"has another": {
+			func(f *platform.Facts) { f.Held = []string{"m"} }, "", settings.Enforce, false, freshness.ColdStart, "ClaimHoldsAnother", nil,
+		},
+		"a bind": {stale, "", settings.Enforce, false, freshness.Bind, "StaleRevision", nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var h hints
+			g := guardOn(t, &fakePlatform{facts: facts(tc.change)}, tc.mode, &h)
+			req := bindRequest(t)
+			if tc.op == freshness.ColdStart {
+				req = request(t, admissionv1.Create, nil,
+					builders.SandboxFrom(builders.MakeColdStart(claim, template).Obj()).Label(settings.StampKey, tc.stamp).Obj())
+			}
+			req.DryRun = ptr.To(tc.dryRun)
+			resp := g.Handle(t.Context(), req)
+			if got := resp.AuditAnnotations["reason"]; got != tc.verdict {
+				t.Fatalf("judged %s, want %s: this case shows nothing", got, tc.verdict)
+			}
+			if diff := cmp.Diff(tc.want, h.tryAgain); diff != "" {
+				t.Errorf("to be tried again (-want,+got):\n%s", diff)
 			}
 		})
 	}

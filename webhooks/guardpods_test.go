@@ -107,7 +107,7 @@ func TestGuardOfBarePods(t *testing.T) {
 			req := request(t, tc.op, tc.old, tc.obj)
 			req.DryRun, req.UserInfo.Username = &tc.dryRun, tc.user
 			resp := g.Handle(t.Context(), req)
-			got := want{Allowed: resp.Allowed, Refused: h.refused, Waiting: h.undecided, Denied: h.denied, Released: let}
+			got := want{Allowed: resp.Allowed, Refused: h.refused, Waiting: h.tryAgain, Denied: h.denied, Released: let}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("Handle() (-want,+got):\n%s%v", diff, resp.Result)
 			}

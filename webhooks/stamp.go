@@ -74,6 +74,8 @@ func (s *Stamp) Handle(ctx context.Context, req admission.Request) admission.Res
 	mode, modeErr := s.Modes.in(ctx, req.Namespace, stamp.Namespace, stamp.Enforcement)
 	if err = cmp.Or(err, modeErr); err != nil {
 		logf.FromContext(ctx).V(2).Info("Left unstamped", "reason", err.Error())
+		// What has a stamp counts as seen: whether it needs a repair is known, too.
+		stamp.Hash = ""
 	}
 	if modeErr != nil || mode != settings.Enforce {
 		return admission.Allowed("")

@@ -27,6 +27,8 @@ type fakeRevisions struct {
 	refused     *freshness.Verdict
 	question    platform.Question
 	err         error
+	// named: it knew the revision before it failed.
+	named bool
 }
 
 func (f fakeRevisions) NewSandbox(context.Context, *unstructured.Unstructured) (platform.Stamp, error) {
@@ -41,10 +43,10 @@ func (f fakeRevisions) PodRevision(context.Context, *unstructured.Unstructured) 
 }
 
 func (f fakeRevisions) stamp(hash string) (platform.Stamp, error) {
-	if f.err != nil {
+	if f.err != nil && !f.named {
 		return platform.Stamp{}, f.err
 	}
-	return platform.Stamp{Hash: hash, Enforcement: f.enforcement, Sendable: f.sendable}, nil
+	return platform.Stamp{Hash: hash, Enforcement: f.enforcement, Sendable: f.sendable}, f.err
 }
 
 func TestStamp(t *testing.T) {
@@ -112,8 +114,9 @@ func TestStamp(t *testing.T) {
 			obj: builders.SandboxFrom(member).Annotation(settings.BoundToKey, "u").Obj(), mode: settings.Enforce,
 			want: append(add("v1-sandbox"), jsonpatch.NewOperation("remove", "/metadata/annotations/freshbind.dev~1bound-to", nil)),
 		},
-		"to be repaired, audit": {obj: cold, mode: settings.Audit, rev: fakeRevisions{repaired: "v1-old -> v1-sandbox", repair: repair}},
-		"cannot be found":       {obj: member, mode: settings.Enforce, rev: fakeRevisions{err: errors.New("etcd is away")}},
+		"to be repaired, audit":      {obj: cold, mode: settings.Audit, rev: fakeRevisions{repaired: "v1-old -> v1-sandbox", repair: repair}},
+		"cannot be found":            {obj: member, mode: settings.Enforce, rev: fakeRevisions{err: errors.New("etcd is away")}},
+		"named, and no repair found": {obj: cold, mode: settings.Enforce, rev: fakeRevisions{err: errors.New("out of time"), named: true}},
 		"forged, not found": {
 			obj: builders.SandboxFrom(member).Label(settings.StampKey, "v1-forged").Obj(), mode: settings.Enforce,
 			rev: fakeRevisions{err: errors.New("etcd is away")}, want: []jsonpatch.JsonPatchOperation{{Operation: "remove", Path: path}},

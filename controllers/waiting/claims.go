@@ -1,7 +1,7 @@
 // Package waiting wakes claims that wait longer than they need to. The claim
 // controller backs off exponentially, up to many minutes, while binds cannot be
-// decided; nothing wakes it when they can be decided again but an event on the
-// claim itself.
+// decided and stale cold starts not be repaired; nothing wakes it when they can be
+// but an event on the claim itself.
 package waiting
 
 import (
@@ -30,7 +30,7 @@ import (
 	"github.com/freshbind/freshbind/internal/settings"
 )
 
-// retryAfter is how long an undecided bind is left to its own writer.
+// retryAfter is how long what was undecided, or not repaired, is left to its own writer.
 const retryAfter = time.Second
 
 // sweeps are the pauses before each sweep over all claims. The first one can be
@@ -46,7 +46,7 @@ type Enforced func(ctx context.Context, namespace string) (bool, error)
 type Waits func(claim *unstructured.Unstructured) bool
 
 // Claims wakes claims: all that wait, once this process serves its webhooks,
-// and later each one whose bind could not be decided.
+// and later each one that may get with its next try what it did not get with this one.
 type Claims struct {
 	client client.Client
 	live   client.Reader
@@ -79,7 +79,7 @@ func Setup(mgr manager.Manager, kind schema.GroupVersionKind, namespaces []strin
 	return c, nil
 }
 
-// Note tells that a write for this claim could not be decided.
+// Note tells that the claim is to be tried again.
 func (c *Claims) Note(namespace, name string) {
 	c.hints.Note(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}, retryAfter)
 }

@@ -76,8 +76,15 @@ var repairing = slices.Concat(at("internal/freshness/repair.go", []mutant{
 		return admission.Allowed("")`, broken: `modeErr != nil && mode != settings.Enforce {
 		return admission.Allowed("")`, test: "TestStamp/to be repaired, audit"},
 	{check: "repair: fields that are to go", old: `if f.Value == nil {`, broken: `if false {`, test: "TestStamp/repaired"},
+	{check: "repair: missed, where only the revision is known", old: `stamp.Hash = ""`, broken: ``, test: "TestStamp/named, and no repair found"},
 	{check: "repair: the note is not the writer's", old: `, settings.RepairedKey: stamp.Repaired,`, broken: `,`, test: "TestStamp/never repaired"},
 }), at("webhooks/guard.go", []mutant{
+	{check: "repair: missed, tried again", old: `(o.err != nil || missedRepair(w, o.Verdict))`, broken: `o.err != nil`, test: "TestWhoseMissedRepairIsTriedAgain/stale"},
+	{check: "repair: seen, and not to be repaired", old: `w.New.GetLabels()[settings.StampKey] == ""`, broken: `true`, test: "TestWhoseMissedRepairIsTriedAgain/seen"},
+	{check: "repair: missed, and let pass", old: `v.Reason == freshness.StaleRevision && !v.Allowed &&`, broken: `v.Reason == freshness.StaleRevision &&`, test: "TestWhoseMissedRepairIsTriedAgain/stale and let pass"},
+	{check: "repair: missed, with another fault", old: `v.Reason == freshness.StaleRevision && !v.Allowed &&`, broken: `!v.Allowed &&`, test: "TestWhoseMissedRepairIsTriedAgain/has another"},
+	{check: "repair: of cold starts", old: `return w.Operation == freshness.ColdStart && v.Reason`, broken: `return v.Reason`, test: "TestWhoseMissedRepairIsTriedAgain/a bind"},
+	{check: "repair: missed, in mode enforce", old: `return o.mode == settings.Enforce && w.Claim.Name != "" && (`, broken: `return w.Claim.Name != "" && (`, test: "TestWhoseMissedRepairIsTriedAgain/audited"},
 	{check: "repair: told once it is let through", old: `if o.repaired != "" && w.Claim.Name != "" {`, broken: `if false {`, test: "TestWhoIsToldOfARepair/let through"},
 	{check: "repair: not told in mode audit", old: `w.Operation == freshness.Birth) && o.mode == settings.Enforce {`, broken: `w.Operation == freshness.Birth) {`, test: "TestWhoIsToldOfARepair/mode audit"},
 	{check: "repair: only what is a note", old: `platform.IsRepaired(note) {`, broken: `true {`, test: "TestWhoIsToldOfARepair/of nobody's note"},

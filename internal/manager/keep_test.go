@@ -36,7 +36,7 @@ func TestAPlatformWithoutBarePodsAndClaims(t *testing.T) {
 	}
 	pod := builders.MakePod(builders.MakeMember(builders.MakePool("ns", "python").Obj(), builders.MakeTemplate("ns", "python").Obj()).Name("m").Obj()).Obj()
 	o.Refused(pod, freshness.FaultMember)
-	o.Undecided("ns", "c")
+	o.TryAgain("ns", "c")
 	o.Denied(webhooks.Denial{
 		Write:   platform.Write{Operation: freshness.Release, Old: pod, New: pod, Claim: freshness.Owner{UID: "u"}},
 		Verdict: freshness.Verdict{Reason: freshness.StaleRevision, Detail: "image differs"}, Pool: &freshness.Pool{Name: "python", UID: "p"}, Mode: settings.Enforce,

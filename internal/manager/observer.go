@@ -135,7 +135,7 @@ func (a observer) Refused(member *unstructured.Unstructured, fault freshness.Fau
 	a.refused.Note(member, fault)
 }
 
-func (a observer) Undecided(namespace, claim string) {
+func (a observer) TryAgain(namespace, claim string) {
 	if a.waiting != nil {
 		a.waiting.Note(namespace, claim)
 	}

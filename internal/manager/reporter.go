@@ -37,7 +37,7 @@ func newReporter(mgr manager.Manager, k platform.Served) (reporter, error) {
 func (reporter) Refused(*unstructured.Unstructured, freshness.Fault) {}
 
 // Undecided leaves the claim to the platform, which tries again.
-func (reporter) Undecided(string, string) {}
+func (reporter) TryAgain(string, string) {}
 
 // eventRepaired is on a claim whose cold start was rewritten.
 const eventRepaired = "ColdStartRepaired"
