@@ -331,10 +331,18 @@ func (r *row) putBackUnenforced(name, back string) {
 		return
 	}
 	r.enforce("enforce")
+	// Freshbind may have deleted what was put back, and its pool what is too many.
 	r.eventually("policy in force again", func(ctx context.Context) (string, bool) {
-		_, err := r.Resource(upstream.Sandboxes).Patch(ctx, name, mergePatch,
-			stampPatch("v1-forged"), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
-		return fmt.Sprint(err), apierrors.IsInvalid(err)
+		list, err := r.Resource(upstream.Sandboxes).List(ctx, metav1.ListOptions{})
+		r.must(err)
+		for i := range list.Items {
+			_, err = r.Resource(upstream.Sandboxes).Patch(ctx, list.Items[i].GetName(), mergePatch,
+				stampPatch("v1-forged"), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+			if apierrors.IsInvalid(err) {
+				return "", true
+			}
+		}
+		return fmt.Sprintf("%d sandboxes; the last: %v", len(list.Items), err), false
 	})
 	r.must(r.WaitGuarded(r.t.Context(), within))
 }
