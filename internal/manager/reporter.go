@@ -36,7 +36,7 @@ func newReporter(mgr manager.Manager, k platform.Served) (reporter, error) {
 // Refused leaves the member to the platform.
 func (reporter) Refused(*unstructured.Unstructured, freshness.Fault) {}
 
-// Undecided leaves the claim to the platform, which tries again.
+// TryAgain leaves the claim to the platform, which tries again.
 func (reporter) TryAgain(string, string) {}
 
 // eventRepaired is on a claim whose cold start was rewritten.

@@ -50,6 +50,10 @@ func TestRenewalsAndAChangeOfIssuerFailNoCall(t *testing.T) {
 	w.install(t)
 	b := w.binds(t)
 	before := w.uncompleted(t)
+	lost := map[*replica]int{}
+	for _, r := range w.replicas {
+		lost[r] = w.kubelet.leasesLost(r)
+	}
 	for _, p := range w.proxies {
 		p.Hold("", "secrets")
 		t.Cleanup(func() { p.Release("", "secrets") })
@@ -79,7 +83,7 @@ func TestRenewalsAndAChangeOfIssuerFailNoCall(t *testing.T) {
 		w.trusted(t, append(bytes.Clone(second["ca.crt"]), other["ca.crt"]...))
 		w.upgrade(t, "certificates.certManager.trustSecret=trust", "certificates.certManager.issuerRef.name=other")
 		third := w.secretWith(t, "freshbind-serving", func(data map[string][]byte) bool { return bytes.Equal(data["ca.crt"], other["ca.crt"]) })
-		third = w.unseen(t, third)
+		third = w.unseen(t, first, third, lost)
 		for _, p := range w.proxies {
 			p.Release("", "secrets")
 		}
@@ -203,24 +207,24 @@ func (w *world) serves(t *testing.T, what string, chain []byte) {
 	}
 }
 
-// unseen returns what the serving certificate's Secret has, once all replicas serve an
-// older certificate: one that lost its lease was started again, and has read the newest.
-// For such a one another is issued.
-func (w *world) unseen(t *testing.T, secret map[string][]byte) map[string][]byte {
+// unseen returns what the serving certificate's Secret has, once no replica serves that:
+// all serve the first certificate still, but those that have lost more leases than
+// before. They were started again, and have read the newest: for them another is issued.
+func (w *world) unseen(t *testing.T, first, secret map[string][]byte, lost map[*replica]int) map[string][]byte {
 	t.Helper()
-	for i := 0; i < len(w.replicas); i++ {
-		r, newest := w.replicas[i], false
-		w.eventually(t, r.address+" serves", func(context.Context) (string, bool) {
+	for _, r := range w.replicas {
+		again := false
+		w.eventually(t, r.address+" serves still the first certificate", func(context.Context) (string, bool) {
 			served, err := servedBy(r)
 			if err != nil {
 				return err.Error(), false
 			}
-			newest = bytes.Equal(served, leaf(t, secret[corev1.TLSCertKey]))
-			return "", true
+			again = w.kubelet.leasesLost(r) > lost[r]
+			return "another", again || bytes.Equal(served, leaf(t, first[corev1.TLSCertKey]))
 		})
-		if newest {
+		if again {
 			w.renew(t, "freshbind-serving")
-			secret, i = w.secretWith(t, "freshbind-serving", changed(secret, corev1.TLSCertKey)), -1
+			secret = w.secretWith(t, "freshbind-serving", changed(secret, corev1.TLSCertKey))
 		}
 	}
 	return secret

@@ -63,6 +63,18 @@ func (k *kubelet) served(r *replica, now time.Time) {
 	}
 }
 
+// leasesLost counts how often a replica has lost its lease.
+func (k *kubelet) leasesLost(r *replica) (n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, o := range k.outages {
+		if o.address == r.address {
+			n++
+		}
+	}
+	return n
+}
+
 // without reports whether a replica that had lost its lease served nothing at that time.
 func (k *kubelet) without(at time.Time) bool {
 	k.mu.Lock()
