@@ -12,6 +12,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -89,6 +90,9 @@ type Guard struct {
 	// Released is told of a bare Pod that was allowed to leave its pool; nil when
 	// nobody wants to know.
 	Released func(pod *unstructured.Unstructured)
+	// Allowed is told of a claim that is let have a sandbox, which the API server may not
+	// hear; nil when nobody wants to know.
+	Allowed func(namespace, claim string, uid types.UID)
 	// ReturnRefused is told of a used Sandbox that its pool does not get back; nil when
 	// nobody wants to know.
 	ReturnRefused func(sandbox *unstructured.Unstructured)
@@ -298,6 +302,9 @@ func (g *Guard) passes(w platform.Write, o outcome) {
 	g.RecentBinds.note(w)
 	if o.mode == settings.Enforce {
 		g.Existing.note(w)
+		if w.Claim.Name != "" && g.Allowed != nil {
+			g.Allowed(w.Judged().GetNamespace(), w.Claim.Name, types.UID(w.Claim.UID))
+		}
 	}
 	if o.repaired != "" && w.Claim.Name != "" {
 		g.Observer.Repaired(w, o.repaired)

@@ -1,7 +1,7 @@
 // Package waiting wakes claims that wait longer than they need to. The claim
 // controller backs off exponentially, up to many minutes, while binds cannot be
-// decided and stale cold starts not be repaired; nothing wakes it when they can be
-// but an event on the claim itself.
+// decided, or not in time, and stale cold starts not be repaired; nothing wakes it when
+// they can be but an event on the claim itself.
 package waiting
 
 import (

@@ -88,6 +88,22 @@ var repairing = slices.Concat(at("internal/freshness/repair.go", []mutant{
 	{check: "repair: told once it is let through", old: `if o.repaired != "" && w.Claim.Name != "" {`, broken: `if false {`, test: "TestWhoIsToldOfARepair/let through"},
 	{check: "repair: not told in mode audit", old: `w.Operation == freshness.Birth) && o.mode == settings.Enforce {`, broken: `w.Operation == freshness.Birth) {`, test: "TestWhoIsToldOfARepair/mode audit"},
 	{check: "repair: only what is a note", old: `platform.IsRepaired(note) {`, broken: `true {`, test: "TestWhoIsToldOfARepair/of nobody's note"},
+	{check: "unheard: told of what is enforced only", old: `		g.Existing.note(w)
+		if w.Claim`, broken: `		g.Existing.note(w)
+	}
+	{
+		if w.Claim`, test: "TestWhoIsToldThatAClaimGetsASandbox/an audited bind"},
+	{check: "unheard: told of claims only", old: `if w.Claim.Name != "" && g.Allowed != nil {`, broken: `if g.Allowed != nil {`, test: "TestWhoIsToldThatAClaimGetsASandbox/a birth"},
+	{check: "unheard: told", old: `g.Allowed(w.Judged().GetNamespace(), w.Claim.Name, types.UID(w.Claim.UID))`, broken: `_ = types.UID("")`, test: "TestWhoIsToldThatAClaimGetsASandbox/a bind"},
+}), at("controllers/waiting/unheard.go", []mutant{
+	{check: "unheard: who has a sandbox", old: `if len(u.holds(ctx, a.Namespace, string(a.uid))) > 0 {`, broken: `if false {`, test: "TestWhomAnAnswerWasLostFor/the cache shows a sandbox"},
+	{check: "unheard: another claim of that name", old: `claim.GetUID() != a.uid ||`, broken: ``, test: "TestWhomAnAnswerWasLostFor/another one of that name"},
+	{check: "unheard: who has one that no cache shows", old: `!u.claims.waiting(claim) ||`, broken: ``, test: "TestWhomAnAnswerWasLostFor/it has one that no cache shows"},
+	{check: "unheard: who waits for something else", old: ` || !failedCall(claim) {`, broken: ` {`, test: "TestWhomAnAnswerWasLostFor/no quota"},
+	{check: "unheard: webhooks of others", old: `"[^"]+\.freshbind\.dev"`, broken: `"`, test: "TestWhomAnAnswerWasLostFor/somebody else's webhook"},
+	{check: "unheard: woken", old: `u.claims.Note(a.Namespace, a.Name)`, broken: ``, test: "TestWhomAnAnswerWasLostFor/our webhook gave no answer"},
+	{check: "unheard: looked at again", old: `reconcile.Result{RequeueAfter: unheardAgain}`, broken: `reconcile.Result{}`, test: "TestWhomAnAnswerWasLostFor/our webhook gave no answer"},
+	{check: "unheard: not at once", old: `Name: name}, uid}, heardWithin)`, broken: `Name: name}, uid}, 0)`, test: "TestAnAnswerHasTimeToBeHeard"},
 }), at("webhooks/coldstarts.go", []mutant{
 	{check: "repair: a wrong one is counted", old: `c.repaired(w, o, repairRefused)`, broken: ``, test: "TestRepairsAreCounted/refused, then let"},
 	{check: "repair: only what was repaired is counted", old: `if o.repaired != "" {`, broken: `if true {`, test: "TestRepairsAreCounted/refused, and not touched"},

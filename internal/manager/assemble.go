@@ -91,7 +91,7 @@ func (a *assembly) keep(store *members.Cache) error {
 	if err != nil {
 		return err
 	}
-	obs, err := newObserver(a, store)
+	obs, err := newObserver(a, store, held)
 	if err != nil {
 		return err
 	}
@@ -214,6 +214,8 @@ type hints struct {
 	webhooks.Observer
 	poolSkipped func(namespace, pool string)
 	released    func(pod *unstructured.Unstructured)
+	// allowed is about claims.
+	allowed func(namespace, claim string, uid types.UID)
 	// returnRefused is about used Sandboxes.
 	returnRefused func(sandbox *unstructured.Unstructured)
 }
@@ -232,7 +234,7 @@ func (a *assembly) register(to hints, binds *webhooks.RecentBinds) {
 	for _, hook := range hooks {
 		server.Register(a.Admission.PathPrefix+hook.Path, webhooks.NewReviews(&webhooks.Guard{
 			Platform: a.Guard, Modes: a.modes, Metrics: m, Observer: to, RecentBinds: binds, Retries: retries, KnownRefusals: refusals, Existing: existing,
-			PoolSkipped: to.poolSkipped, Released: to.released, ReturnRefused: to.returnRefused,
+			PoolSkipped: to.poolSkipped, Released: to.released, Allowed: to.allowed, ReturnRefused: to.returnRefused,
 			Clock: clock.RealClock{}, Turns: a.turns, Timeout: hook.HandlerTimeout(), FailOpen: hook.FailOpen,
 		}))
 	}

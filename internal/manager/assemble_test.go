@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/freshbind/freshbind/controllers/pools"
+	"github.com/freshbind/freshbind/controllers/waiting"
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/webhooks"
 )
@@ -27,7 +28,7 @@ func (h *handlers) Register(path string, handler http.Handler) { h.byPath[path] 
 func TestEveryGuardHasWhatItNeeds(t *testing.T) {
 	server := &handlers{byPath: map[string]http.Handler{}}
 	binds := webhooks.NewRecentBinds(nil)
-	obs := observer{reofferer: &pools.Reofferer{}, pods: &pools.Pods{}}
+	obs := observer{reofferer: &pools.Reofferer{}, pods: &pools.Pods{}, unheard: &waiting.Unheard{}}
 	p := &agentsandbox.Platform{}
 	a := &assembly{
 		process: &process{turns: newTurns(2)}, served: served{Guarded: &Guarded{Name: "a"}}, Connected: Connected{Guard: p, Deletions: p, PodDeletions: &agentsandbox.PodDeletions{}},

@@ -28,11 +28,11 @@ func TestAPlatformWithoutBarePodsAndClaims(t *testing.T) {
 	if err := o.followPods(a, nil); o.pods != nil || o.names != nil || err != nil {
 		t.Errorf("Pods are followed: %v", err)
 	}
-	if err := o.followClaims(a); o.waiting != nil || err != nil {
+	if err := o.followClaims(a, held); o.waiting != nil || o.unheard != nil || err != nil {
 		t.Errorf("claims are woken: %v", err)
 	}
-	if h := o.hints(); h.released != nil || h.poolSkipped == nil {
-		t.Errorf("Pods that leave their pool are noted: %t, and pools that were passed over: %t", h.released != nil, h.poolSkipped != nil)
+	if h := o.hints(); h.released != nil || h.allowed != nil || h.poolSkipped == nil {
+		t.Errorf("noted are Pods that leave their pool: %t, claims that get something: %t, and pools that were passed over: %t", h.released != nil, h.allowed != nil, h.poolSkipped != nil)
 	}
 	pod := builders.MakePod(builders.MakeMember(builders.MakePool("ns", "python").Obj(), builders.MakeTemplate("ns", "python").Obj()).Name("m").Obj()).Obj()
 	o.Refused(pod, freshness.FaultMember)

@@ -27,17 +27,18 @@ type observer struct {
 	reporter
 	refused   *pools.Refused
 	reofferer *pools.Reofferer
-	// pods and names are nil for a platform without bare Pods, waiting is where no claim
-	// has to be woken.
+	// pods and names are nil for a platform without bare Pods, waiting and unheard are where
+	// no claim has to be woken.
 	pods    *pools.Pods
 	names   *claimNames
 	waiting *waiting.Claims
+	unheard *waiting.Unheard
 	// dispositions says what becomes of members, from what the controller of pools
 	// sees.
 	dispositions *pools.Dispositions
 }
 
-func newObserver(a *assembly, store *members.Cache) (observer, error) {
+func newObserver(a *assembly, store *members.Cache, held waiting.Holds) (observer, error) {
 	mgr, p, barePods := a.mgr, a.Keep.Platform, a.Keep.BarePods
 	view, err := pools.NewView(mgr, pools.ViewOptions{
 		Members: store, Namespaces: a.cachedNamespaces(), Scheduling: a.Scheduling.Mode != config.SchedulingNone,
@@ -65,7 +66,7 @@ func newObserver(a *assembly, store *members.Cache) (observer, error) {
 	if err := o.followPods(a, outage); err != nil {
 		return observer{}, err
 	}
-	if err := o.followClaims(a); err != nil {
+	if err := o.followClaims(a, held); err != nil {
 		return observer{}, err
 	}
 	o.dispositions, err = pools.Setup(mgr, pools.Options{
@@ -98,10 +99,16 @@ func (a *observer) followPods(of *assembly, outage *pools.Outage) (err error) {
 }
 
 // followClaims wakes claims, where somebody has to.
-func (a *observer) followClaims(of *assembly) (err error) {
-	if claims := of.Keep.Claims; claims != nil {
-		a.waiting, err = waiting.Setup(of.mgr, of.Claims, of.Namespaces, claims.IsWaiting, of.modes.ClaimsWait, serving(of.mgr))
+func (a *observer) followClaims(of *assembly, held waiting.Holds) (err error) {
+	claims := of.Keep.Claims
+	if claims == nil {
+		return nil
 	}
+	a.waiting, err = waiting.Setup(of.mgr, of.Claims, of.Namespaces, claims.IsWaiting, of.modes.ClaimsWait, serving(of.mgr))
+	if err != nil {
+		return err
+	}
+	a.unheard, err = waiting.SetupUnheard(of.mgr, a.waiting, held)
 	return err
 }
 
@@ -110,6 +117,9 @@ func (a observer) hints() hints {
 	to := hints{Observer: a, poolSkipped: a.reofferer.Note, returnRefused: a.refused.NoteReturn}
 	if a.pods != nil {
 		to.released = a.pods.NoteReleased
+	}
+	if a.unheard != nil {
+		to.allowed = a.unheard.Note
 	}
 	return to
 }
