@@ -39,6 +39,9 @@ var leaving = slices.Concat(at("internal/release/decide.go", []mutant{
 	{check: "anchor: a failure is told once", old: `&& err.Error() != a.failing {`, broken: `{`, test: "TestAnAnchorThatFailsIsToldOnce"},
 	{check: "anchor: the next failure is told", old: `a.failing = ""`, broken: ``, test: "TestAnAnchorThatFailsIsToldOnce"},
 	{check: "anchor: no other namespace becomes an owner", old: `return o.GetName() == namespace })`, broken: `return true })`, test: "TestWhichNamespacesAreLookedAt"},
+}), at("internal/manager/manager.go", []mutant{
+	{check: "leave: after an end that was not in order", old: `if err != nil && ctx.Err() == nil {`, broken: `if err != nil {`, test: "TestWhenItLeaves/told to stop, and no leader now"},
+	{check: "leave: not for a restart", old: `if err != nil && ctx.Err() == nil {`, broken: `if false {`, test: "TestWhenItLeaves/no leader any more"},
 }), at("internal/manager/leave.go", []mutant{
 	{check: "leave: the configuration goes with the last", old: `if why == namespaceGoes {`, broken: `if false {`, test: "TestTheConfigurationGoesWithTheLast"},
 	{check: "leave: what stays is told", old: `errs = append(errs, o.dropConfiguration(ctx, c, namespace, platforms))`, broken: `_ = o.dropConfiguration(ctx, c, namespace, platforms)`, test: "TestTheConfigurationGoesWithTheLast/cannot_be_deleted"},

@@ -30,6 +30,7 @@ floors:
 leaderElection: {enabled: false, namespace: ""}
 webhook: {certificate: {secretName: tls}}
 gracePeriod: 1m30s
+releasePeriod: 5m
 namespaces: [a, b]
 `))
 	if err != nil {
@@ -43,7 +44,7 @@ namespaces: [a, b]
 	}}
 	want.LeaderElection.Enabled = false
 	want.Webhook.Certificate.SecretName = "tls"
-	want.GracePeriod.Duration = 90 * time.Second
+	want.GracePeriod.Duration, want.ReleasePeriod.Duration = 90*time.Second, 5*time.Minute
 	want.Namespaces, want.SelfTest.Namespace = []string{"a", "b"}, "a"
 	if diff := cmp.Diff(want, f.Configuration, plain); diff != "" {
 		t.Errorf("(-want,+got)\n%s", diff)
@@ -141,6 +142,7 @@ func TestParseRefuses(t *testing.T) {
 		"an object for a list":  {head + "namespaces: {a: b}\n", []string{"namespaces: write a list instead of object"}},
 		"a bad duration":        {head + "gracePeriod: soon\n", []string{"gracePeriod", `"soon"`, "such as 30s"}},
 		"a number of seconds":   {head + "gracePeriod: 20\n", []string{"gracePeriod", `"20"`, "such as 30s"}},
+		"no time to release":    {head + "releasePeriod: 0s\n", []string{"releasePeriod", "at least 1s"}},
 		"a negative duration":   {head + "gracePeriod: -1s\n", []string{"gracePeriod", "at least 0s"}},
 		"a hot self-test":       {head + "selfTest: {interval: 1ms}\n", []string{"selfTest.interval", "at least 1s"}},
 		"a bad mode":            {head + "defaults: {enforcement: strict}\n", []string{"defaults.enforcement", `"strict"`, "audit", "enforce"}},

@@ -48,6 +48,7 @@ func baseDefaults() Configuration {
 		Health:            Listener{BindAddress: ":8081"},
 		Profiling:         Listener{BindAddress: "0"},
 		GracePeriod:       Duration{Duration: 20 * time.Second},
+		ReleasePeriod:     Duration{Duration: 20 * time.Second},
 		SelfTest:          SelfTest{Enabled: true, Interval: Duration{Duration: 30 * time.Second}},
 		Scheduling: Scheduling{
 			Mode: SchedulingNone, SchedulerName: "freshbind-scheduler", Weights: Weights{Zone: 2, Node: 2, Image: 1},

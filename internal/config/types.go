@@ -37,11 +37,14 @@ type Configuration struct {
 	// only where nobody but administrators reaches it.
 	Profiling Listener `json:"profiling"`
 	// GracePeriod is how long running requests may take after a stop signal.
-	GracePeriod Duration   `json:"gracePeriod"`
-	SelfTest    SelfTest   `json:"selfTest"`
-	Scheduling  Scheduling `json:"scheduling"`
-	Logging     Logging    `json:"logging"`
-	Platforms   Platforms  `json:"platforms"`
+	GracePeriod Duration `json:"gracePeriod"`
+	// ReleasePeriod is how long a process that stops for good may take after that to
+	// show hidden members, and to delete the admission configuration with its namespace.
+	ReleasePeriod Duration   `json:"releasePeriod"`
+	SelfTest      SelfTest   `json:"selfTest"`
+	Scheduling    Scheduling `json:"scheduling"`
+	Logging       Logging    `json:"logging"`
+	Platforms     Platforms  `json:"platforms"`
 }
 
 // Platforms are the warm-pool systems that are guarded besides agent-sandbox, once the

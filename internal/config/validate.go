@@ -45,6 +45,7 @@ func (c *Configuration) Validate() error {
 	errs = append(errs, c.Profiling.validateLocal(field.NewPath("profiling"))...)
 	errs = append(errs, c.Health.validate(field.NewPath("health"))...)
 	errs = append(errs, c.GracePeriod.validate(field.NewPath("gracePeriod"), 0)...)
+	errs = append(errs, c.ReleasePeriod.validate(field.NewPath("releasePeriod"), time.Second)...)
 	errs = append(errs, c.SelfTest.Interval.validate(field.NewPath("selfTest", "interval"), minInterval)...)
 	errs = append(errs, c.Scheduling.validate(field.NewPath("scheduling"))...)
 	logging := field.NewPath("logging")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,10 +21,6 @@ import (
 	"github.com/freshbind/freshbind/internal/release"
 )
 
-// leaveWithin bounds what a process does after everything else has ended. The chart
-// leaves that much of a Pod's grace period (templates/validate.yaml).
-const leaveWithin = 20 * time.Second
-
 // namespaceGoes is why a process stops that has to take its admission configuration along.
 const namespaceGoes = "its namespace is being deleted"
 
@@ -33,7 +28,7 @@ const namespaceGoes = "its namespace is being deleted"
 // would. Each replica does it, so that whoever stops last undoes what the one that led last
 // has done. It is the last try, not the only one: freshbind release does the same at any time.
 func (o *process) leave(cfg *rest.Config, platforms []*Guarded) error {
-	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), o.ReleasePeriod)
 	defer cancel()
 	c, err := client.New(cfg, client.Options{})
 	if err != nil {
@@ -73,7 +68,7 @@ func (o *process) undo(ctx context.Context, c client.Client, ask platform.Discov
 // dropConfiguration deletes the admission configuration of each platform, served or not, and
 // leaves time for the rest.
 func (o *process) dropConfiguration(ctx context.Context, c client.Client, namespace string, platforms []*Guarded) error {
-	ctx, cancel := context.WithTimeout(ctx, leaveWithin/2)
+	ctx, cancel := context.WithTimeout(ctx, o.ReleasePeriod/2)
 	defer cancel()
 	home := reconcile.Request{NamespacedName: types.NamespacedName{Name: namespace}}
 	var errs []error

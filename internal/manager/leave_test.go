@@ -3,6 +3,8 @@ package manager
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -13,10 +15,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/freshbind/freshbind/internal/platform/agentsandbox"
 	"github.com/freshbind/freshbind/webhooks"
@@ -66,6 +70,40 @@ func TestWhoLeaves(t *testing.T) {
 			got, err := p.leavesFor(t.Context(), reader, "ns")
 			if got != tc.want || !errors.Is(err, tc.fail) {
 				t.Errorf("leavesFor() = %q, %v, want %q, %v", got, err, tc.want, tc.fail)
+			}
+		})
+	}
+}
+
+// Nobody starts a process again that was told to stop, however it ended.
+func TestWhenItLeaves(t *testing.T) {
+	lost := errors.New("leader election lost")
+	for name, tc := range map[string]struct {
+		told bool
+		ends error
+		want bool
+	}{
+		"told to stop":                    {true, nil, true},
+		"told to stop, and no leader now": {true, lost, true},
+		"no leader any more":              {false, lost, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := false
+			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				asked = true
+				w.WriteHeader(http.StatusNotFound)
+			}))
+			defer api.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if tc.told {
+				cancel()
+			}
+			p := &process{Options: Options{Deployment: "freshbind", LeaderElectNamespace: "ns", ReleasePeriod: time.Minute}}
+			ended := manager.RunnableFunc(func(context.Context) error { return tc.ends })
+			err := p.serve(ctx, &rest.Config{Host: api.URL}, ended, nil)
+			if asked != tc.want || !errors.Is(err, tc.ends) {
+				t.Errorf("serve() = %v, and the API server was asked %t, want %v, %t", err, asked, tc.ends, tc.want)
 			}
 		})
 	}

@@ -74,14 +74,24 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, platforms ...*Guarded
 	if err := p.addHealth(mgr, parts); err != nil {
 		return err
 	}
-	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("running the manager: %w", err)
+	return p.serve(ctx, cfg, mgr, platforms)
+}
+
+// serve runs the manager until ctx ends, and leaves then. So it does after an end that was not
+// in order, as of a leader that lost its lease meanwhile: nobody starts it again.
+func (o *process) serve(ctx context.Context, cfg *rest.Config, mgr manager.Runnable, platforms []*Guarded) error {
+	err := mgr.Start(ctx)
+	if err != nil {
+		err = fmt.Errorf("running the manager: %w", err)
 	}
-	if err := p.leave(cfg, platforms); err != nil {
+	if err != nil && ctx.Err() == nil {
+		return err
+	}
+	if err := o.leave(cfg, platforms); err != nil {
 		// What it was told to do, it has done.
-		mgr.GetLogger().WithName("leave").Error(err, "Hidden members or the admission configuration may stay behind: kubectl freshbind release -A --stop NAMESPACE/DEPLOYMENT undoes both")
+		ctrl.Log.WithName("leave").Error(err, "Hidden members or the admission configuration may stay behind: kubectl freshbind release -A --stop NAMESPACE/DEPLOYMENT undoes both")
 	}
-	return nil
+	return err
 }
 
 // newManager returns what runs all the time: the servers.

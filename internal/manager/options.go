@@ -28,6 +28,9 @@ type Options struct {
 	ProfileAddress string
 	// GracePeriod is how long running requests may take after a stop signal.
 	GracePeriod time.Duration
+	// ReleasePeriod bounds what a process that stops for good does after that. The chart
+	// leaves that much of a Pod's grace period (templates/validate.yaml).
+	ReleasePeriod time.Duration
 
 	LeaderElect          bool
 	LeaderElectNamespace string

@@ -188,7 +188,7 @@ func (k *kubelet) stop(r *replica) error {
 	r.down = true
 	process := r.process
 	k.mu.Unlock()
-	return process.Stop()
+	return process.StopWithin(within)
 }
 
 // kill ends a replica without a word, for good.

@@ -95,7 +95,7 @@ func TestANamespaceThatStaysBlocksNobody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := sharedWorld(t)
-			w.install(t)
+			w.install(t, unhurried...)
 			w.owned(t)
 			ns, p, _ := w.pool(t, scenario.Enforce())
 			w.must(t, ns.WaitGuarded(t.Context(), within))

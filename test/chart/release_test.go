@@ -20,6 +20,9 @@ import (
 	"github.com/freshbind/freshbind/test/upstream"
 )
 
+// unhurried leaves time to whoever leaves, on a machine that is busy with other things.
+var unhurried = set("config.releasePeriod=8m", "terminationGracePeriodSeconds=600")
+
 // However Freshbind goes, claims that are on their way when it does get their
 // sandboxes, nothing that blocks stays behind, and whoever takes it away in the middle
 // of a rollout finds all members of a pool claimable, without the hook too, once the
@@ -52,7 +55,7 @@ func TestFreshbindGoes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := sharedWorld(t)
-			w.install(t)
+			w.install(t, unhurried...)
 			ns, p := w.rollingPool(t, members)
 			// A member that is new is not counted as available for an hour, so that the
 			// rollout waits where it is.

@@ -183,6 +183,8 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"always renewed":       {[]string{"certificates.certManager.renewBefore=2160h"}, []string{"renewBefore", "renewed all the time"}},
 		"a CA too short":       {[]string{"certificates.certManager.caDuration=1h"}, []string{"caDuration", "outlive its CA"}},
 		"killed while it ends": {[]string{"config.gracePeriod=30s"}, []string{"terminationGracePeriodSeconds", "60s"}},
+		"killed in a release":  {[]string{"config.releasePeriod=30s"}, []string{"terminationGracePeriodSeconds", "releasePeriod (30s)", "60s"}},
+		"no time to release":   {[]string{"config.releasePeriod=999ms"}, []string{"config.releasePeriod", "at least 1s"}},
 		"the kubelet's port":   {[]string{"hostNetwork=true"}, []string{"ports.webhook", "the kubelet's"}},
 		"one port for two":     {[]string{"ports.metrics=10250"}, []string{"ports.metrics", "ports.webhook already"}},
 		"profiles' port":       {[]string{"config.profiling.bindAddress=127.0.0.1:8081"}, []string{"profiling", "ports.health already"}},

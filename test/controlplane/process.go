@@ -117,6 +117,9 @@ func (p *Process) EndedWith(text string) bool {
 // returns when it is gone.
 func (p *Process) Stop() error { return p.stop(stopGrace) }
 
+// StopWithin is Stop for a process that has more to do before it ends.
+func (p *Process) StopWithin(grace time.Duration) error { return p.stop(grace) }
+
 // kill ends the process without asking.
 func (p *Process) kill() error { return p.stop(0) }
 

@@ -40,6 +40,7 @@ var fileFlags = []fileFlag{
 	{"health-probe-bind-address", "health.bindAddress", func(f *config.File) string { return f.Health.BindAddress }},
 	{"pprof-bind-address", "profiling.bindAddress", func(f *config.File) string { return f.Profiling.BindAddress }},
 	{"grace-period", "gracePeriod", func(f *config.File) string { return f.GracePeriod.String() }},
+	{"release-period", "releasePeriod", func(f *config.File) string { return f.ReleasePeriod.String() }},
 	{"self-test", "selfTest.enabled", func(f *config.File) string { return strconv.FormatBool(f.SelfTest.Enabled) }},
 	{"scheduling", "scheduling.mode", func(f *config.File) string { return f.Scheduling.Mode }},
 	{"scheduler-name", "scheduling.schedulerName", func(f *config.File) string { return f.Scheduling.SchedulerName }},

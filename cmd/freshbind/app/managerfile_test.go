@@ -43,6 +43,7 @@ metrics: {bindAddress: ":2", secure: true}
 health: {bindAddress: ":3"}
 profiling: {bindAddress: "127.0.0.1:4"}
 gracePeriod: 4s
+releasePeriod: 6s
 selfTest: {enabled: false, interval: 5s}
 logging: {level: 2, format: text}
 `)
@@ -58,14 +59,14 @@ logging: {level: 2, format: text}
 		Webhook, Metrics, Health, SelfTests string
 		Profile                             string
 		MetricsSecure                       bool
-		Grace, Interval                     time.Duration
+		Grace, Release, Interval            time.Duration
 		Certificate                         config.Certificate
 		Floors                              int
 	}
 	want := plain{
 		Enforcement: "enforce", Strategy: "Recreate", Limit: 3, Budget: 7, Digests: true, LeaseNamespace: "c", Deployment: "e",
 		Namespaces: []string{"a", "b"}, Webhook: "127.0.0.1:1", Metrics: ":2", Health: ":3", SelfTests: "a", Profile: "127.0.0.1:4", MetricsSecure: true,
-		Grace: 4 * time.Second, Interval: 5 * time.Second,
+		Grace: 4 * time.Second, Release: 6 * time.Second, Interval: 5 * time.Second,
 		Certificate: config.Certificate{SecretName: "tls", SecretNamespace: "d"}, Floors: 1,
 	}
 	got := plain{
@@ -73,7 +74,7 @@ logging: {level: 2, format: text}
 		MetricsSecure: o.MetricsSecure, Elect: o.LeaderElect, SelfTest: o.SelfTest.Enabled, LeaseNamespace: o.LeaderElectNamespace, Deployment: o.Deployment, Namespaces: o.Namespaces,
 		Webhook: o.WebhookAddress, Metrics: o.MetricsAddress, Health: o.HealthAddress, SelfTests: o.SelfTest.Namespace,
 		Profile: o.ProfileAddress,
-		Grace:   o.GracePeriod, Interval: o.SelfTest.Interval.Duration, Certificate: o.Certificate, Floors: len(o.floors),
+		Grace:   o.GracePeriod, Release: o.ReleasePeriod, Interval: o.SelfTest.Interval.Duration, Certificate: o.Certificate, Floors: len(o.floors),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want,+got)\n%s", diff)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -48,6 +49,7 @@ func NewManagerOptions() *ManagerOptions {
 			MetricsSecure:        c.Metrics.Secure,
 			ProfileAddress:       c.Profiling.BindAddress,
 			GracePeriod:          c.GracePeriod.Duration,
+			ReleasePeriod:        c.ReleasePeriod.Duration,
 			LeaderElect:          c.LeaderElection.Enabled,
 			LeaderElectNamespace: c.LeaderElection.Namespace,
 			Deployment:           c.LeaderElection.Deployment,
@@ -77,6 +79,8 @@ func (o *ManagerOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.MetricsSecure, "metrics-secure", o.MetricsSecure,
 		"Serve /metrics over TLS, with the webhooks' certificate, and only to clients that present a cluster token and may get /metrics (RBAC nonResourceURLs).")
 	fs.DurationVar(&o.GracePeriod, "grace-period", o.GracePeriod, "How long running requests may take after a stop signal.")
+	fs.DurationVar(&o.ReleasePeriod, "release-period", o.ReleasePeriod,
+		"How long a process that stops for good may take after that to show hidden members, and to delete the admission configuration with its namespace.")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Elect a leader, which runs the controllers; all replicas serve webhooks.")
 	fs.StringVar(&o.LeaderElectNamespace, "leader-election-namespace", o.LeaderElectNamespace, "Namespace of the lease; empty for the namespace this runs in.")
 	fs.StringVar(&o.Deployment, "deployment", o.Deployment,
@@ -142,6 +146,9 @@ func (o *ManagerOptions) Validate() error {
 	}
 	if o.GracePeriod < 0 {
 		return fmt.Errorf("--grace-period: %s is negative", o.GracePeriod)
+	}
+	if o.ReleasePeriod < time.Second {
+		return fmt.Errorf("--release-period: %s is too short, at least 1s", o.ReleasePeriod)
 	}
 	if o.Certificate.SecretName != "" {
 		return nil
