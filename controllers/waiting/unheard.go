@@ -22,8 +22,8 @@ import (
 const (
 	// heardWithin is how long an answer may take to have its effect in the cache.
 	heardWithin = 5 * time.Second
-	// unheardAgain is when a claim is looked at again that was woken: its next try may not
-	// get as far as an answer.
+	// unheardAgain is when a claim is looked at again that was woken, since its next try may not
+	// get as far as an answer, and one that does not say yet what it waits for.
 	unheardAgain = 30 * time.Second
 )
 
@@ -34,6 +34,8 @@ type Holds func(ctx context.Context, namespace, claimUID string) []string
 type allowed struct {
 	types.NamespacedName
 	uid types.UID
+	// again: it was looked at before.
+	again bool
 }
 
 // Unheard wakes claims that were let have a sandbox, by an answer that the API server did not
@@ -58,7 +60,7 @@ func SetupUnheard(mgr manager.Manager, c *Claims, holds Holds) (*Unheard, error)
 
 // Note tells that the claim was let have a sandbox.
 func (u *Unheard) Note(namespace, name string, uid types.UID) {
-	u.hints.Note(allowed{types.NamespacedName{Namespace: namespace, Name: name}, uid}, heardWithin)
+	u.hints.Note(allowed{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}, uid: uid}, heardWithin)
 }
 
 // Reconcile has one claim woken, for as long as it has nothing because of a call that failed.
@@ -71,7 +73,14 @@ func (u *Unheard) Reconcile(ctx context.Context, a allowed) (reconcile.Result, e
 	if err := u.claims.live.Get(ctx, a.NamespacedName, claim); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if claim.GetUID() != a.uid || !u.claims.waiting(claim) || !failedCall(claim) {
+	if claim.GetUID() != a.uid || !u.claims.waiting(claim) {
+		return reconcile.Result{}, nil
+	}
+	if !failedCall(claim) {
+		if !a.again {
+			a.again = true
+			u.hints.Note(a, unheardAgain)
+		}
 		return reconcile.Result{}, nil
 	}
 	u.claims.Note(a.Namespace, a.Name)

@@ -38,21 +38,25 @@ func TestWhomAnAnswerWasLostFor(t *testing.T) {
 		uid   types.UID
 		has   []string
 		err   error
-		// want is who is woken.
-		want []string
+		// again: it was looked at before.
+		again bool
+		// want is who is woken, later who is looked at once more.
+		want, later []string
 	}{
-		"our webhook gave no answer":          {claim(callFailed), "u", nil, nil, []string{"ns/c1"}},
-		"the second condition says so":        {claim("Sandbox not ready", callFailed), "u", nil, nil, []string{"ns/c1"}},
-		"the cache shows a sandbox":           {claim(callFailed), "u", []string{"m"}, errors.New("must not be read"), nil},
-		"it has one that no cache shows":      {served, "u", nil, nil, nil},
-		"another one of that name":            {claim(callFailed), "earlier", nil, nil, nil},
-		"somebody else's webhook":             {claim(elses), "u", nil, nil, nil},
-		"no quota":                            {claim(quota), "u", nil, nil, nil},
-		"nothing said":                        {claim(), "u", nil, nil, nil},
-		"a condition that says nothing known": {claim(int64(1)), "u", nil, nil, nil},
-		"no conditions at all":                {broken, "u", nil, nil, nil},
-		"gone":                                {nil, "u", nil, nil, nil},
-		"cannot be read":                      {claim(callFailed), "u", nil, errors.New("etcd is away"), nil},
+		"our webhook gave no answer":          {claim(callFailed), "u", nil, nil, false, []string{"ns/c1"}, nil},
+		"the second condition says so":        {claim("Sandbox not ready", callFailed), "u", nil, nil, false, []string{"ns/c1"}, nil},
+		"the cache shows a sandbox":           {claim(callFailed), "u", []string{"m"}, errors.New("must not be read"), false, nil, nil},
+		"it has one that no cache shows":      {served, "u", nil, nil, false, nil, nil},
+		"another one of that name":            {claim(callFailed), "earlier", nil, nil, false, nil, nil},
+		"somebody else's webhook":             {claim(elses), "u", nil, nil, false, nil, []string{"ns/c1"}},
+		"no quota":                            {claim(quota), "u", nil, nil, false, nil, []string{"ns/c1"}},
+		"nothing said":                        {claim(), "u", nil, nil, false, nil, []string{"ns/c1"}},
+		"a condition that says nothing known": {claim(int64(1)), "u", nil, nil, false, nil, []string{"ns/c1"}},
+		"no conditions at all":                {broken, "u", nil, nil, false, nil, []string{"ns/c1"}},
+		"nothing said, the second time":       {claim(), "u", nil, nil, true, nil, nil},
+		"said the second time":                {claim(callFailed), "u", nil, nil, true, []string{"ns/c1"}, nil},
+		"gone":                                {nil, "u", nil, nil, false, nil, nil},
+		"cannot be read":                      {claim(callFailed), "u", nil, errors.New("etcd is away"), false, nil, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -65,13 +69,13 @@ func TestWhomAnAnswerWasLostFor(t *testing.T) {
 			if tc.err != nil {
 				c.live = unreadable{tc.err}
 			}
-			u := &Unheard{claims: c, holds: func(_ context.Context, namespace, uid string) []string {
+			u := &Unheard{claims: c, hints: hints.New[allowed](), holds: func(_ context.Context, namespace, uid string) []string {
 				if namespace != "ns" || uid != string(tc.uid) {
 					t.Errorf("asked what %s in %s has", uid, namespace)
 				}
 				return tc.has
 			}}
-			result, err := u.Reconcile(t.Context(), allowed{types.NamespacedName{Namespace: "ns", Name: "c1"}, tc.uid})
+			result, err := u.Reconcile(t.Context(), allowed{types.NamespacedName{Namespace: "ns", Name: "c1"}, tc.uid, tc.again})
 			if wantErr := tc.err != nil && tc.has == nil; (err != nil) != wantErr {
 				t.Fatalf("Reconcile() error = %v, want error %t", err, wantErr)
 			}
@@ -81,6 +85,16 @@ func TestWhomAnAnswerWasLostFor(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("woken (-want,+got):\n%s", diff)
+			}
+			var later []string
+			for len(u.hints) > 0 {
+				next := <-u.hints
+				if later = append(later, next.Key.String()); !next.Key.again || next.Key.uid != tc.uid || next.After != unheardAgain {
+					t.Errorf("to be looked at again: %v", next)
+				}
+			}
+			if diff := cmp.Diff(tc.later, later); diff != "" {
+				t.Errorf("looked at once more (-want,+got):\n%s", diff)
 			}
 			// The next try of who is woken may not get as far as an answer.
 			again := time.Duration(0)
@@ -108,7 +122,7 @@ func (u unreadable) List(context.Context, client.ObjectList, ...client.ListOptio
 func TestAnAnswerHasTimeToBeHeard(t *testing.T) {
 	u := &Unheard{hints: hints.New[allowed]()}
 	u.Note("ns", "c1", "u")
-	want := hints.Hint[allowed]{Key: allowed{types.NamespacedName{Namespace: "ns", Name: "c1"}, "u"}, After: heardWithin}
+	want := hints.Hint[allowed]{Key: allowed{types.NamespacedName{Namespace: "ns", Name: "c1"}, "u", false}, After: heardWithin}
 	if got := <-u.hints; got != want {
 		t.Errorf("noted %v, want %v", got, want)
 	}

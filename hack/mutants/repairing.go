@@ -98,12 +98,14 @@ var repairing = slices.Concat(at("internal/freshness/repair.go", []mutant{
 }), at("controllers/waiting/unheard.go", []mutant{
 	{check: "unheard: who has a sandbox", old: `if len(u.holds(ctx, a.Namespace, string(a.uid))) > 0 {`, broken: `if false {`, test: "TestWhomAnAnswerWasLostFor/the cache shows a sandbox"},
 	{check: "unheard: another claim of that name", old: `claim.GetUID() != a.uid ||`, broken: ``, test: "TestWhomAnAnswerWasLostFor/another one of that name"},
-	{check: "unheard: who has one that no cache shows", old: `!u.claims.waiting(claim) ||`, broken: ``, test: "TestWhomAnAnswerWasLostFor/it has one that no cache shows"},
-	{check: "unheard: who waits for something else", old: ` || !failedCall(claim) {`, broken: ` {`, test: "TestWhomAnAnswerWasLostFor/no quota"},
+	{check: "unheard: who has one that no cache shows", old: ` || !u.claims.waiting(claim) {`, broken: ` {`, test: "TestWhomAnAnswerWasLostFor/it has one that no cache shows"},
+	{check: "unheard: who waits for something else", old: `if !failedCall(claim) {`, broken: `if false {`, test: "TestWhomAnAnswerWasLostFor/no quota"},
 	{check: "unheard: webhooks of others", old: `"[^"]+\.freshbind\.dev"`, broken: `"`, test: "TestWhomAnAnswerWasLostFor/somebody else's webhook"},
 	{check: "unheard: woken", old: `u.claims.Note(a.Namespace, a.Name)`, broken: ``, test: "TestWhomAnAnswerWasLostFor/our webhook gave no answer"},
 	{check: "unheard: looked at again", old: `reconcile.Result{RequeueAfter: unheardAgain}`, broken: `reconcile.Result{}`, test: "TestWhomAnAnswerWasLostFor/our webhook gave no answer"},
-	{check: "unheard: not at once", old: `Name: name}, uid}, heardWithin)`, broken: `Name: name}, uid}, 0)`, test: "TestAnAnswerHasTimeToBeHeard"},
+	{check: "unheard: looked at twice", old: `u.hints.Note(a, unheardAgain)`, broken: ``, test: "TestWhomAnAnswerWasLostFor/nothing said"},
+	{check: "unheard: not three times", old: `if !a.again {`, broken: `if true {`, test: "TestWhomAnAnswerWasLostFor/nothing said, the second time"},
+	{check: "unheard: not at once", old: `uid: uid}, heardWithin)`, broken: `uid: uid}, 0)`, test: "TestAnAnswerHasTimeToBeHeard"},
 }), at("webhooks/coldstarts.go", []mutant{
 	{check: "repair: a wrong one is counted", old: `c.repaired(w, o, repairRefused)`, broken: ``, test: "TestRepairsAreCounted/refused, then let"},
 	{check: "repair: only what was repaired is counted", old: `if o.repaired != "" {`, broken: `if true {`, test: "TestRepairsAreCounted/refused, and not touched"},
