@@ -182,7 +182,7 @@ func (k *kubelet) start(ctx context.Context, r *replica) error {
 	return r.start(ctx, k.client)
 }
 
-// stop ends a replica, for good.
+// stop ends a replica, for good. It kills what has more to do than any release here allows.
 func (k *kubelet) stop(r *replica) error {
 	k.mu.Lock()
 	r.down = true

@@ -115,15 +115,13 @@ func (p *Process) EndedWith(text string) bool {
 
 // Stop asks the process to end, kills it when it does not within stopGrace, and
 // returns when it is gone.
-func (p *Process) Stop() error { return p.stop(stopGrace) }
-
-// StopWithin is Stop for a process that has more to do before it ends.
-func (p *Process) StopWithin(grace time.Duration) error { return p.stop(grace) }
+func (p *Process) Stop() error { return p.StopWithin(stopGrace) }
 
 // kill ends the process without asking.
-func (p *Process) kill() error { return p.stop(0) }
+func (p *Process) kill() error { return p.StopWithin(0) }
 
-func (p *Process) stop(grace time.Duration) error {
+// StopWithin is Stop with another time: 0 kills the process at once.
+func (p *Process) StopWithin(grace time.Duration) error {
 	if p == nil {
 		return nil
 	}

@@ -68,7 +68,7 @@ func TestProcessStops(t *testing.T) {
 func TestProcessIsKilled(t *testing.T) {
 	p := startShell(t, "trap '' TERM; echo up; while :; do sleep 1; done")
 	eventually(t, "process to be up", func() (bool, error) { return tail(p.LogPath) == "up", p.Err() })
-	if err := p.stop(1); err != nil {
+	if err := p.StopWithin(1); err != nil {
 		t.Fatal(err)
 	}
 	<-p.Done()

@@ -128,7 +128,7 @@ func (c *Cluster) StopServer(i int) error {
 	process := c.servers[i].process
 	c.servers[i].process = nil
 	c.mu.Unlock()
-	return process.stop(serverGrace)
+	return process.StopWithin(serverGrace)
 }
 
 // StartServer starts API server i again, at the address it had, and returns

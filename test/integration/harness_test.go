@@ -344,12 +344,12 @@ func (w *world) unanswered(t *testing.T, hook string) float64 {
 	return unanswered(w.apiServer(t), hook)
 }
 
-// turnedDown is how many writes the API server has refused because one of Freshbind's
-// hooks, which fails closed, did not answer in time.
-func (w *world) turnedDown(t *testing.T) (writes float64) {
+// turnedDown is how many writes the API server has refused because one of the hooks whose
+// names end so, which fail closed, did not answer in time.
+func (w *world) turnedDown(t *testing.T, hooks string) (writes float64) {
 	t.Helper()
 	for _, s := range w.apiServer(t)["apiserver_admission_webhook_rejection_count"] {
-		if s.Has(`error_type="calling_webhook_error"`) && strings.HasSuffix(s.Labels["name"], ".freshbind.dev") {
+		if s.Has(`error_type="calling_webhook_error"`) && strings.HasSuffix(s.Labels["name"], hooks) {
 			writes += s.Value
 		}
 	}

@@ -29,19 +29,29 @@ func TestAMissedRepairIsTriedAgain(t *testing.T) {
 		return w.metric(t, "freshbind_bind_verdicts_total", `operation="coldstart"`, `verdict="deny"`, `reason="StaleRevision"`)
 	}
 	s.hold(upstream.SandboxTemplates)
-	before := refused()
+	often := s.often("refused", refused)
 	ask := s.askNot(webhooks.StampHook.Name)
 	s.image(p, "sandbox:v2")
 	s.must(s.CreateClaims(t.Context(), p, "c1"))
-	// By itself the controller tries 17 times in the ten minutes that this waits.
-	s.eventually("refused again and again", func(context.Context) (string, bool) {
-		n := refused() - before
-		return fmt.Sprintf("%v refused", n), n >= 20
-	})
+	often()
 	ask()
 	s.must(s.WaitClaims(t.Context(), within, "c1"))
 	s.waitEvent("c1", "ColdStartRepaired")
 	s.fresh(1)
+}
+
+// often returns what waits until more has been counted, from now on, than a claim's controller
+// gets to by itself: 17 tries in the ten minutes that this waits.
+func (s *stage) often(what string, count func() float64) (wait func()) {
+	s.t.Helper()
+	before := count()
+	return func() {
+		s.t.Helper()
+		s.eventually(what+" again and again", func(context.Context) (string, bool) {
+			n := count() - before
+			return fmt.Sprintf("%v %s", n, what), n >= 20
+		})
+	}
 }
 
 // askNot keeps the API server from asking a mutating webhook of Freshbind's in this

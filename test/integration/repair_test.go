@@ -56,7 +56,7 @@ func coldStartsAreRepaired(t *testing.T, w *world) {
 	refusals := func() float64 {
 		return w.metric(t, "freshbind_bind_verdicts_total", `operation="coldstart"`, `verdict="deny"`)
 	}
-	admitted, refused, denied, unanswered, unstamped := count("admitted"), count("refused"), refusals(), w.turnedDown(t), w.unstamped(t)
+	admitted, refused, denied, unanswered, unstamped := count("admitted"), count("refused"), refusals(), w.turnedDown(t, ".freshbind.dev"), w.unstamped(t)
 	see := s.hold(upstream.SandboxTemplates)
 	live := builders.TemplateFrom(s.get(upstream.SandboxTemplates, p.Template)).Image("sandbox:v2").
 		Unset("spec", "podTemplate", "spec", "hostname").Service(true).VolumeClaim("data", "2Gi").Obj()
@@ -96,7 +96,7 @@ func coldStartsAreRepaired(t *testing.T, w *world) {
 	n, again, stale := int(count("admitted")-admitted), count("refused")-refused, int(refusals()-denied)
 	// One that was answered too late is tried, and counted, again. What could not be read in
 	// time to repair it is refused, and repaired when it is tried again.
-	late, unread := int(w.turnedDown(t)-unanswered), w.unstamped(t)-unstamped
+	late, unread := int(w.turnedDown(t, ".freshbind.dev")-unanswered), w.unstamped(t)-unstamped
 	if n < len(names) || n > len(names)+late || again != 0 || stale > unread {
 		t.Errorf("%d repaired, want %d; %v of them refused; %d cold starts refused, of which %d could not be read in time", n, len(names), again, stale, unread)
 	}
@@ -290,7 +290,7 @@ func TestSomebodysEditIsNotRepaired(t *testing.T) {
 		return w.metric(t, "freshbind_bind_verdicts_total", `operation="coldstart"`, `verdict="deny"`, `reason="StaleRevision"`)
 	}
 	reads := func() float64 { return w.metric(t, "freshbind_live_reads_total", `resource="sandboxclaims"`) }
-	late := func() int { return w.unstamped(t) + int(w.turnedDown(t)) }
+	late := func() int { return w.unstamped(t) + int(w.turnedDown(t, ".freshbind.dev")) }
 	lateBefore, before, readBefore := late(), refused(), reads()
 	s.must(s.CreateClaims(t.Context(), p, "c1"))
 	s.waitEvent("c1", "StaleRevision")

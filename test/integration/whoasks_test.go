@@ -72,7 +72,7 @@ func TestOnlyTheAPIServerIsAnswered(t *testing.T) {
 	s.must(w.Guard.Start(t.Context()))
 	s.must(s.CreateClaims(t.Context(), p, "c3"))
 	s.eventually("the API server gets no answer", func(ctx context.Context) (string, bool) {
-		n := w.turnedDown(t)
+		n := w.turnedDown(t, ".freshbind.dev")
 		return fmt.Sprintf("%g writes were refused for it", n), n > 0
 	})
 	if sum, _ := s.judged(); sum.Ready != 2 {
