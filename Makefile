@@ -80,6 +80,14 @@ rest-test: ## What make test-rest runs on control planes.
 .PHONY: test-all
 test-all: test test-rest ## Everything that proves it: CI runs this.
 
+# The loops end with make, also when it is interrupted.
+BUSY_LOOPS ?= 4
+.PHONY: test-busy
+test-busy: ## make test-all beside BUSY_LOOPS loops that keep processors busy: what fails only there is a defect, too.
+	@loops=(); trap 'kill "$${loops[@]}"' EXIT; \
+	for ((i = 0; i < $(BUSY_LOOPS); i++)); do while :; do :; done & loops+=($$!); done; \
+	$(MAKE) --no-print-directory test-all
+
 .PHONY: coverage
 coverage: ## Write docs/coverage.md from the last results of make test, make test-rest and make matrix: which test showed which promise, with which versions.
 	@$(GO) run ./test/suite page $(RESULTS)/*.json >$(RESULTS)/coverage.md
